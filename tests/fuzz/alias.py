@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from torch import nn
 
 from tests.fuzz.grow import Grower
 from tests.fuzz.program import Program
@@ -109,7 +110,7 @@ def change(g: Grower) -> None:
 def remember(g: Grower) -> None:
     """State: shifted, replaced, exchanged with another one, or added to; read before and after that."""
     r = g.random
-    known = [name for name in vars(g.me) if name.startswith("state") and isinstance(getattr(g.me, name), torch.Tensor)]
+    known = _states(g)
     if len(known) >= STATES:
         return
     g.me.register_buffer = lambda name, value: setattr(g.me, name, value)
@@ -134,15 +135,65 @@ def remember(g: Grower) -> None:
         case 4:
             g.add(f"torch.tanh(self.{own} + {x})", buffer, before=f"old{own} = self.{own}.clone()",
                   after=f"self.{own}.copy_(old{own} * 0.5 + {{v}})")  # fmt: skip
-        case 5 if known and tuple(getattr(g.me, known[0]).shape) == shape:
-            other = known[0]
-            exchange = f"keep = self.{own}.clone()\nself.{own}.copy_(self.{other})\nself.{other}.copy_(keep)"
-            g.add(f"self.{own} + self.{other}", buffer, after=exchange)
+        case 5 if known and next(iter(known.values())).shape == shape:
+            other = next(iter(known))
+            exchange = f"keep = self.{own}.clone()\nself.{own}.copy_({other})\n{other}.copy_(keep)"
+            g.add(f"self.{own} + {other}", buffer, after=exchange)
         case _:
             g.add(first, buffer, before=f"self.{own}[{':, ' * axis}:1] = {x}[{':, ' * axis}:1]")
             last = f"self.{own}"
     if r.random() < 0.5 and g.statements and own in g.statements[-1].code:
         g.add(last.replace("{v}", g.statements[-1].results[0]))
+
+
+def assign(g: Grower) -> None:
+    """State that is assigned, in the module itself or in a sub-module; its old value may be returned."""
+    r, known = g.random, _states(g)
+    if len(known) >= STATES:
+        return
+    x, own, deep = _any(g), f"state{len(known)}", r.random() < 0.5
+    shape = g.shape(x)
+    axis = r.randrange(len(shape))
+    buffer = f"register_buffer('{own}', torch.full({shape}, {r.choice((0.0, 0.25))}))"
+    place, layer = f"self.{own}", f"self.{buffer}"
+    if deep:
+        place, layer = f"self.{own}.{own}", f"self.{own} = nn.Module()\nself.{own}.{buffer}"
+    else:
+        g.me.register_buffer = lambda name, value: setattr(g.me, name, value)
+    first = r.choice((place, place, f"{place}[{':, ' * axis}:1]", f"{place} + {x}", f"{place}.flatten()"))
+    rest = f"{place}.narrow({axis}, 1, {shape[axis] - 1})"
+    queue = f"torch.cat([{rest}, {x}.narrow({axis}, 0, 1)], {axis})"
+    alike = [name for name, value in known.items() if value.shape == shape]
+    match r.randrange(7):
+        case 0:
+            g.add(first, layer, after=f"{place} = {queue}")
+        case 1:
+            g.add(f"torch.tanh({place} + {x})", layer, after=f"{place} = {{v}}")
+        case 2:
+            g.add(first, layer, after=f"{place} = {x}")
+        case 3 if alike:
+            other = r.choice(alike)
+            g.add(first, layer, after=f"{place}, {other} = {other}, {place}")
+        case 4:
+            g.add(first, layer, before=f"{place}.mul_(0.5)", after=f"{place} = torch.tanh({place} + {x})")
+        case 5:
+            g.add(first, layer, after=f"{place} = {place} * 0.5\n{place}.add_({x})")
+        case _ if deep:
+            g.add(first, layer, after=f"self.{own}._buffers['{own}'] = {place} * 0.5 + {x}")
+        case _:
+            g.add(first, layer, after=f"{place} = {x} - {place}")
+    if r.random() < 0.5 and g.statements and own in g.statements[-1].code:
+        g.add(r.choice((place, f"{place} + 0.5", f"{place}[{':, ' * axis}:1]")))
+
+
+def _states(g: Grower) -> dict[str, torch.Tensor]:
+    """The states of a program, and their values."""
+    layers = "\n".join(s.layer for s in g.statements)
+    held = {name: value for name, value in vars(g.me).items() if name.startswith("state") and f"'{name}'" in layers}
+    return {
+        f"self.{name}.{name}" if isinstance(value, nn.Module) else f"self.{name}": getattr(value, name, value)
+        for name, value in held.items()
+    }
 
 
 def constant(g: Grower) -> None:
@@ -166,7 +217,7 @@ KINDS: tuple[Callable[[Grower], None], ...] = (compute, compute, view, view, vie
 
 def grow_aliases(seed: int) -> Program:
     """The program of this seed: 1 to 8 statements over one or two inputs, and one to five outputs, which may be any
-    value that it has: inputs, constants, state, parts of each other, the same one twice. Two in five have state."""
+    value that it has: inputs, constants, state, parts of each other, the same one twice. Half of them have state."""
     g = Grower(seed)
     torch.manual_seed(seed)
     r = g.random
@@ -175,7 +226,7 @@ def grow_aliases(seed: int) -> Program:
         g.inputs.append((f"x{i}", own))
         g.values[f"x{i}"] = torch.randn(own)
     wanted = r.randint(1, 8)
-    extra = {r.randrange(wanted): remember for _ in range(r.choice((0, 0, 0, 1, 2)))}
+    extra = {r.randrange(wanted): r.choice((remember, assign)) for _ in range(r.choice((0, 0, 0, 1, 2, 3)))}
     extra |= {r.randrange(wanted): constant} if r.random() < 0.1 else {}
     for i in range(wanted):
         extra.get(i, r.choice(KINDS))(g)

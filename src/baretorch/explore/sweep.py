@@ -60,7 +60,7 @@ def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
         raise CompileError("sweep() gives no inputs", at=model)
     inputs, expected_all, truths = [], [], []
     ordered = orders_elements(torch.exported[source.method])
-    module = getattr(copied_module(torch.module) if graph.state else torch.module, source.method)
+    module = copied_module(torch.module) if graph.state else torch.module
     for sample in samples:
         arrays = tuple(to_numpy(x, port.order) for x, port in zip(flat_inputs(sample), graph.takes(), strict=False))
         if [(a.shape, a.dtype) for a in arrays] != [(a.shape, a.dtype) for a in source.examples]:
@@ -71,7 +71,7 @@ def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
                 need=", ".join(f"{a.dtype}{list(a.shape)}" for a in source.examples),
             )
         inputs.append(arrays)
-        expected_all.append(run_module(module, sample, [port.order for port in graph.gives()], ordered))
+        expected_all.append(run_module(module, sample, [p.order for p in graph.gives()], ordered, source.method))
         if truth is not None:
             truths.append(value_of(np.asarray(truth(*sample))))
     return Sweep(tuple(inputs), tuple(expected_all), tuple(truths) if truth is not None else None, "PyTorch")

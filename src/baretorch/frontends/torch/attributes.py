@@ -48,6 +48,7 @@ class _Calls:
 
     results: list[tuple[Array, ...] | CompileError] = field(default_factory=list)
     changed: dict[_Key, Change] = field(default_factory=dict)  # but registered buffers
+    state: bool = False  # whether registered buffers changed
     late: set[_Key] = field(default_factory=set)  # what changes after each method was called once
     values: list[tuple[_Key, Any]] = field(default_factory=list)  # of attributes, after each call that changed them
 
@@ -58,7 +59,8 @@ Run = Callable[[str, tuple[Any, ...]], Any]  # calls a method of the module; wha
 def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], run: Run) -> bool:
     """CompileError if calls of the methods change attributes that are not registered buffers, where that matters.
 
-    Return whether they change any. The module is left as it was found. Each method is called with three sets of inputs.
+    Return whether they change any attribute, buffers included. The module is left as it was found. Each method is
+    called with three sets of inputs.
     """
     before = Snapshot(module)
     try:
@@ -78,7 +80,7 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
         again = _called(module, before, calls[:1], run)
         if not _same(together.results[0], again.results[0]):
             raise _remembers_elsewhere(calls[0].method)
-        return bool(together.changed)
+        return together.state or bool(together.changed)
     finally:
         before.restore()
 
@@ -133,7 +135,9 @@ def _called(
             if reads is None and each.turn == 0:
                 raise
             found.results.append(error)
-        changes = [change for change in before.changes() if not change.is_state]
+        every = before.changes()
+        changes = [change for change in every if not change.is_state]
+        found.state |= len(changes) < len(every)
         found.changed = {change.key: change for change in changes} | found.changed
         found.values += ((change.key, frozen(change.now())) for change in changes)
         if each.turn:

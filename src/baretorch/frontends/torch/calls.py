@@ -43,17 +43,30 @@ def evaluating(module: Any) -> Iterator[None]:
             m.training = training
 
 
-def call(callable_: Callable[..., Any], inputs: Sequence[Any], name: str, ordered: bool = False) -> Any:
+def call(module: Any, method: str, inputs: Sequence[Any], ordered: bool = False) -> Any:
     """Return what a method returns. What it raises is the user's to fix. With `ordered`, equal elements are ordered by
     their index."""
-    module = getattr(callable_, "__self__", callable_)
     try:
         with torch.no_grad(), evaluating(module), listening(), FirstOfEquals() if ordered else nullcontext():
-            return callable_(*inputs)
+            return entry(module, method)(*torch.utils._pytree.tree_map(_own, tuple(inputs)))
     except (KeyboardInterrupt, CompileError):
         raise
     except BaseException as error:
-        raise _failed(error, inputs, name, module) from error
+        raise _failed(error, inputs, method, module) from error
+
+
+def _own(x: Any) -> Any:
+    """A copy of an input: the model may keep it as state and change it in a later call."""
+    return x.clone() if isinstance(x, torch.Tensor) else x
+
+
+def entry(module: Any, method: str) -> Callable[..., Any]:
+    """Return the function that runs a method as users call it: forward together with the hooks of the module."""
+    own: Callable[..., Any] = getattr(module, method)
+    if method != "forward" or not isinstance(module, nn.Module) or isinstance(module, torch.fx.GraphModule):
+        return own  # torch.export does not run the hooks of a GraphModule either
+    function: Callable[..., Any] = module._call_impl  # __call__ would run what module.compile() made
+    return function
 
 
 def _failed(error: BaseException, inputs: Sequence[Any], name: str, module: Any) -> CompileError:

@@ -19,7 +19,7 @@ class InPyTorch:
     equal elements are ordered by their index."""
 
     def __init__(self, module: Any, method: str, inputs: Sequence[Any], graph: Graph, ordered: bool = False) -> None:
-        self._module, self._name, self._inputs, self._graph = module, method, tuple(inputs), graph
+        self._module, self._method, self._inputs, self._graph = module, method, tuple(inputs), graph
         self._ordered = ordered
         self.reset()
 
@@ -27,10 +27,10 @@ class InPyTorch:
         arranged(self._graph, inputs)  # checks them
         given = iter(inputs)
         arguments = torch.utils._pytree.tree_map(
-            lambda x: torch.as_tensor(next(given)) if isinstance(x, torch.Tensor) else x, self._inputs
+            lambda x: torch.as_tensor(next(given)).clone() if isinstance(x, torch.Tensor) else x, self._inputs
         )
         orders = [port.order for port in self._graph.gives()]
-        return restored(self._graph, run_module(self._method, arguments, orders, self._ordered))
+        return restored(self._graph, run_module(self._own, arguments, orders, self._ordered, self._method))
 
     def reset(self) -> None:
-        self._method = getattr(copied_module(self._module) if self._graph.state else self._module, self._name)
+        self._own = copied_module(self._module) if self._graph.state else self._module

@@ -9,7 +9,6 @@ import inspect
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ except ImportError as error:
         try_='pip install "baretorch[torch]"',
     ) from error
 
+from baretorch.frontends.torch.assigned import as_exportable, each_buffer_once
 from baretorch.frontends.torch.attributes import check_attributes
 from baretorch.frontends.torch.calls import call, evaluating, flat_tensors, types, user_line
 from baretorch.frontends.torch.constants import evaluate, products_as_layers
@@ -63,7 +63,7 @@ def export_module(module: Any, inputs: Sequence[Any], method: str = "forward") -
         raise CompileError("model() does not return an nn.Module", have=type(module).__name__, need="a torch.nn.Module")
     try:
         with quiet(), torch.no_grad(), evaluating(module):
-            return plain_names(torch.export.export(_as_forward(module, method), tuple(inputs)))
+            return plain_names(each_buffer_once(torch.export.export(as_exportable(module, method), tuple(inputs))))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -103,25 +103,15 @@ def _not_exported(error: BaseException) -> CompileError:
 
 
 def check_module(module: Any, methods: Mapping[str, Sequence[Any]]) -> bool:
-    """CompileError if the methods change what only the module itself remembers. Return whether they change any plain
-    attribute at all."""
+    """CompileError if the methods change what only the module itself remembers. Return whether they change any
+    attribute at all, buffers included."""
     if not isinstance(module, torch.nn.Module) or isinstance(module, torch.jit.ScriptModule):
         return False
 
     def run(method: str, inputs: Sequence[Any]) -> Any:
-        return call(getattr(module, method), inputs, method)
+        return call(module, method, inputs)
 
     return check_attributes(module, {m: tuple(x) for m, x in methods.items()}, run)
-
-
-def _as_forward(module: Any, method: str) -> Any:
-    """A module whose forward is this method, with the same parameters under the same names; torch.export knows only
-    forward."""
-    if method == "forward":
-        return module
-    same = copy(module)
-    same.forward = getattr(module, method)
-    return same
 
 
 def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> None:
@@ -165,10 +155,9 @@ def batch_notes(module: Any, inputs: Sequence[Any], method: str) -> tuple[str, .
     if len(sizes) != 1 or sizes <= {0, 1} or isinstance(module, torch.fx.GraphModule):
         return ()
     (size,) = sizes
-    function = getattr(module, method)
     one = torch.utils._pytree.tree_map(lambda x: x[:1] if isinstance(x, torch.Tensor) else x, tuple(inputs))
     try:
-        all_results, first = (flat_tensors(call(function, x, method)) for x in (inputs, one))
+        all_results, first = (flat_tensors(call(module, method, x)) for x in (inputs, one))
     except CompileError:  # it takes no other size
         return ()
     pairs = list(zip(all_results, first, strict=True)) if len(first) == len(all_results) else []
@@ -217,12 +206,11 @@ def plain_programs(programs: Mapping[str, Any], known: Mapping[str, tuple[Sequen
     return plain
 
 
-def reference_of(callable_: Any, program: Any, inputs: Sequence[Any]) -> Reference:
-    """What a model gives for the inputs: twice, if its functional program has state. It is called as it is."""
+def reference_of(module: Any, method: str, program: Any, inputs: Sequence[Any]) -> Reference:
+    """What a method gives for the inputs: twice, if its functional program has state. The module is called as it is."""
     runs = 2 if program.graph_signature.buffers_to_mutate else 1
-    name = getattr(callable_, "__name__", "forward")
     ordered = orders_elements(program)
-    found = (flat_inputs((call(callable_, inputs, name, ordered),)) for _ in range(runs))
+    found = (flat_inputs((call(module, method, inputs, ordered),)) for _ in range(runs))
     return Reference(
         tuple(as_array(x) for run in found for x in run),  # copied before the next run: a model may return its state
         runs,
@@ -297,12 +285,16 @@ def flat_inputs(inputs: Sequence[Any]) -> list[Any]:
 
 
 def run_module(
-    callable_: Any, inputs: Sequence[Any], orders: Sequence[Sequence[int]], ordered: bool = False
+    module: Any,
+    inputs: Sequence[Any],
+    orders: Sequence[Sequence[int]],
+    ordered: bool = False,
+    method: str = "forward",
 ) -> tuple[Array, ...]:
-    """Return PyTorch eager's outputs, each in the memory order of the C interface. With `ordered`, equal elements are
-    ordered by their index."""
+    """Return the outputs of a method in PyTorch, each in the memory order of the C interface. With `ordered`, equal
+    elements are ordered by their index."""
     with collected():  # its warnings were shown when the model was read
-        result = call(callable_, inputs, getattr(callable_, "__name__", "forward"), ordered)
+        result = call(module, method, inputs, ordered)
     leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     return tuple(to_numpy(leaf, order) for leaf, order in zip(leaves, orders, strict=True))
 

@@ -102,7 +102,7 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
         from baretorch.frontends.torch.ties import orders_elements
 
         program = torch.exported[method]
-        module = torch.module or program.module(check_guards=False)
+        module = program.module(check_guards=False) if torch.module is None else torch.module
         return InPyTorch(module, method, torch.inputs[method], graphs[method], orders_elements(program))
 
     return replace(
@@ -127,7 +127,7 @@ def _plain(
     made = {m: torch_export.functional(e) for m, e in exported.items()}
     state = any(program.graph_signature.buffers_to_mutate for program in made.values())
     references = {
-        m: torch_export.reference_of(getattr(copied_module(module) if state else module, m), made[m], x)
+        m: torch_export.reference_of(copied_module(module) if state else module, m, made[m], x)
         for m, x in methods.items()
     }
     return torch_export.plain_programs(made, {m: (methods[m], references[m]) for m in methods}), references

@@ -1,0 +1,91 @@
+"""Buffers that a method assigns, written in place for torch.export.
+
+After `self.hidden = new` another tensor is the buffer. torch.export loses that in sub-modules; in the top module it
+writes the new value into the old tensor, so that views of the old value become views of the new one. Assignments keep
+their meaning if the method runs as it is, and the new values are copied into the old tensors when it returns.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from functools import wraps
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export.graph_signature import InputKind
+from torch.nn.modules import module as torch_module
+
+from baretorch.frontends.torch.calls import entry
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+_Slot = tuple[dict[str, Any], str]  # the buffers of a module, and the name of one
+
+
+def as_exportable(module: nn.Module, method: str) -> nn.Module:
+    """Return a module that shares the parameters, buffers and sub-modules, and whose forward is this method, with new
+    values of buffers written in place. torch.export knows only forward."""
+    if isinstance(module, (torch.fx.GraphModule, torch.jit.ScriptModule)):
+        return module
+    called = entry(module, method)
+
+    @wraps(getattr(module, method))
+    def forward(*inputs: Any, **named: Any) -> Any:
+        slots = list(_slots(module))
+        before = [table[name] for table, name in slots]
+        with _without_torchs_hooks():
+            results = called(*inputs, **named)
+        after: list[Any] = [table.get(name) for table, name in slots]
+        rebound = [(slot, a, b) for slot, a, b in zip(slots, before, after, strict=True) if a is not b]
+        if not rebound:
+            return results
+        values = [b.clone() for _, _, b in rebound]
+        clones: dict[int, Any] = {}
+        results = torch.utils._pytree.tree_map(
+            lambda x: clones.setdefault(id(x), x.clone()) if isinstance(x, torch.Tensor) else x, results
+        )
+        for ((table, name), tensor, _), value in zip(rebound, values, strict=True):
+            table[name] = tensor.copy_(value)
+        return results
+
+    same = copy(module)
+    same.forward = forward
+    for hooks in _HOOKS:  # `called` runs those of a forward
+        setattr(same, hooks, OrderedDict())
+    return same
+
+
+def each_buffer_once(exported: Any) -> Any:
+    """The same program, where a buffer that has several names is one input. torch cannot make changes of one functional
+    that has more; it uses one of them only."""
+    signature, tensors = exported.graph_signature, {**exported.state_dict, **exported.constants}
+    nodes = {node.name: node for node in exported.graph.find_nodes(op="placeholder")}
+    buffers = [spec for spec in signature.input_specs if spec.kind is InputKind.BUFFER]
+    kept: dict[int, Any] = {}
+    for spec in sorted(buffers, key=lambda spec: not nodes[spec.arg.name].users):  # those that are used come first
+        if kept.setdefault(id(tensors[spec.target]), spec) is not spec and not nodes[spec.arg.name].users:
+            exported.graph.erase_node(nodes[spec.arg.name])
+            signature.input_specs.remove(spec)
+    exported.graph_module.recompile()
+    return exported
+
+
+def _slots(module: nn.Module) -> Iterator[_Slot]:
+    for inner in module.modules():
+        table = vars(inner).get("_buffers", {})  # TorchScript has none
+        yield from ((table, name) for name, value in table.items() if value is not None)
+
+
+@contextmanager
+def _without_torchs_hooks() -> Iterator[None]:
+    """Let torch.export not see assignments of buffers: it would write each one in place as well."""
+    hooks = torch_module._global_buffer_registration_hooks
+    theirs = dict(hooks)
+    hooks.clear()
+    try:
+        yield
+    finally:
+        hooks.update(theirs)
