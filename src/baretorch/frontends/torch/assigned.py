@@ -36,8 +36,11 @@ def as_exportable(module: nn.Module, method: str) -> nn.Module:
     def forward(*inputs: Any, **named: Any) -> Any:
         slots = list(_slots(module))
         before = [table[name] for table, name in slots]
+        attributes = [(vars(inner), dict(vars(inner))) for inner in module.modules()]
         with _without_torchs_hooks():
             results = called(*inputs, **named)
+        for now, then in attributes:
+            now.update(then)  # without the fake tensors that torch.export computes with
         after: list[Any] = [table.get(name) for table, name in slots]
         rebound = [(slot, a, b) for slot, a, b in zip(slots, before, after, strict=True) if a is not b]
         if not rebound:

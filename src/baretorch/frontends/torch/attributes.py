@@ -34,7 +34,7 @@ _Key = tuple[int, str]  # the id of a module or class, and the name of an attrib
 
 
 @dataclass(frozen=True)
-class _Call:
+class Call:
     """A method of the module, with one set of inputs."""
 
     method: str
@@ -85,11 +85,11 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
         before.restore()
 
 
-def _calls(methods: Mapping[str, tuple[Any, ...]]) -> Iterator[_Call]:
+def _calls(methods: Mapping[str, tuple[Any, ...]]) -> Iterator[Call]:
     """Three calls of each method, with three sets of inputs."""
     for turn in range(1 + COUNT):
         for name, inputs in methods.items():
-            yield _Call(name, varied_inputs(inputs, turn - 1) if turn else tuple(inputs), turn)
+            yield Call(name, varied_inputs(inputs, turn - 1) if turn else tuple(inputs), turn)
 
 
 def varied_inputs(inputs: Sequence[Any], which: int) -> tuple[Any, ...]:
@@ -116,7 +116,7 @@ def _seeded(number: int) -> Iterator[None]:
 
 
 def _called(
-    module: nn.Module, before: Snapshot, calls: Sequence[_Call], run: Run, reads: _Reads | None = None
+    module: nn.Module, before: Snapshot, calls: Sequence[Call], run: Run, reads: _Reads | None = None
 ) -> _Calls:
     """Call after call, each with registered buffers as the one before left them. With `reads` other attributes have
     their first values again before each call, as in an image."""
@@ -145,7 +145,7 @@ def _called(
     return found
 
 
-def _is_cache(change: Change, calls: Sequence[_Call], together: _Calls, apart: _Calls) -> bool:
+def _is_cache(change: Change, calls: Sequence[Call], together: _Calls, apart: _Calls) -> bool:
     """Whether only the first calls assign an attribute, and to the same value whatever the inputs are."""
     if change.table or isinstance(change.owner, type) or change.key in together.late:
         return False
@@ -153,7 +153,7 @@ def _is_cache(change: Change, calls: Sequence[_Call], together: _Calls, apart: _
     return _varied(calls, apart) and all(equal_value(first, other) for other in others)
 
 
-def _varied(calls: Sequence[_Call], found: _Calls) -> bool:
+def _varied(calls: Sequence[Call], found: _Calls) -> bool:
     """Whether each method that takes tensors was called with two different sets of inputs at least."""
     given: dict[str, list[list[Array]]] = {}
     for each, result in zip(calls, found.results, strict=True):
@@ -242,10 +242,10 @@ def _watched(cls: Any, names: set[str], reads: _Reads) -> Any:
     return type(cls)(cls.__name__, (cls,), {**made, "__qualname__": cls.__qualname__})
 
 
-def _lost(before: Snapshot, calls: Sequence[_Call], lost: Sequence[Change], run: Run) -> CompileError:
+def _lost(before: Snapshot, calls: Sequence[Call], lost: Sequence[Change], run: Run) -> CompileError:
     """The error that names the attributes, and where they are changed."""
     first, told = lost[0], lost[:MOST]
-    found = [_line(before, calls, change, run) for change in told]
+    found = [line_of(before, calls, change, run) for change in told]
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
     return CompileError(
         f"{found[0][0]}() changes {_titled(first)}{more}, {_why(first)}",
@@ -311,7 +311,7 @@ def _begin(before: Any, after: torch.Tensor) -> str:
     return f"torch.zeros({', '.join(map(str, after.shape)) or '()'}{dtype})"
 
 
-def _line(before: Snapshot, calls: Sequence[_Call], change: Change, run: Run) -> tuple[str, str | None]:
+def line_of(before: Snapshot, calls: Sequence[Call], change: Change, run: Run) -> tuple[str, str | None]:
     """The method and the user's line that change an attribute."""
     before.restore()
     for number, each in enumerate(calls):

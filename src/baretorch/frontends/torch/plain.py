@@ -175,14 +175,14 @@ def state_kept(module: GraphModule) -> Iterator[None]:
 def evaluation_answers(module: GraphModule, inputs: Sequence[Any], seed: int | None = None) -> tuple[Array, ...]:
     """What a program for training gives in evaluation; with a seed, where numbers are others in their last bits."""
     run = _Evaluation(module).run
-    return _runs(run, inputs, 1) if seed is None else _moved(module, run, inputs, 1, seed)
+    return _runs(run, inputs, 1) if seed is None else moved(module, run, inputs, 1, seed)
 
 
 def moved_answers(
     module: GraphModule, inputs: Sequence[Any], runs: int, seed: int, unrounded: bool = False
 ) -> tuple[Array, ...]:
     """The answers where every number of inputs, parameters and buffers is another in its last bits, but at seed 0."""
-    return _moved(module, _Unrounded(module).run if unrounded else module, inputs, runs, seed)
+    return moved(module, _Unrounded(module).run if unrounded else module, inputs, runs, seed)
 
 
 def exact_answers(module: GraphModule, inputs: Sequence[Any], runs: int) -> tuple[Array, ...] | None:
@@ -194,17 +194,18 @@ def exact_answers(module: GraphModule, inputs: Sequence[Any], runs: int) -> tupl
         return None
 
 
-def _moved(module: GraphModule, run: Any, inputs: Sequence[Any], runs: int, seed: int) -> tuple[Array, ...]:
+def moved(module: GraphModule, run: Any, inputs: Sequence[Any], runs: int, seed: int) -> tuple[Array, ...]:
+    """What `run` gives for the inputs, with other last bits everywhere; `module` is the one that it computes with."""
     generator = torch.Generator().manual_seed(seed)
 
-    def moved(x: Any) -> Any:
+    def near(x: Any) -> Any:
         if seed == 0 or not isinstance(x, torch.Tensor) or not x.is_floating_point():
             return x
         return x.detach() * (1 + MOVE * (2 * torch.rand(x.shape, generator=generator) - 1)).to(x.dtype)
 
-    stored = {name: moved(t) for name, t in (*module.named_parameters(), *module.named_buffers())}
+    stored = {name: near(t) for name, t in (*module.named_parameters(), *module.named_buffers())}
     stored = {name: t.clone() for name, t in stored.items()}  # those that change, too
-    other = torch.utils._pytree.tree_map(moved, tuple(inputs))
+    other = torch.utils._pytree.tree_map(near, tuple(inputs))
     with torch.nn.utils.stateless._reparametrize_module(module, stored):
         return _runs(run, other, runs)
 

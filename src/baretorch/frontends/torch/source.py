@@ -51,7 +51,7 @@ def exported(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch:
     for m, x in methods.items():
         with restored(module) if changes else nullcontext():  # torch leaves its fake tensors in it
             programs[m] = torch_export.export_module(module, x, m)
-    return Torch(module, methods, programs, *_plain(programs, methods, module))
+    return Torch(module, methods, programs, *_plain(programs, methods, module, changes))
 
 
 def load_pt2(asked: Asked) -> Source:
@@ -118,13 +118,17 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
 
 
 def _plain(
-    exported: Mapping[str, Any], methods: Mapping[str, tuple[Any, ...]], module: Any
+    exported: Mapping[str, Any], methods: Mapping[str, tuple[Any, ...]], module: Any, changes: bool = False
 ) -> tuple[dict[str, Any], dict[str, Reference]]:
-    """The plain program of each method, and the module's answers, which it was checked with."""
+    """The plain program of each method, and the module's answers, which it was checked with. If the module `changes`
+    when it is called, its state is compared as well."""
     from baretorch.frontends.torch import export as torch_export
     from baretorch.frontends.torch.snapshot import copied_module
+    from baretorch.frontends.torch.state import check_state
 
     made = {m: torch_export.functional(e) for m, e in exported.items()}
+    for m, x in methods.items() if changes else ():
+        check_state(module, m, made[m], x)
     state = any(program.graph_signature.buffers_to_mutate for program in made.values())
     references = {
         m: torch_export.reference_of(copied_module(module) if state else module, m, made[m], x)

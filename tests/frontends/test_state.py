@@ -1,0 +1,81 @@
+"""What PyTorch keeps in buffers, compared with what the exported program keeps: no change is lost without an error."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import torch
+from tests.frontends.test_assigned import Average, Net, Queue, X
+from torch import nn
+
+from baretorch import frontends
+from baretorch.errors import CompileError
+from baretorch.frontends.torch import assigned
+from baretorch.net import WrongStep
+
+
+class Data(Net):
+    def forward(self, x: Any) -> Any:
+        self.h.data = self.h * 0.5 + self.a(x)  # changed
+        return self.h + 0
+
+
+class Unread(Net):
+    """No result shows that the change is lost."""
+
+    def forward(self, x: Any) -> Any:
+        self.h.data = self.h + 1  # changed
+        return self.a(x)
+
+
+class SecondCall(Net):
+    """The first call changes nothing."""
+
+    def forward(self, x: Any) -> Any:
+        self.p.data = torch.where(self.h > 0, self.p + 1, self.p)  # changed
+        self.h = self.h + 1
+        return self.a(x)
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["top", "deep"])
+@pytest.mark.parametrize(("net", "name"), [(Data(), "h"), (Unread(), "h"), (SecondCall(), "p")])
+def test_a_change_that_is_lost_is_an_error(net: nn.Module, name: str, deep: bool) -> None:
+    net, path = (nn.Sequential(net), f"0.{name}") if deep else (net, name)
+    before = {n: t.clone() for n, t in net.named_buffers()}
+    with pytest.raises(CompileError, match=rf"^forward\(\) changes the buffer self\.{path} in a way") as caught:
+        frontends.from_module(net, (X,), "net")
+    (at,) = caught.value.at
+    assert at.startswith(f"{path}  (test_state.py:")
+    with open(__file__) as file:
+        assert "# changed" in file.read().splitlines()[int(at.rpartition(":")[2].rstrip(")")) - 1]
+    assert f"self.{path}.copy_(new) or self.{path} = new" in caught.value.try_
+    assert all(torch.equal(t, before[n]) for n, t in net.named_buffers())
+
+
+class Aliases(Net):
+    """From the second call on both buffers are one tensor."""
+
+    def forward(self, x: Any) -> Any:
+        self.p.mul_(0.5)
+        y = self.h + self.p
+        self.h = self.p = self.a(x)
+        return y
+
+
+def test_buffers_that_become_one() -> None:
+    with pytest.raises(CompileError, match=r"^forward\(\) changes the buffer self\.h in a way"):
+        frontends.from_module(Aliases(), (X,), "net")
+
+
+@pytest.mark.parametrize("net", [nn.Sequential(Average()), Queue()], ids=["lost", "early"])
+def test_what_torch_export_did_is_noticed(net: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without assigned.py the state is lost, or a delay of eight calls is one of seven: four calls are enough to see
+    that."""
+    monkeypatch.setattr(assigned, "_slots", lambda module: ())
+    monkeypatch.setattr(assigned, "_without_torchs_hooks", nullcontext)
+    with pytest.raises(
+        (CompileError, WrongStep), match=r"in a way that torch\.export loses|torch\.export changed what"
+    ):
+        frontends.from_module(net, (X,), "net")
