@@ -126,7 +126,7 @@ def remember(g: Grower) -> None:
             g.add(first, buffer, after=f"self.{own}.mul_(0.5).add_(0.5 * {x})")
         case 1:
             g.add(f"self.{own} + {x}", buffer, after=f"self.{own}.copy_({{v}})")
-        case 2:
+        case 2 if shape[axis] > 1:
             rest = f"self.{own}.narrow({axis}, 1, {shape[axis] - 1})"
             moved = f"torch.cat([{rest}, {x}.narrow({axis}, 0, 1)], {axis})"
             g.add(moved, buffer, after=f"self.{own}.copy_({{v}})")
@@ -162,7 +162,7 @@ def assign(g: Grower) -> None:
         g.me.register_buffer = lambda name, value: setattr(g.me, name, value)
     first = r.choice((place, place, f"{place}[{':, ' * axis}:1]", f"{place} + {x}", f"{place}.flatten()"))
     rest = f"{place}.narrow({axis}, 1, {shape[axis] - 1})"
-    queue = f"torch.cat([{rest}, {x}.narrow({axis}, 0, 1)], {axis})"
+    queue = f"torch.cat([{rest}, {x}.narrow({axis}, 0, 1)], {axis})" if shape[axis] > 1 else x
     alike = [name for name, value in known.items() if value.shape == shape]
     match r.randrange(7):
         case 0:
