@@ -24,7 +24,7 @@ from torch import nn
 from baretorch.errors import CompileError
 from baretorch.frontends.torch.calls import LineTracer, flat_tensors, place, types
 from baretorch.frontends.torch.plain import as_array
-from baretorch.frontends.torch.snapshot import Change, Snapshot, Watch, equal_value, frozen
+from baretorch.frontends.torch.snapshot import Change, Snapshot, Watch
 from baretorch.frontends.variations import COUNT, variations
 from baretorch.ir import Array
 
@@ -50,7 +50,9 @@ class _Calls:
     changed: dict[_Key, Change] = field(default_factory=dict)  # but registered buffers
     state: bool = False  # whether registered buffers changed
     late: set[_Key] = field(default_factory=set)  # what changes after each method was called once
-    values: list[tuple[_Key, Any]] = field(default_factory=list)  # of attributes, after each call that changed them
+    values: list[tuple[_Key, Snapshot]] = field(
+        default_factory=list
+    )  # of attributes, after each call that changed them
 
 
 Run = Callable[[str, tuple[Any, ...]], Any]  # calls a method of the module; what the user's code raises is CompileError
@@ -71,9 +73,13 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
             with _watching(together.changed.values()) as reads:
                 apart = _called(module, before, calls, run, reads)
             alive = [change for key, change in together.changed.items() if key in reads.alive]
+            dead = [change for key, change in together.changed.items() if key not in reads.alive]
             lost = [c for c in alive if not _is_cache(c, calls, together, apart)]
             if not all(map(_same, together.results, apart.results)):
-                lost = lost or alive or list(together.changed.values())
+                lost = lost or alive or dead
+            if dead and not lost:
+                bare = _called(module, before, calls[: len(methods)], run, _Reads(), dead)
+                lost = [] if all(map(_same, apart.results, bare.results)) else dead
             if lost:
                 raise _lost(before, calls, lost, run)
         before.restore()
@@ -116,15 +122,22 @@ def _seeded(number: int) -> Iterator[None]:
 
 
 def _called(
-    module: nn.Module, before: Snapshot, calls: Sequence[Call], run: Run, reads: _Reads | None = None
+    module: nn.Module,
+    before: Snapshot,
+    calls: Sequence[Call],
+    run: Run,
+    reads: _Reads | None = None,
+    without: Sequence[Change] = (),
 ) -> _Calls:
     """Call after call, each with registered buffers as the one before left them. With `reads` other attributes have
-    their first values again before each call, as in an image."""
+    their first values again before each call, as in an image; those `without` are missing then."""
     found, settled = _Calls(), None
     for number, each in enumerate(calls):
         if reads is not None:
             before.restore(state=False)
             reads.written.clear()
+            for change in without:
+                vars(change.owner).pop(change.name, None)
         elif each.turn and settled is None and found.changed:
             settled = Snapshot(module)
         try:
@@ -139,7 +152,7 @@ def _called(
         changes = [change for change in every if not change.is_state]
         found.state |= len(changes) < len(every)
         found.changed = {change.key: change for change in changes} | found.changed
-        found.values += ((change.key, frozen(change.now())) for change in changes)
+        found.values += ((change.key, Snapshot(change.now())) for change in changes)
         if each.turn:
             found.late |= {change.key for change in (changes if settled is None else settled.changes())}
     return found
@@ -150,7 +163,7 @@ def _is_cache(change: Change, calls: Sequence[Call], together: _Calls, apart: _C
     if change.table or isinstance(change.owner, type) or change.key in together.late:
         return False
     first, *others = [value for found in (together, apart) for key, value in found.values if key == change.key]
-    return _varied(calls, apart) and all(equal_value(first, other) for other in others)
+    return _varied(calls, apart) and all(map(first.equals, others))
 
 
 def _varied(calls: Sequence[Call], found: _Calls) -> bool:

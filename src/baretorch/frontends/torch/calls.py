@@ -48,7 +48,12 @@ def call(module: Any, method: str, inputs: Sequence[Any], ordered: bool = False)
     their index."""
     try:
         with torch.no_grad(), evaluating(module), listening(), FirstOfEquals() if ordered else nullcontext():
-            return entry(module, method)(*torch.utils._pytree.tree_map(_own, tuple(inputs)))
+            modes = _modes(module)
+            results = entry(module, method)(*torch.utils._pytree.tree_map(_own, tuple(inputs)))
+            for path, mode in _modes(module).items():
+                if mode != modes.get(path, mode):
+                    raise _other_mode(method, path)
+            return results
     except (KeyboardInterrupt, CompileError):
         raise
     except BaseException as error:
@@ -58,6 +63,21 @@ def call(module: Any, method: str, inputs: Sequence[Any], ordered: bool = False)
 def _own(x: Any) -> Any:
     """A copy of an input: the model may keep it as state and change it in a later call."""
     return x.clone() if isinstance(x, torch.Tensor) else x
+
+
+def _modes(module: Any) -> dict[str, bool]:
+    """Whether each layer is in training mode."""
+    return {path: m.training for path, m in module.named_modules()} if isinstance(module, nn.Module) else {}
+
+
+def _other_mode(method: str, path: str) -> CompileError:
+    name = f"self.{path}.training".replace("..", ".")
+    return CompileError(
+        f"{method}() changes {name}, so that the next call computes something else",
+        at=path or None,
+        need="a model that stays in eval mode, in which it is compiled",
+        try_="a registered buffer for what the model remembers; train() and eval() outside of forward()",
+    )
 
 
 def entry(module: Any, method: str) -> Callable[..., Any]:

@@ -1,0 +1,260 @@
+"""What an object holds that can change, whatever its type: how it is read, compared and put back.
+
+Each way to hold something is an Aspect, and an object may have several: the elements of a list and the attributes of
+its class. New kinds of objects need a row in `_ASPECTS` at most.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, MutableSet
+from copyreg import _slotnames  # type: ignore[attr-defined]
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+ABSENT = object()
+_INTERNAL = frozenset(vars(nn.Module())) - {"_forward_hooks", "_forward_pre_hooks"}
+_LIBRARIES = frozenset({"torch", "torchao", "numpy", *sys.stdlib_module_names}) - {"types", "__main__"}
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.memory_format, range)
+_PARTS = {partial: ("func", "args", "keywords"), MethodType: ("__self__", "__func__")}  # which never change themselves
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """`read` returns a shallow copy: a dict, whose entries change one by one, or anything else, which changes as a
+    whole if `same` is false. `suffix` is the path of an entry."""
+
+    has: Callable[[Any], bool]
+    read: Callable[[Any], Any]
+    put_back: Callable[[Any, Any], None]
+    same: Callable[[Any, Any], bool] | None = None
+    suffix: str = ".{}"
+    table: str = ""
+
+    def inside(self, before: Any) -> Iterator[tuple[str, Any, Any]]:
+        """The path, key and value of everything in what was read."""
+        entries = before.items() if isinstance(before, dict) else enumerate(before) if type(before) is list else ()
+        for key, value in entries:
+            yield self.suffix.format(key), key, value
+
+
+def aspects(value: Any) -> list[Aspect]:
+    """What can change of a value; nothing for constants, and for objects that are not looked into."""
+    return [] if isinstance(value, _PLAIN) else [aspect for aspect in _ASPECTS if aspect.has(value)]
+
+
+def is_foreign(cls: Any) -> bool:
+    """Whether a class or function belongs to torch, NumPy or the standard library, which keep what they keep."""
+    return (cls.__module__ or "").partition(".")[0] in _LIBRARIES
+
+
+def user_classes(value: Any) -> Iterator[type]:
+    """The classes of an object that are not of a library."""
+    return (cls for cls in type(value).__mro__ if not is_foreign(cls))
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Whether rebinding a name from one to the other changes nothing: the same object, an equal constant, a view of
+    the same memory, or a container of such."""
+    if a is b:
+        return True
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return _place(a) is not None and _place(a) == _place(b)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, _PLAIN):
+        return bool(a == b) or (a != a and b != b)
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(same_value, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(map(same_value, a.values(), b.values()))
+    return False
+
+
+def same_numbers(a: Any, b: Any) -> bool:
+    """Whether two tensors or arrays hold the same numbers; NaN equals NaN."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    try:
+        if isinstance(a, torch.Tensor) and torch.equal(a, b):
+            return True
+        return bool(((a == b) | ((a != a) & (b != b))).all())
+    except (RuntimeError, NotImplementedError, TypeError):  # sparse tensors and the like
+        return a is b
+
+
+def cloned(tensor: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        return tensor.detach().clone()
+
+
+def refill(held: MutableMapping[Any, Any], before: MutableMapping[Any, Any]) -> None:
+    """Let a mapping have these entries again, in this order."""
+    if list(held) != list(before) or any(held[key] is not each for key, each in before.items()):
+        held.clear()
+        held.update(before)
+
+
+def _place(tensor: torch.Tensor) -> tuple[Any, ...] | None:
+    """Where a dense tensor is in memory."""
+    if tensor.layout is not torch.strided:
+        return None
+    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
+
+
+def _numbers(tensor: torch.Tensor) -> tuple[int, torch.Tensor]:
+    """How often a tensor was changed in place, and its values; tensors of inference mode do not count."""
+    return 0 if tensor.is_inference() else int(tensor._version), cloned(tensor)
+
+
+def _put_numbers(tensor: torch.Tensor, before: tuple[int, torch.Tensor]) -> None:
+    version = 0 if tensor.is_inference() else int(tensor._version)
+    if before[0] != version or not same_numbers(before[1], tensor):
+        tensor.data.copy_(before[1])
+
+
+def _put_array(array: Any, before: Any) -> None:
+    if not same_numbers(before, array):
+        array[...] = before
+
+
+def _has_attributes(value: Any) -> bool:
+    if isinstance(value, (nn.Module, torch.Tensor, FunctionType)):
+        return not isinstance(value, FunctionType) or not is_foreign(value)
+    return not isinstance(value, type) and not is_foreign(type(value))
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    own = getattr(value, "__dict__", {})
+    if isinstance(value, nn.Module):
+        own = {name: each for name, each in own.items() if name not in _INTERNAL}
+    slots = () if isinstance(value, (torch.Tensor, FunctionType)) else _slotnames(type(value))
+    return {**own, **{name: getattr(value, name) for name in slots if hasattr(value, name)}}
+
+
+def _put_attributes(value: Any, before: dict[str, Any]) -> None:
+    own, now = getattr(value, "__dict__", None), _attributes(value)
+    for name in {**now, **before}:
+        if now.get(name, ABSENT) is not before.get(name, ABSENT):
+            if own is not None and name not in _slotnames(type(value)):
+                own.pop(name, None)
+                own.update({name: before[name]} if name in before else {})
+            elif name in before:
+                object.__setattr__(value, name, before[name])
+            else:
+                object.__delattr__(value, name)
+
+
+def _class_attributes(cls: type) -> dict[str, Any]:
+    """Values and functions of a class, without descriptors and what is part of the class itself."""
+    return {
+        name: value
+        for name, value in vars(cls).items()
+        if not name.startswith(("__", "_abc_"))
+        and (isinstance(value, FunctionType) or not (callable(value) or hasattr(type(value), "__get__")))
+    }
+
+
+def _put_class_attributes(cls: type, before: dict[str, Any]) -> None:
+    for name in _class_attributes(cls).keys() - before.keys():
+        delattr(cls, name)
+    for name, each in before.items():
+        if vars(cls).get(name, ABSENT) is not each:
+            setattr(cls, name, each)
+
+
+def _enclosed(function: FunctionType) -> dict[str, Any]:
+    """The variables that a function has from the functions around it."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return found
+
+
+def _put_enclosed(function: FunctionType, before: dict[str, Any]) -> None:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        if name in before and _enclosed(function).get(name, ABSENT) is not before[name]:
+            cell.cell_contents = before[name]
+
+
+def _put_elements(value: Any, before: list[Any]) -> None:
+    if isinstance(value, MutableSequence) and (
+        len(value) != len(before) or any(a is not b for a, b in zip(value, before, strict=True))
+    ):
+        value.clear()
+        value.extend(before)
+
+
+def _put_set(value: MutableSet[Any], before: set[Any]) -> None:
+    if value != before:
+        value.clear()
+        value |= before
+
+
+def _position(iterator: Any) -> Any:
+    """What an iterator of Python would be pickled as, with iterators in it taken apart as well."""
+
+    def apart(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return tuple(map(apart, value))
+        return _position(value) if _iterates(value) else value
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # iterators will not be pickled for ever
+        try:
+            return apart(iterator.__reduce_ex__(2)[1:])
+        except TypeError:
+            return repr(iterator)
+
+
+def _iterates(value: Any) -> bool:
+    return isinstance(value, Iterator) and type(value).__module__ in ("itertools", "builtins")
+
+
+def _same_elements(a: list[Any], b: list[Any]) -> bool:
+    return len(a) == len(b) and all(map(same_value, a, b))
+
+
+def _kept(value: Any, before: Any) -> None:
+    """Put nothing back: the parts do not change, and iterators of Python only go forward."""
+
+
+def _table(name: str) -> Aspect:
+    """A dict of a module whose entries are attributes."""
+    return Aspect(
+        lambda v: isinstance(v, nn.Module),
+        lambda v: dict(vars(v)[name]),
+        lambda v, before: refill(vars(v)[name], before),
+        table=name,
+    )
+
+
+NUMBERS = Aspect(
+    lambda v: isinstance(v, torch.Tensor),
+    _numbers,
+    _put_numbers,
+    lambda a, b: a[0] == b[0] and same_numbers(a[1], b[1]),
+)
+_ASPECTS = (
+    NUMBERS,
+    Aspect(lambda v: isinstance(v, np.ndarray), lambda v: v.copy(), _put_array, same_numbers),
+    Aspect(_has_attributes, _attributes, _put_attributes),
+    *map(_table, ("_parameters", "_buffers", "_modules")),
+    Aspect(lambda v: isinstance(v, type) and not is_foreign(v), _class_attributes, _put_class_attributes),
+    Aspect(lambda v: isinstance(v, MutableMapping), dict, refill, suffix="[{!r}]"),
+    Aspect(lambda v: isinstance(v, (MutableSequence, tuple)), list, _put_elements, _same_elements, suffix="[{}]"),
+    Aspect(lambda v: isinstance(v, MutableSet), set, _put_set, lambda a, b: a == b),
+    Aspect(lambda v: isinstance(v, FunctionType) and not is_foreign(v), _enclosed, _put_enclosed),
+    Aspect(lambda v: type(v) in _PARTS, lambda v: {name: getattr(v, name) for name in _PARTS[type(v)]}, _kept),
+    Aspect(_iterates, _position, _kept, same_value),
+)
