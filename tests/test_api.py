@@ -144,3 +144,49 @@ def test_close_leaves_the_folder_of_the_caller(tmp_path: Path) -> None:
     model.close()
     assert image.elf.is_file()
     assert model.build() is image
+
+
+class Pair(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a - 2 * b
+
+
+class InDict(nn.Module):
+    def forward(self, d: dict[str, torch.Tensor]) -> torch.Tensor:
+        return d["a"] - 2 * d["b"]
+
+
+class InList(nn.Module):
+    def forward(self, xs: list[torch.Tensor]) -> torch.Tensor:
+        return xs[0] - 2 * xs[1]
+
+
+A, B = torch.ones(2, 3), torch.linspace(0, 1, 6).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("net", "inputs", "runs"),
+    [
+        (Pair(), {"b": B, "a": A}, [((A, B), {}), (({"b": B, "a": A},), {}), (((A, B),), {}), ((A,), {"b": B})]),
+        (InDict(), {"b": B, "a": A}, [((B, A), {}), (({"a": A, "b": B},), {}), ((), {"d": {"a": A, "b": B}})]),
+        (InList(), ([A, B],), [((A, B), {}), (([A, B],), {}), ((), {"xs": [A, B]}), ((), {"xs_0": A, "xs_1": B})]),
+    ],
+    ids=["two", "dict", "list"],
+)
+def test_run_takes_what_compile_takes(net: nn.Module, inputs: Any, runs: Any) -> None:
+    model = baretorch.compile(net, inputs, board="host")
+    for given, named in runs:
+        assert abs(model.run(*given, **named) - (A - 2 * B).numpy()).max() < 1e-6
+    with pytest.raises(CompileError, match=r"run\(\)") as caught:
+        model.run(a=A, c=B)
+    assert caught.value.need[0].endswith("in this order or by these names")
+    model.close()
+
+
+@pytest.mark.parametrize("net", [nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 2))], ids=["linear", "sequential"])
+def test_what_torch_compile_returns(net: nn.Module) -> None:
+    model = baretorch.compile(torch.compile(net), (A,), board="host")
+    assert "_orig_mod" not in str(model.compiled.graph)
+    with torch.no_grad():
+        assert abs(model.run(A) - net(A).numpy()).max() < 1e-5
+    model.close()

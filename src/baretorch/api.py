@@ -23,6 +23,7 @@ from baretorch.errors import CompileError
 from baretorch.escape import line
 from baretorch.firmware.app import need_server
 from baretorch.firmware.types import Image
+from baretorch.frontends.structure import flat_like
 from baretorch.on_host import on_host
 from baretorch.options import OPTIONS, read_options
 from baretorch.outputs import scratch_of
@@ -80,11 +81,12 @@ class Model:
             self._image = pipeline.build_image(self.compiled, Path(folder))
         return self._image
 
-    def run(self, *inputs: Any) -> Answer:
-        """Run on the emulated chip, which stays up between calls. Takes tensors or arrays; returns arrays. Where the
-        image stores int8 or int16 with a scale, float32 holds real numbers, which are quantized, and an array of the
-        stored type holds stored values, which are used unchanged. Outputs are real numbers."""
-        return self._running()(*inputs)
+    def run(self, *inputs: Any, **named: Any) -> Answer:
+        """Run on the emulated chip, which stays up between calls. Takes tensors or arrays, one by one, by name, or in
+        the structure that compile() was given, such as a dict; returns arrays. Where the image stores int8 or int16
+        with a scale, float32 holds real numbers, which are quantized, and an array of the stored type holds stored
+        values, which are used unchanged. Outputs are real numbers."""
+        return self._running()(*flat_like(self.compiled.source, inputs, named))
 
     def reset(self) -> None:
         """Let a model with state forget what it remembers between runs."""
