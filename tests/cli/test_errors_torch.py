@@ -11,7 +11,8 @@ import pytest
 from tests.cli.program import GOLDEN, baretorch, check_golden
 from tests.cli.test_errors import check_error
 
-HEAD = """import numpy
+HEAD = """import itertools
+import numpy
 import torch
 from torch import nn
 class Net(nn.Module):
@@ -22,6 +23,12 @@ class Net(nn.Module):
         self.n = 0
         self.rnn = nn.LSTM(8, 4)
         self.hidden = None
+        self.kept = {{"h": torch.zeros(1, 4)}}
+        self.steps = itertools.cycle([1.0, 2.0, 3.0])
+        self.register_buffer("b", torch.zeros(1, 4))
+        self.register_buffer("c", torch.zeros(1, 4))
+        self.register_buffer("d", torch.zeros(1, 4))
+        self.register_buffer("part", self.b[0])
     def forward(self, x):
         {}
 def model(): return Net()
@@ -41,6 +48,15 @@ FORWARD = {
     "cumprod": "return self.a(x).cumprod(1)",
     "random": "return self.a(x + 0.1 * torch.randn_like(x))",
     "dropout": "return nn.functional.dropout(self.a(x))",
+    "state_dict_entry": "self.kept['h'] = self.a(x) + self.kept['h']; return self.kept['h']",
+    "state_data": "self.c.data = self.c + 1; return self.a(x) + self.c",
+    "state_mode": "self.training = not self.training; return self.a(x) * (2 if self.training else 1)",
+    "state_cycle": "return self.a(x) * next(self.steps)",
+    "shared": "self.b.add_(1); return self.a(x) + self.part",
+    "shared_later": "self.c.mul_(0.5); y = self.c + self.d; self.c = self.d = self.a(x); return y",
+    "input_method": "x.mul_(2); return self.a(x)",
+    "input_operator": "x += 1; return self.a(x)",
+    "input_element": "x[:, 0] = 0; return self.a(x)",
     "global_random": "return self.a(x) * numpy.random.rand()",
 }
 
@@ -68,6 +84,11 @@ FILES = {
     "float64": "def inputs(): return (torch.from_numpy(numpy.ones((1, 8))),)",
     "tokens": "def model(): return nn.Sequential(nn.Embedding(8, 4))",
     "dict_of_nothing": "def inputs(): return {'y': torch.ones(1, 8), 'x': 3}",
+    "keyword_only": "class Two(Net):\n    def forward(self, x, *, y): return x + y\n"
+    "def model(): return Two()\ndef inputs(): return {'x': torch.ones(1, 8), 'y': torch.ones(1, 8)}",
+    "script": "def model(): return nn.Sequential(torch.jit.script(nn.Linear(8, 4)))",
+    "nested": "import warnings\nwarnings.simplefilter('ignore')  # a prototype\n"
+    "def inputs(): return (torch.nested.nested_tensor([torch.ones(2, 8), torch.ones(3, 8)]),)",
     "dict_of_others": "class Two(Net):\n    def forward(self, x, y): return x + y\n"
     "def model(): return Two()\ndef inputs(): return {'a': torch.ones(1, 8)}",
 }

@@ -110,6 +110,7 @@ def test_a_file_without_functions(folder: Path) -> None:
     [
         ("calibration_empty", "[]"),
         ("calibration_shape", "[(torch.zeros(1, 5),)]"),
+        ("calibration_labels", "[(torch.zeros(1, 4), torch.tensor([1]))]"),
         ("calibration_nan", "[(torch.full((1, 4), torch.nan),)]"),
         ("calibration_overflow", "[(torch.full((1, 4), 3e38),), (torch.randn(1, 4),)]"),
     ],

@@ -318,7 +318,7 @@ BAD = [
     (NoneBuffer(), "h", 'self.register_buffer("h", torch.zeros(1, 4))'),
     (GrowingBuffer(), "h", "self.register_buffer("),
     (CachedInput(h=None), "h", 'self.register_buffer("h", torch.zeros(1, 4))'),
-    (InHeld(h=Slots()), "h.n", "self.register_buffer("),
+    (InHeld(h=Slots()), "h.n", "in forward: self.h_n instead of self.h.n"),
     (InHeld(h=Config()), "h.n", "self.register_buffer("),
     (InHeld(h=Items()), "h.n", "self.register_buffer("),
     (OfHeldClass(h=Plain()), "Plain.n", "self.register_buffer("),
@@ -326,7 +326,7 @@ BAD = [
     (Called(h=Caller()), "h.n", "self.register_buffer("),
     (Called(h=enclosing()), "h.n", "self.register_buffer("),
     (InPartial(h=partial(print, n=[0])), "h.keywords['n']", "self.register_buffer("),
-    (Next(h=itertools.count()), "h", "self.register_buffer("),
+    (Next(h=itertools.count()), "h", "torch.tensor(0)) for the position"),
     (Next(h=itertools.cycle([1.0, 2.0, 3.0])), "h", "self.register_buffer("),
     (Next(h=iter(range(100))), "h", "self.register_buffer("),
     (OfMethod(), "OfMethod.forward.n", "self.register_buffer("),
@@ -458,12 +458,20 @@ class Global(Net):
         return self.a(x) * COUNT[0]
 
 
+class Periodic(Net):
+    """Comes round with every third call."""
+
+    def forward(self, x: Any) -> Any:
+        COUNT[0] = (COUNT[0] + 1) % 3
+        return self.a(x) * COUNT[0]
+
+
 class Random(Net):
     def forward(self, x: Any) -> Any:
         return self.a(x) * random.random()
 
 
-@pytest.mark.parametrize("net", [Global(), Random()], ids=lambda net: type(net).__name__)
+@pytest.mark.parametrize("net", [Global(), Periodic(), Random()], ids=lambda net: type(net).__name__)
 def test_what_is_remembered_elsewhere(net: nn.Module) -> None:
     with pytest.raises(CompileError, match=r"^forward\(\) gives another result when it is called again"):
         frontends.from_module(net, (X,), "net")

@@ -154,6 +154,15 @@ def as_inputs(inputs: Any, model: Any, method: str = "forward", who: str = "inpu
 
 
 def _misnamed(inputs: dict[Any, Any], method: str, function: Any, who: str) -> CompileError:
+    parameters = inspect.signature(function).parameters.values()
+    named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in inputs]
+    if named:
+        return CompileError(
+            f"{method}() takes {', '.join(named)} by keyword only, and an image takes inputs in order",
+            have=f"{method}{inspect.signature(function)}",
+            need="parameters that can be given in order",
+            try_=f"def {method}(self, {', '.join(p.name for p in parameters)}), without *",
+        )
     return CompileError(
         f"{who} has a dict that does not fit {method}()",
         have=f"the keys {', '.join(map(repr, inputs))}",

@@ -130,10 +130,19 @@ def checked(sample: Any, ports: Sequence[Port], number: int) -> tuple[Array, ...
             f"calibration: sample {number} differs in shape or type from inputs()",
             have=_types(have) or ", ".join(type(x).__name__ for x in arguments) or "no tensors",
             need=_types(wanted),
+            try_=_without_labels(have, wanted),
         )
     if any(x.dtype.kind == "f" and bool((np.isnan(x) | (x == np.inf)).any()) for x in arrays):
         raise CompileError(f"calibration: sample {number} has NaN or infinite values", need="finite numbers")
     return tuple(port.to_memory(x) for x, port in zip(arrays, ports, strict=True))
+
+
+def _without_labels(have: Sequence[Any], wanted: Sequence[Any]) -> str | None:
+    """What to do about samples that have more than the model takes, as those of a DataLoader with labels do."""
+    if len(have) <= len(wanted) or have[: len(wanted)] != wanted:
+        return None
+    names = ", ".join(f"x{i}" for i in range(len(wanted))) if len(wanted) > 1 else "x"
+    return f"samples without labels: [({names},) for {names}, *labels in loader]"
 
 
 def _arrays(value: Any) -> Iterator[Array]:

@@ -28,7 +28,7 @@ _Slot = tuple[dict[str, Any], str]  # the buffers of a module, and the name of o
 def as_exportable(module: nn.Module, method: str) -> nn.Module:
     """Return a module that shares the parameters, buffers and sub-modules, and whose forward is this method, with new
     values of buffers written in place. torch.export knows only forward."""
-    if isinstance(module, (torch.fx.GraphModule, torch.jit.ScriptModule)):
+    if isinstance(module, torch.fx.GraphModule):
         return module
     called = entry(module, method)
 
@@ -78,8 +78,7 @@ def each_buffer_once(exported: Any) -> Any:
 
 def _slots(module: nn.Module) -> Iterator[_Slot]:
     for inner in module.modules():
-        table = vars(inner).get("_buffers", {})  # TorchScript has none
-        yield from ((table, name) for name, value in table.items() if value is not None)
+        yield from ((inner._buffers, name) for name, value in inner._buffers.items() if value is not None)
 
 
 @contextmanager

@@ -10,8 +10,9 @@ the call, without an error. Such a model is accepted only where it makes no diff
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,7 +49,7 @@ class _Calls:
 
     results: list[tuple[Array, ...] | CompileError] = field(default_factory=list)
     changed: dict[_Key, Change] = field(default_factory=dict)  # but registered buffers
-    state: bool = False  # whether registered buffers changed
+    state: set[str] = field(default_factory=set)  # registered buffers that changed
     late: set[_Key] = field(default_factory=set)  # what changes after each method was called once
     values: list[tuple[_Key, Snapshot]] = field(
         default_factory=list
@@ -82,11 +83,13 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
                 lost = [] if all(map(_same, apart.results, bare.results)) else dead
             if lost:
                 raise _lost(before, calls, lost, run)
-        before.restore()
-        again = _called(module, before, calls[:1], run)
-        if not _same(together.results[0], again.results[0]):
-            raise _remembers_elsewhere(calls[0].method)
-        return together.state or bool(together.changed)
+        for _ in range(2):  # in a row, so that no period of a global counter hides it
+            before.restore()
+            again = _called(module, before, calls[:1], run)
+            if not _same(together.results[0], again.results[0]):
+                raise _remembers_elsewhere(calls[0].method)
+        _check_memory(module, together.state)
+        return bool(together.state or together.changed)
     finally:
         before.restore()
 
@@ -150,7 +153,7 @@ def _called(
             found.results.append(error)
         every = before.changes()
         changes = [change for change in every if not change.is_state]
-        found.state |= len(changes) < len(every)
+        found.state |= {change.path for change in every if change.is_state}
         found.changed = {change.key: change for change in changes} | found.changed
         found.values += ((change.key, Snapshot(change.now())) for change in changes)
         if each.turn:
@@ -188,6 +191,28 @@ def _same(a: tuple[Array, ...] | CompileError, b: tuple[Array, ...] | CompileErr
 def _close(a: Array, b: Array) -> bool:
     largest = float(np.abs(np.where(np.isfinite(b), b, 0)).max(initial=0))
     return bool(np.allclose(a, b, rtol=0, atol=1e-6 * largest, equal_nan=True))
+
+
+def _check_memory(module: nn.Module, state: Collection[str]) -> None:
+    """CompileError if a buffer that changes is in the memory of another tensor. One tensor may have several names."""
+    held = [*module.named_buffers(remove_duplicate=False), *module.named_parameters(remove_duplicate=False)]
+    places: dict[int, list[tuple[str, torch.Tensor]]] = {}
+    for name, t in held if state else ():
+        places.setdefault(t.untyped_storage().data_ptr(), []).append((name, t))
+    for memory, inside in places.items():
+        changed = next((each for each in inside if each[0] in state), None)
+        other = next((name for name, t in inside if changed and t is not changed[1]), None)
+        if memory and changed and other:
+            raise shared_memory(changed[0], other)
+
+
+def shared_memory(name: str, other: str) -> CompileError:
+    """The error for a buffer in the memory of another tensor."""
+    return CompileError(
+        f"self.{name} and self.{other} share memory, and a call changes it",
+        need="memory of its own for each buffer that changes",
+        try_=f"self.{name} = tensor.clone(), where the model shares it with self.{other}",
+    )
 
 
 def _remembers_elsewhere(method: str) -> CompileError:
@@ -293,6 +318,8 @@ def _shown(change: Change) -> str:
 
 
 def _described(value: Any) -> str:
+    if isinstance(value, Iterator):
+        return f"an iterator of type {type(value).__name__}"
     if isinstance(value, (tuple, list)) and len(value) > 8:
         return f"a {type(value).__name__} of {len(value)}"
     return types([value])[1:-2]
@@ -302,7 +329,17 @@ def _hints(change: Change) -> Iterator[str]:
     """How to register what an attribute holds."""
     value = change.after if change.exists else change.before
     tensors = flat_tensors(value)
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, Iterator):
+        yield f'in __init__: self.register_buffer("{change.name}", torch.tensor(0)) for the position'
+        yield "in forward: indexing of a tensor with the position, instead of next()"
+        return
+    inside = re.search(rf"(?:^|\.){re.escape(change.name)}([.\[].+)$", change.path)
+    if inside is not None:  # an entry of a dict or list, or an attribute of an object
+        name = re.sub(r"\W+", "_", change.name + inside[1]).strip("_")
+        first = _begin(change.before, value) if isinstance(value, torch.Tensor) else "torch.tensor(…)"
+        yield f'in __init__: self.register_buffer("{name}", {first})'
+        yield f"in forward: self.{name} instead of self.{change.name}{inside[1]}"
+    elif isinstance(value, torch.Tensor):
         yield f'in __init__: self.register_buffer("{change.name}", {_begin(change.before, value)})'
     elif isinstance(value, (bool, int, float)):
         begin = change.before if isinstance(change.before, (bool, int, float)) else 0

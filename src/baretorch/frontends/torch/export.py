@@ -44,9 +44,10 @@ from baretorch.frontends.torch.plain import (
     moved_answers,
     unlifted,
     unrounded_answers,
+    viewed,
     writes,
 )
-from baretorch.frontends.torch.read import read_plain, table_name
+from baretorch.frontends.torch.read import origin_of, read_plain, table_name
 from baretorch.frontends.torch.ties import orders_elements
 
 # What is done to a plain program before it is read or quantized, by what it is called where it goes wrong.
@@ -98,14 +99,13 @@ def _not_exported(error: BaseException) -> CompileError:
         "torch.export cannot export this model",
         have=reason(error),
         at=user_line(error),
-        try_="replace Python control flow on tensor values by torch.where, and shapes by constants",
     )
 
 
 def check_module(module: Any, methods: Mapping[str, Sequence[Any]]) -> bool:
     """CompileError if the methods change what only the module itself remembers. Return whether they change any
     attribute at all, buffers included."""
-    if not isinstance(module, torch.nn.Module) or isinstance(module, torch.jit.ScriptModule):
+    if not isinstance(module, torch.nn.Module):
         return False
 
     def run(method: str, inputs: Sequence[Any]) -> Any:
@@ -128,14 +128,16 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
                 need="a tuple of tensors",
                 try_="torch.from_numpy(x)" if isinstance(x, np.ndarray) else None,
             )
-        if x.layout is not torch.strided:
-            kind = str(x.layout).removeprefix("torch.")
-            raise CompileError(f"{of} gives a {kind} tensor", need="dense tensors", try_="x.to_dense()")
+        if x.layout is not torch.strided or x.is_nested:
+            kind, dense = str(x.layout).removeprefix("torch."), "x.to_dense()"
+            if x.is_nested:
+                kind, dense = "nested", "x.to_padded_tensor(0.0), or one sequence of the longest length"
+            raise CompileError(f"{of} gives a {kind} tensor", need="dense tensors", try_=dense)
         if x.device.type != "cpu":
             raise _elsewhere(f"{of} gives a tensor", x.device, f"torch.randn({list(x.shape)})", "x.cpu()")
     if isinstance(module, torch.nn.Module):
         _check_weights(module)
-    if not isinstance(module, torch.nn.Module) or isinstance(module, (torch.fx.GraphModule, torch.jit.ScriptModule)):
+    if not isinstance(module, torch.nn.Module) or isinstance(module, torch.fx.GraphModule):
         return
     signature = inspect.signature(getattr(module, method))
     try:
@@ -171,7 +173,15 @@ def _close(a: Any, b: Any) -> bool:
 
 
 def _check_weights(module: Any) -> None:
-    """CompileError for weights that are not there, or not in this computer's memory."""
+    """CompileError for weights that are not there, or not in this computer's memory, and for layers of TorchScript."""
+    for path, layer in module.named_modules():
+        if isinstance(layer, torch.jit.ScriptModule):
+            raise CompileError(
+                f"{f'layer {path}' if path else 'the model'} is TorchScript, which torch.export does not read",
+                at=path or None,
+                need="a torch.nn.Module of Python",
+                try_="the module that was given to torch.jit.script or torch.jit.trace",
+            )
     for name, t in (*module.named_parameters(), *module.named_buffers()):
         if isinstance(t, torch.nn.parameter.UninitializedTensorMixin):
             raise CompileError(
@@ -251,6 +261,8 @@ def functional(exported: Any) -> Any:
             try_="a branch or loop must not return the same tensor twice, nor one of its inputs: return x.clone()",
         ) from error
     for spec in made.graph_signature.output_specs:
+        if spec.kind is OutputKind.USER_INPUT_MUTATION:
+            raise _changed_input(exported, spec.target)
         if spec.kind not in (OutputKind.USER_OUTPUT, OutputKind.BUFFER_MUTATION, OutputKind.TOKEN):
             raise CompileError(
                 f"the model changes {spec.target!r}, which is not a buffer",
@@ -258,6 +270,23 @@ def functional(exported: Any) -> Any:
                 try_="self.register_buffer(...) for what is remembered, and a new tensor for what is returned",
             )
     return made
+
+
+def _changed_input(exported: Any, name: str) -> CompileError:
+    """The error for a program that changes an input in place."""
+    (given,) = (node for node in exported.graph.find_nodes(op="placeholder") if node.name == name)
+    changes = (n for n in exported.graph.nodes if n.args and _is_mutable(n.target) and viewed(n.args[0]) is given)
+    return CompileError(
+        f"the model changes its input {given.target} in place",
+        at=next((str(origin_of(n)) for n in changes), None) or None,
+        need="inputs that stay as they are",
+        try_=f"{given.target} = {given.target} * 2 instead of {given.target} *= 2 or {given.target}.mul_(2); "
+        f"{given.target} = {given.target}.clone() before {given.target}[…] = 0",
+    )
+
+
+def _is_mutable(target: Any) -> bool:
+    return bool(getattr(getattr(target, "_schema", None), "is_mutable", False))
 
 
 def _is_known(target: Any) -> bool:

@@ -76,7 +76,7 @@ def _keep_old_state(module: GraphModule) -> None:
     (output,) = graph.find_nodes(op="output")
     for user in (*last, output):
         for value in [user.args[1]] if user is not output else user.all_input_nodes:
-            if _viewed(value) in changing:
+            if viewed(value) in changing:
                 with graph.inserting_before(last[0]):
                     kept = graph.call_function(aten.clone.default, (value,))
                 kept.meta = dict(value.meta)
@@ -86,7 +86,7 @@ def _keep_old_state(module: GraphModule) -> None:
                     user.args = (target, kept)
 
 
-def _viewed(value: Node) -> Node:
+def viewed(value: Node) -> Node:
     """What a view looks at, through all views in between."""
     while value.op == "call_function" and getattr(getattr(value.target, "_schema", None), "arguments", None):
         first = value.target._schema.arguments[0]

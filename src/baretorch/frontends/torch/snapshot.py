@@ -94,7 +94,10 @@ class _Held:
         if self.aspect.same is not None:
             if not self.aspect.same(before, now):
                 owner, name, table = self.root
-                yield Change(self.path, owner, name, before[1] if self.aspect is NUMBERS else before, self.value, table)
+                then = (
+                    before[1] if self.aspect is NUMBERS else self.value if isinstance(before, (tuple, str)) else before
+                )
+                yield Change(self.path, owner, name, then, self.value, table)
             return
         for key in dict.fromkeys((*before, *now)):
             a, b = before.get(key, ABSENT), now.get(key, ABSENT)

@@ -30,6 +30,7 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
     from baretorch.frontends.torch.plain import writes
 
     method = one_of(methods, method)
+    module = getattr(module, "_orig_mod", module)  # what torch.compile was given
     for m, x in methods.items():
         torch_export.check_inputs(module, x, m, "inputs()" if m == "forward" else f"methods() of {m!r}")
     odd = torch_export.has_odd_values(methods[method])

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from baretorch.errors import CompileError
-from baretorch.frontends.torch.attributes import Call, line_of, varied_inputs
+from baretorch.frontends.torch.attributes import Call, line_of, shared_memory, varied_inputs
 from baretorch.frontends.torch.calls import call, flat_tensors, place, types
 from baretorch.frontends.torch.plain import as_array, attribute, is_random, moved, unlifted, writes
 from baretorch.frontends.torch.snapshot import Change, Snapshot, copied_module
@@ -100,10 +100,12 @@ def _lost(
     module: nn.Module, method: str, calls: _Calls, own: nn.Module, name: str, wrong: tuple[int, float, float]
 ) -> Exception:
     """The error that names a buffer, and where it is changed. `own` is the module after the calls."""
-    shared = {n: others for net in (own, module) for n in _names(module) if (others := list(_sharing(net, n)))}
-    name = name or next(iter(shared), "")
+    names = [n for n, _ in module.named_buffers(remove_duplicate=False)]
+    name = name or next((n for n in names if set(_sharing(own, n)) - set(_sharing(module, n))), "")
     if not name:
         return WrongStep("torch.export", *wrong)
+    for other in (*_sharing(own, name), *_sharing(module, name)):
+        return shared_memory(name, other)
     parent, _, leaf = name.rpartition(".")
     change = Change(name, module.get_submodule(parent), leaf, None, None, "_buffers")
     made = [Call(method, inputs, i) for i, inputs in enumerate(calls)]
@@ -113,18 +115,13 @@ def _lost(
     finally:
         before.restore()
     path = f"self.{name}"
-    try_ = f"{path}.copy_(new) or {path} = new"
     return CompileError(
         f"{method}() changes the buffer {path} in a way that torch.export loses",
         at=place(name, line),
-        have=[types([module.get_buffer(name)])[1:-2], *(f"the memory of self.{n}" for n in shared.get(name, ()))],
+        have=types([module.get_buffer(name)])[1:-2],
         need="buffers with memory of their own, changed by assignment or by operators that end in _",
-        try_=try_.replace("new", "new.clone()") if name in shared else try_,
+        try_=f"{path}.copy_(new) or {path} = new",
     )
-
-
-def _names(module: nn.Module) -> list[str]:
-    return [name for name, _ in module.named_buffers(remove_duplicate=False)]
 
 
 def _sharing(module: nn.Module, name: str) -> Iterator[str]:
