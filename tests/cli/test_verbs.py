@@ -143,6 +143,27 @@ def test_pte_without_torch(folder: Path) -> None:
     assert data["reference"] == "the graph" and data["max_error"] < 1e-5
 
 
+@pytest.mark.parametrize(
+    ("expression", "what"),
+    [
+        ("x * float('nan')", "output 0 is NaN for the example inputs (4 of 4 numbers)"),
+        ("torch.log(x * 0)", "output 0 is infinite for the example inputs (4 of 4 numbers)"),
+        ("x, x / x", "output 1 is NaN for the example inputs (1 of 4 numbers)"),
+        ("x, x / x, 1 / x", "output 1 is NaN for the example inputs (1 of 4 numbers); so are numbers of 1 more"),
+    ],
+)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_answers_that_are_not_finite_are_reported_once(expression: str, what: str, folder: Path) -> None:
+    (folder / "odd.py").write_text(
+        "import torch\n\n\nclass Odd(torch.nn.Module):\n    def forward(self, x):\n"
+        f"        return {expression}\n\n\ndef model():\n    return Odd()\n\n\n"
+        "def inputs():\n    return (torch.arange(4.0),)\n"
+    )
+    result = baretorch("run", "odd.py", "--board", "host", "--json")
+    assert result.code == 0, result.err
+    assert [w for w in result.json()["warnings"] if "outputs:" in w] == [f"outputs: {what}"]
+
+
 def test_build(folder: Path) -> None:
     model = copy_model("tiny", folder)
     data = baretorch("build", model, "--board", "pico", "--out", "made", "--json").json()

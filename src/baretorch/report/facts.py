@@ -85,12 +85,12 @@ class RunFacts:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know before trusting the figures."""
-        return (*warnings_of(self.compiled), *self._fewer_calls(), *self._inaccurate())
+        return (*warnings_of(self.compiled), *self._fewer_calls(), *self._not_finite(), *self._inaccurate())
 
     @property
     def other_warnings(self) -> tuple[str, ...]:
         """The same without layers that stay float, for where those are listed."""
-        own = (*self._fewer_calls(), *self._inaccurate())
+        own = (*self._fewer_calls(), *self._not_finite(), *self._inaccurate())
         return (*self.compiled.source.warnings, *npu_warnings(self.compiled.partition), *own)
 
     @property
@@ -102,6 +102,19 @@ class RunFacts:
         if self.rejected is None:
             return ()
         return (f"calls: {self.calls} were compared; {self.reference} rejects another input ({self.rejected})",)
+
+    def _not_finite(self) -> tuple[str, ...]:
+        """Report the first output that has NaN or infinities, even where the reference has them too. Inputs that have
+        them are reported by the source."""
+        floats = [(i, y) for i, y in enumerate(self.run.first) if y.dtype.kind == "f" and not np.isfinite(y).all()]
+        examples = self.compiled.source.examples
+        if not floats or not all(np.isfinite(x).all() for x in examples if x.dtype.kind == "f"):
+            return ()
+        number, y = floats[0]
+        what = "NaN" if np.isnan(y).any() else "infinite"
+        odd = int((~np.isfinite(y)).sum())
+        more = f"; so are numbers of {len(floats) - 1} more" if len(floats) > 1 else ""
+        return (f"outputs: output {number} is {what} for the example inputs ({odd:,} of {y.size:,} numbers){more}",)
 
     def _inaccurate(self) -> tuple[str, ...]:
         if self.wrong is not None:
@@ -334,7 +347,8 @@ def largest_error(outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> fl
             return float("inf")
         a, b = have.astype(np.float64), want.astype(np.float64)
         same = (a == b) | (np.isnan(a) & np.isnan(b))
-        difference = np.where(same, 0.0, np.abs(a - b))
+        with np.errstate(invalid="ignore"):  # the difference of infinities
+            difference = np.where(same, 0.0, np.abs(a - b))
         if difference.size:
             worst = max(worst, float(np.max(np.nan_to_num(difference, nan=np.inf))))
     return worst
