@@ -1,7 +1,7 @@
 """The user's cache folder: what is compiled or measured once, and is the same every time.
 
-An entry is one file: a line with the SHA-256 of the rest, a line of JSON with names and sizes, and the files' bytes.
-One that is damaged, such as by a power cut, counts as absent and is made again.
+An entry is one file: a line with the SHA-256 of its key and of the rest, a line of JSON with names and sizes, and the
+files' bytes. One that is damaged, such as by a power cut, or belongs to another key counts as absent and is made again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def recall(kind: str, key: str) -> dict[str, bytes] | None:
         checksum, _, rest = read_file(_entry(kind, key)).partition(b"\n")
     except OSError:
         return None
-    if hashlib.sha256(rest).hexdigest().encode() != checksum:
+    if _checksum(kind, key, rest) != checksum:
         return None
     index, _, data = rest.partition(b"\n")
     files, at = {}, 0
@@ -64,7 +64,7 @@ def remember(kind: str, key: str, files: Mapping[str, bytes]) -> None:
     index = json.dumps({name: len(data) for name, data in files.items()}).encode()
     rest = b"\n".join((index, b"".join(files.values())))
     with suppress(CompileError, OSError):
-        store(_entry(kind, key), hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
+        store(_entry(kind, key), _checksum(kind, key, rest) + b"\n" + rest)
 
 
 def recall_program(name: str, key: str) -> Path | None:
@@ -83,6 +83,10 @@ def remember_program(name: str, key: str, data: bytes) -> Path:
     store(path, data, 0o777)
     remember("programs", key, {"sha256": hashlib.sha256(data).digest()})
     return path
+
+
+def _checksum(kind: str, key: str, rest: bytes) -> bytes:
+    return hashlib.sha256(f"{kind}/{key}\n".encode() + rest).hexdigest().encode()
 
 
 def _entry(kind: str, key: str) -> Path:
