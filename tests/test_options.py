@@ -16,6 +16,8 @@ from baretorch.cli import VERBS
 from baretorch.cli.flags import gathered
 from baretorch.errors import CompileError
 from baretorch.options import DEFAULT, OPTIONS, Io, Options, read_options
+from baretorch.quantize.source import _natural
+from tests.cli.program import baretorch as program
 
 OTHER: dict[str, Any] = {  # a value for each option that is not its default
     "trust": True,
@@ -112,6 +114,33 @@ def test_a_value_that_an_option_may_not_have(option: str, value: object, need: s
     with pytest.raises(CompileError) as caught:
         baretorch.compile("net.pte", board="pico", **{option: value})
     assert (caught.value.what, caught.value.need) == (f"compile(): {option} is {value!r}", (need,))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "what"),
+    [
+        ("ram", -(10**5000), "ram is a number of thousands of digits"),
+        ("ram", 10**5000, "ram is a number of thousands of digits"),
+        ("ram", 10**30, f"ram is {10**30}"),
+        ("shape", {"x": (10**5000,)}, "shape is a number of thousands of digits"),
+    ],
+    ids=["least", "most", "more than JSON has", "size"],
+)
+def test_numbers_of_any_length(option: str, value: object, what: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        read_options({option: value})
+    assert caught.value.what == f"compile(): {what}"
+
+
+@pytest.mark.parametrize("option", ["--ram=", "--watchdog=", "--shape=x="])
+def test_numbers_of_any_length_on_the_command_line(option: str) -> None:
+    result = program("run", "net.onnx", "--board", "pico", option + "9" * 5000)
+    assert result.code == 2 and len(result.err) < 1000, result.err
+
+
+def test_layers_with_very_long_numbers_are_sorted() -> None:
+    names = [f"layer.{number}.conv" for number in ("1" + "0" * 5000, "9" * 5000, "10", "2")]
+    assert sorted(names, key=_natural) == names[::-1]
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

@@ -49,6 +49,19 @@ def line(text: str) -> str:
     return text if text.isprintable() else "".join(map(_visible, text))
 
 
+def short(text: str) -> str:
+    """Return at most the first 120 characters, for messages."""
+    return text if len(text) <= 120 else f"{text[:120]}…"
+
+
+def shown(value: object) -> str:
+    """Return a value that a user gave as Python writes it, shortened."""
+    try:
+        return short(repr(value))
+    except ValueError:
+        return "a number of thousands of digits"
+
+
 def lines(text: str) -> str:
     """For people, on as many lines as there are newlines."""
     return "\n".join(map(line, text.split("\n")))

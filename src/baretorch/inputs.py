@@ -9,7 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tomllib
 from pathlib import Path
+from typing import Any
+
+from baretorch.escape import short
 
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
@@ -39,6 +43,20 @@ def read_file(path: Path, most: int = -1, follow: bool = True) -> bytes:
 def read_text(path: Path) -> str:
     """Return the text of a regular UTF-8 file; OSError if it is anything else."""
     return read_file(path).decode("utf-8")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the contents of a TOML file; OSError or UnicodeDecodeError if it cannot be read, ValueError with a reason
+    if it is not TOML."""
+    text = read_text(path)
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("arrays or tables in each other, too deep to read") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(short(str(error))) from None
+    except ValueError:  # Python reads at most 4,300 digits
+        raise ValueError("a number of thousands of digits") from None
 
 
 def need_regular(path: Path, follow: bool = True) -> None:

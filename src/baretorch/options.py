@@ -14,6 +14,7 @@ from types import UnionType
 from typing import Annotated, Any, TypeGuard, get_args, get_origin, get_type_hints
 
 from baretorch.errors import CompileError
+from baretorch.escape import short, shown
 
 
 class Optimize(StrEnum):
@@ -314,7 +315,7 @@ class Option:
             pairs = {k: _spelt(v) for k, v in value.items()}
             if _names([*pairs.keys(), *pairs.values()]):
                 return pairs
-        raise CompileError(f"compile(): {self.name} is {value!r}", need=self._need())
+        raise CompileError(f"compile(): {self.name} is {shown(value)}", need=self._need())
 
     def _need(self) -> str:
         needs = {
@@ -336,11 +337,12 @@ class Option:
 
 
 DEFAULT = Options()
+MOST_DIGITS = 9  # of a size in --shape
 
 
 def _whole(value: object) -> TypeGuard[int]:
-    """Also NumPy's, but no truth value."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    """Also NumPy's, but no truth value, and no number that JSON cannot have."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) < 1 << 63
 
 
 def _spelt(value: object) -> object:
@@ -352,8 +354,11 @@ def _spelt(value: object) -> object:
 def _sizes(name: str, text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",")] if text else []
     for word in words:
-        if not word.isdecimal() or not int(word):
-            raise CompileError(f"--shape {name}={text}: {word!r} is no size; sizes are whole numbers from 1")
+        if not word.isdecimal() or len(word) > MOST_DIGITS or not int(word):
+            raise CompileError(
+                f"--shape {short(name)}={short(text)}: {shown(word)} is not a valid size; "
+                f"sizes are whole numbers from 1 with at most {MOST_DIGITS} digits"
+            )
     return tuple(map(int, words))
 
 

@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -152,7 +153,9 @@ def run_command(arguments: Sequence[str]) -> int:
         if as_json:
             _print_json(CompileError(error.format_message()))
         else:
-            error.show()
+            shown = io.StringIO()
+            error.show(shown)
+            click.echo(_shortened(shown.getvalue()), nl=False, err=True)
         return USAGE_ERROR
     except Unwritable as error:
         return _unwritable(error.reason)
@@ -221,9 +224,14 @@ def _print_json(error: CompileError) -> None:
         _show(error.render())
 
 
+def _shortened(text: str) -> str:
+    """Return a text whose very long words are shortened: a user may give numbers of any length."""
+    return re.sub(r"\S{500,}", lambda word: f"{word[0][:120]}… ({len(word[0]):,} characters)", text)
+
+
 def _show(text: str) -> None:
     """An error on standard error; on a terminal its first word is red and its labels are dim."""
-    text = lines(text)
+    text = _shortened(lines(text))
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         first, *rest = text.split("\n")
         word, colon, what = first.partition(":")

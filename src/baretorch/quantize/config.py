@@ -14,7 +14,6 @@ weights = "tuned.npz"
 from __future__ import annotations
 
 import difflib
-import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,8 +25,9 @@ from pathlib import Path
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.escape import short, shown
 from baretorch.frontends.offer import LISTS, Arguments, is_number
-from baretorch.inputs import need_regular, read_text
+from baretorch.inputs import need_regular, read_toml
 from baretorch.ir import Array, DType, Graph, Node, Quant, Tensor, fresh, with_data
 from baretorch.ops import int4
 from baretorch.ops.conv2d import Conv2d
@@ -44,7 +44,6 @@ from baretorch.quantize.float16 import has_float_weights, in_float16
 from baretorch.quantize.observers import SMALLEST, per_channel
 
 LARGEST = 1 << 20  # bytes of a file that people write
-SHOWN = 200  # characters of what it says, in an error
 SCALE = "scale of "  # and a tensor: its scale and zero point in an .npz
 COARSEST = 1e30  # scale: calibration finds none that is coarser
 HEADER = 1024  # bytes that an array's description and name take in an .npz, at most
@@ -88,15 +87,15 @@ def read_config(path: str) -> Config:
     try:
         if file.stat().st_size > LARGEST:
             raise CompileError(f"--config {file.name}: it is too large", need=f"at most {LARGEST:,} bytes")
-        told = tomllib.loads(read_text(file))
+        told = read_toml(file)
     except OSError as error:
         raise CompileError(f"--config: cannot read {path}", have=error.strerror or str(error)) from error
-    except (ValueError, RecursionError) as error:  # also of numbers with too many digits
-        raise CompileError(f"--config {file.name}: it is no TOML", have=str(error), need=NEED) from error
+    except ValueError as error:
+        raise CompileError(f"--config {file.name} is not TOML", have=str(error), need=NEED) from None
     arguments = {name: _argument(file.name, name, told.pop(name)) for name in LISTS if name in told}
     layers, removed, weights = told.pop("layers", None), told.pop("removed", {}), told.pop("weights", None)
     if told or not isinstance(layers, dict) or not isinstance(removed, dict):
-        have = _cut(", ".join(told)) or None
+        have = short(", ".join(told)) or None
         raise CompileError(f"--config {file.name}: it has no list of layers", have=have, need=NEED)
     return Config(
         {name: _precision(file.name, name, value) for name, value in layers.items()},
@@ -112,7 +111,7 @@ NEED = '[layers] and lines like "net.0" = "int4"'
 def _argument(file: str, name: str, value: object) -> int | float:
     if not is_number(value):
         raise CompileError(
-            f"--config {file}: {name} = {_told(value)}", need="a number above 0 that the model file offers"
+            f"--config {file}: {name} = {shown(value)}", need="a number above 0 that the model file offers"
         )
     return value  # type: ignore[return-value]
 
@@ -120,24 +119,12 @@ def _argument(file: str, name: str, value: object) -> int | float:
 def _precision(file: str, layer: str, value: object) -> Precision:
     if isinstance(value, str) and value in {*Precision}:
         return Precision(value)
-    near = difflib.get_close_matches(_cut(value) if isinstance(value, str) else "", [p.value for p in Precision], n=1)
+    near = difflib.get_close_matches(short(value) if isinstance(value, str) else "", [p.value for p in Precision], n=1)
     raise CompileError(
-        f"--config {file}: {_told(layer)} = {_told(value)}: no such precision",
+        f"--config {file}: {shown(layer)} = {shown(value)}: no such precision",
         need=", ".join(Precision),
         try_=f"did you mean {near[0]!r}?" if near else None,
     )
-
-
-def _told(value: object) -> str:
-    """What a file says, so that it can be read."""
-    try:
-        return _cut(repr(value))
-    except ValueError:
-        return "a number of very many digits"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _removed(file: str, told: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
@@ -159,7 +146,7 @@ def _numbers(file: str, layer: str, value: object, most: int) -> tuple[int, ...]
         low, high = (int(w) if w.isdecimal() and len(w) < 8 else -1 for w in words)
         if low < 0 or high < low or high - low >= most - len(found):
             raise CompileError(
-                f"--config {file}: {_told(layer)} = {_told(value)}: these are no channels",
+                f"--config {file}: {shown(layer)} = {shown(value)}: these are no channels",
                 need='numbers, as in "3, 8-11"',
             )
         found += range(low, high + 1)
@@ -182,7 +169,7 @@ def _quoted(text: str) -> str:
 def _beside(file: Path, name: object) -> Path:
     if not isinstance(name, str) or Path(name).name != name or not name.endswith(".npz"):
         raise CompileError(
-            f"--config {file.name}: weights = {_told(name)}", need="the name of an .npz file that lies beside the TOML"
+            f"--config {file.name}: weights = {shown(name)}", need="the name of an .npz file that lies beside the TOML"
         )
     return file.with_name(name)
 
@@ -245,7 +232,7 @@ def _stored(path: Path, graph: Graph) -> dict[str, Array]:
         if t is None or data.shape != t.shape or data.dtype != t.dtype.numpy or not np.isfinite(data).all():
             raise CompileError(
                 f"--config: the weights {path.name} are not this model's",
-                have=f"{_told(name)}: {data.dtype.name}{list(data.shape)}",
+                have=f"{shown(name)}: {data.dtype.name}{list(data.shape)}",
                 need=_needed(name, t),
                 try_="`baretorch tune` again: the model has changed since",
             )

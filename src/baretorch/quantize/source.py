@@ -126,7 +126,8 @@ def made_by(before: Graph, graph: Graph, layers: Sequence[str], flag: str = "--c
 
 def _natural(path: str) -> list[tuple[int, str]]:
     """Sorts layers as people count them: 2 before 10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)]
+    parts = [part.lstrip("0") if part.isdecimal() else part for part in re.split(r"(\d+)", path)]
+    return [(len(part) if i % 2 else -1, part) for i, part in enumerate(parts)]  # a longer number is a larger one
 
 
 def _no_such_layer(flag: str, missing: Sequence[str], layers: Sequence[str]) -> CompileError:

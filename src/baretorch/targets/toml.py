@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
@@ -16,8 +15,9 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
+from baretorch import inputs
 from baretorch.errors import CompileError
-from baretorch.inputs import read_text
+from baretorch.escape import short, shown
 
 T = TypeVar("T")
 
@@ -117,17 +117,13 @@ def _declared(kind: Any) -> tuple[DeclaredKey, ...]:
 def read_toml(path: Path) -> Table:
     """Read a TOML file, or raise CompileError."""
     try:
-        rows = tomllib.loads(read_text(path))
+        rows = inputs.read_toml(path)
     except FileNotFoundError:
         raise CompileError(f"no file {path}", try_="`baretorch boards` lists the boards that need no file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise CompileError(f"cannot read {path}", have=str(error)) from None
-    except RecursionError:
-        raise CompileError(f"{path} is not TOML", have="arrays or tables in each other, too deep to read") from None
-    except tomllib.TOMLDecodeError as error:
-        raise CompileError(f"{path} is not TOML", have=short(str(error))) from None
-    except ValueError:
-        raise CompileError(f"{path} is not TOML", have="a number of thousands of digits") from None
+    except ValueError as error:
+        raise CompileError(f"{path} is not TOML", have=str(error)) from None
     return Table(place(path), rows)
 
 
@@ -178,7 +174,7 @@ def _value(table: Table, key: DeclaredKey, keys: Sequence[DeclaredKey]) -> Any:
     value = table.rows[key.name]
     if not _is(value, key.raw):
         raise CompileError(
-            f"{key.name} must be {_TOML_KINDS[key.raw]}", at=table.where, have=short(f"{key.name} = {value!r}")
+            f"{key.name} must be {_TOML_KINDS[key.raw]}", at=table.where, have=short(f"{key.name} = {shown(value)}")
         )
     if key.section is not None and key.items is None:
         return read_record(Table(f"{table.where} [{key.name}]", value), key.section)
@@ -202,9 +198,7 @@ def _item(table: Table, key: DeclaredKey, index: int, item: object) -> Any:
             raise CompileError(f"{key.name} must be an array of tables", at=table.where, need=f"[[{key.name}]]")
         return read_record(Table(f"{table.where} [[{key.name}]] number {index + 1}", item), key.section)
     if not _is(item, key.items):
-        raise CompileError(
-            f"each of {key.name} must be {_TOML_KINDS[key.items]}", at=table.where, have=short(repr(item))
-        )
+        raise CompileError(f"each of {key.name} must be {_TOML_KINDS[key.items]}", at=table.where, have=shown(item))
     _check(table, key, item)
     return item
 
@@ -221,22 +215,18 @@ def _check(table: Table, key: DeclaredKey, value: Any) -> None:
         bounds = (
             f"{rule.least} to {rule.most}" if rule.most < ADDRESSES - 1 else f"at least {rule.least}, within 32 bits"
         )
-        raise CompileError(short(f"{key.name} = {value} is out of range"), at=table.where, need=rule.need or bounds)
+        raise CompileError(f"{key.name} = {shown(value)} is out of range", at=table.where, need=rule.need or bounds)
     if key.choices and value not in key.choices:
         unknown(key.name.removesuffix("s"), str(value), tuple(map(str, key.choices)), at=table.where)
     if rule.pattern and not re.fullmatch(rule.pattern, str(value), flags=re.ASCII):
         need = "letters, digits and _ . -, the first a letter or digit" if rule.pattern == NAME else rule.need
-        raise CompileError(f"invalid {key.name} {short(repr(value))}", at=table.where, need=need)
-
-
-def short(text: str) -> str:
-    return text if len(text) <= 120 else f"{text[:120]}…"
+        raise CompileError(f"invalid {key.name} {shown(value)}", at=table.where, need=need)
 
 
 def unknown(what: str, value: str, known: Sequence[str], at: str | None, try_: str | None = None) -> NoReturn:
     near = difflib.get_close_matches(value, known, n=1)
     raise CompileError(
-        f"unknown {what} {short(repr(value))}",
+        f"unknown {what} {shown(value)}",
         at=at,
         need=f"one of: {', '.join(known)}",
         try_=try_ or (f"did you mean {near[0]!r}?" if near else None),

@@ -56,9 +56,14 @@ def test_shapes_that_the_file_leaves_open(tmp_path: Path) -> None:
         ({"x": "1,4,8,8"}, "--shape: x is [1, 4, 8, 8]"),
         ({"x": "1,3,8"}, "--shape: x is [1, 3, 8]"),
         ({"z": "1,3,8,8"}, "--shape: the model has no input 'z'"),
-        ({"x": "1,3,a,8"}, "--shape x=1,3,a,8: 'a' is no size; sizes are whole numbers from 1"),
-        ({"x": "1,3,0,8"}, "--shape x=1,3,0,8: '0' is no size"),
-        ({"x": "-1,3,8,8"}, "--shape x=-1,3,8,8: '-1' is no size"),
+        ({"x": "1,3,a,8"}, "--shape x=1,3,a,8: 'a' is not a valid size; sizes are whole numbers from 1"),
+        ({"x": "9" * 5000}, f"--shape x={'9' * 120}…: '{'9' * 119}… is not a valid size"),
+        (
+            {"x": "9" * 10},
+            "--shape x=9999999999: '9999999999' is not a valid size; sizes are whole numbers from 1 with",
+        ),
+        ({"x": "1,3,0,8"}, "--shape x=1,3,0,8: '0' is not a valid size"),
+        ({"x": "-1,3,8,8"}, "--shape x=-1,3,8,8: '-1' is not a valid size"),
         ({"x": "1,3,90000,90000"}, "the model is too large"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from baretorch.errors import CompileError
 from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.source import Asked, Source, example_inputs, one_of
+from baretorch.inputs import read_toml
 from baretorch.ir import Shape
 from baretorch.net import says_int8
 from baretorch.ports import as_array
@@ -91,7 +91,7 @@ def _told_state(file: Path) -> Mapping[str, str]:
     if not beside.is_file():
         return {}
     try:
-        told = tomllib.loads(beside.read_text("utf-8"))
+        told = read_toml(beside)
     except (OSError, ValueError) as error:
         raise CompileError(f"cannot read {beside}", have=str(error)[:200]) from error
     if not all(isinstance(output, str) for output in told.values()):
