@@ -135,6 +135,8 @@ def _attributes(value: Any) -> dict[str, Any]:
     own = getattr(value, "__dict__", {})
     if isinstance(value, nn.Module):
         own = {name: each for name, each in own.items() if name not in _INTERNAL}
+    if isinstance(value, torch.Tensor):
+        own = {name: each for name, each in own.items() if not name.startswith("_dynamo")}  # set by torch.cond
     slots = () if isinstance(value, (torch.Tensor, FunctionType)) else _slotnames(type(value))
     return {**own, **{name: getattr(value, name) for name in slots if hasattr(value, name)}}
 
