@@ -16,7 +16,7 @@ from baretorch.frontends import Int8, from_module
 from baretorch.ir import interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.options import Observer
-from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.ports import stored
 from baretorch.quantize.qat.quantizer import Int8Quantizer
 from baretorch.quantize.source import quantized
@@ -47,7 +47,7 @@ def check(operators: Mapping[str, Operator], shape: tuple[int, ...]) -> None:
         from_module(seeded(Several(operators)), samples[0], "m"), Int8(observer=Observer.MINMAX), samples
     )
     graph = pipeline.optimized(source.graph)
-    assert not float_layers(graph), why_float(graph)
+    assert not float_layers(graph), told_float(graph)
     assert source.quantized is not None
     answers = interpret(graph, stored(graph, source.examples))
     steps = {}
