@@ -128,7 +128,7 @@ def test_files_without_a_mark_are_replaced_as_long_as_they_are_ours(name: str, t
     (tmp_path / name).write_bytes(b"changed by its owner")
     with pytest.raises(CompileError, match="is not a file that Baretorch made") as caught:
         put_all(tmp_path, {name: b"fourth", "other.bin": b"fourth", "model.h": NEW})
-    assert caught.value.have == ("it is not in the folder's record, or has changed since",)
+    assert caught.value.have == ("a file of others, or one that changed after Baretorch wrote it",)
     assert (tmp_path / name).read_bytes() == b"changed by its owner" and (tmp_path / "model.h").read_text() == OLD
     (tmp_path / name).unlink()
     put_all(tmp_path, {name: b"fourth", "other.bin": b"fourth"})

@@ -70,7 +70,7 @@ def check_file(
         return
     raise CompileError(
         f"{path} is not a file that Baretorch made, and stays as it is",
-        have=kind or ("it is not in the folder's record, or has changed since" if hashes else "a file of others"),
+        have=kind or "a file of others, or one that changed after Baretorch wrote it",
         try_=f"another place with {option}, or remove it",
     )
 
