@@ -56,7 +56,7 @@ def overlaps(plan: Plan) -> Iterator[tuple[str, list[tuple[str, int]]]]:
         assert len(distances) == len(inputs), f"{step.kernel.symbol} speaks of {len(distances)} of {len(inputs)} inputs"
         where = {o.tensor: o.storage for o in step.operands}
         for i, j in step.kernel.renews:
-            if j < len(step.call.outputs):
+            if j < len(step.call.outputs) and step.call.inputs[i].data is None:
                 old, new = where[step.call.inputs[i].name], where[step.call.outputs[j].name]
                 if uses[old] == 1 == uses[new]:
                     assert plan.layout.buffer(old).size == plan.layout.buffer(new).size
