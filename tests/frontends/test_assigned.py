@@ -37,6 +37,15 @@ class Average(Net):
         return self.h
 
 
+class Parameter(Net):
+    """The state is a parameter after the first call, which no call changes."""
+
+    def forward(self, x: Any) -> Any:
+        y = self.h + x
+        self.h = self.a.bias[None]
+        return y
+
+
 class InTable(Net):
     def forward(self, x: Any) -> Any:
         self._buffers["h"] = self.h * 0.5 + self.a(x)
@@ -180,7 +189,19 @@ class Frozen(Net):
 
 
 NETS = [
-    *(Average(), InTable(), RegisteredAgain(), Swapped(), Moved(), Difference(), Delay(), OldAndNew(), Queue(), Ring()),
+    *(
+        Average(),
+        Parameter(),
+        InTable(),
+        RegisteredAgain(),
+        Swapped(),
+        Moved(),
+        Difference(),
+        Delay(),
+        OldAndNew(),
+        Queue(),
+        Ring(),
+    ),
     *(InPlace(), Both(), Lstm(), Frozen(), Twice(Average()), Twice(Delay()), Twice(Both()), Reset(), Shared()),
 ]
 

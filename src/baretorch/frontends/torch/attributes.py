@@ -88,6 +88,8 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
             again = _called(module, before, calls[:1], run)
             if not _same(together.results[0], again.results[0]):
                 raise _remembers_elsewhere(calls[0].method)
+        _check_memory(module, together.state, together.state)
+        before.restore()  # because a call may let a buffer be a parameter that no call changes
         _check_memory(module, together.state)
         return bool(together.state or together.changed)
     finally:
@@ -193,11 +195,12 @@ def _close(a: Array, b: Array) -> bool:
     return bool(np.allclose(a, b, rtol=0, atol=1e-6 * largest, equal_nan=True))
 
 
-def _check_memory(module: nn.Module, state: Collection[str]) -> None:
-    """CompileError if a buffer that changes is in the memory of another tensor. One tensor may have several names."""
+def _check_memory(module: nn.Module, state: Collection[str], among: Collection[str] | None = None) -> None:
+    """CompileError if a buffer that changes is in the memory of another tensor, of all or of those named `among`. One
+    tensor may have several names."""
     held = [*module.named_buffers(remove_duplicate=False), *module.named_parameters(remove_duplicate=False)]
     places: dict[int, list[tuple[str, torch.Tensor]]] = {}
-    for name, t in held if state else ():
+    for name, t in (each for each in held if state and (among is None or each[0] in among)):
         places.setdefault(t.untyped_storage().data_ptr(), []).append((name, t))
     for memory, inside in places.items():
         changed = next((each for each in inside if each[0] in state), None)
