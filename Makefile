@@ -7,12 +7,12 @@ PY := .venv/bin/python
 # Tests start many processes, for which modules are compiled once, whatever the environment says.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadscope --no-loadscope-reorder --durations 15
 # What uses PyTorch, whose last bits differ from CPU to CPU; and an old CPU, to PyTorch, oneDNN, MKL and OpenBLAS.
-TORCH := $(addprefix tests/,cli cluster debug emulators examples explore exports frontends firmware/test_app.py fuzz new_operator npu \
+TORCH := $(addprefix tests/,cli cluster debug emulators examples explore exports frontends firmware/test_app.py fuzz ir new_operator npu \
 	opinfo ops passes plan quantize report tune \
-	units zoo test_api.py test_blame.py test_check_inputs.py test_docs.py test_net.py test_ports.py test_road.py \
-	test_structure.py test_text.py test_ties.py test_two_cores.py)
+	units zoo test_api.py test_blame.py test_check_inputs.py test_docs.py test_road.py \
+	test_structure.py test_two_cores.py)
 # Of it what reads and quantizes models, for a CPU between the old one and this.
-READERS := $(addprefix tests/,frontends opinfo passes quantize zoo test_net.py test_road.py)
+READERS := $(addprefix tests/,frontends opinfo passes quantize zoo ir/test_equivalence.py test_road.py)
 OLD_CPU := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Nehalem
 
 help:

@@ -30,7 +30,7 @@ from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.explore.one_core import on_one_core
 from baretorch.firmware.toolchain import NAMES, find_toolchain
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear
 from baretorch.options import Compiler, Console, Io, Options

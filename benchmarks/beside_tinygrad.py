@@ -25,7 +25,7 @@ from baretorch.emulators.run import run_on
 from baretorch.firmware.build import build
 from baretorch.frontends import Int8
 from baretorch.frontends.model_file import load_model_file
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.options import Compiler, Console, Io, Options
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board

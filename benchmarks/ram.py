@@ -18,7 +18,7 @@ from rich.progress import track
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.fit import roomy
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.options import Input, Io, Options
 from baretorch.pipeline import read
 from baretorch.plan import make_plan

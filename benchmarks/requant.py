@@ -13,15 +13,15 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.source import Int8, Source
-from baretorch.ir import Array, Graph
-from baretorch.on_host import on_host
+from baretorch.ir.graph import Array, Graph
+from baretorch.ir.io import as_real, stored
+from baretorch.machines.host_program import on_host
 from baretorch.ops.kernel import Call
 from baretorch.ops.narrow import narrow_form
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear
 from baretorch.options import Requant
 from baretorch.pipeline import optimized, read
-from baretorch.ports import as_real, stored
 from baretorch.quantize.accuracy import sqnr_db
 
 ZOO = Path(__file__).parent.parent / "zoo"

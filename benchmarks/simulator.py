@@ -16,8 +16,8 @@ from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.escape import c_prefix
 from baretorch.frontends import Int8
+from baretorch.ir.io import stored
 from baretorch.options import Io, Options, Units
-from baretorch.ports import stored
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -9,7 +9,7 @@ from typing import Any
 
 from baretorch.frontends.aten.program import AtenProgram
 from baretorch.frontends.pte.reader import read_pte_methods
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 
 
 def read_pte(data: bytes, name: str, method: str = "forward") -> AtenProgram:

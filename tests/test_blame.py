@@ -12,8 +12,8 @@ from baretorch import frontends, pipeline
 from baretorch.emulators import open_machine
 from baretorch.emulators.run import run_on
 from baretorch.emulators.types import DeviceFault
+from baretorch.ir.io import stored
 from baretorch.options import Compiler, Emulator, Options
-from baretorch.ports import stored
 from baretorch.targets.boards import load_board
 from tests.report.test_profile import Net
 

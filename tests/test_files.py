@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from baretorch import outputs
 from baretorch.errors import CompileError
-from baretorch.inputs import need_regular, read_file
-from baretorch.outputs import create, opened, put, put_all, scratch, staged
-from baretorch.ownership import RECORD, anything
+from baretorch.files import write
+from baretorch.files.ownership import RECORD, anything
+from baretorch.files.read import need_regular, read_file
+from baretorch.files.write import create, opened, put, put_all, scratch, staged
 from baretorch.tune.database import own_database
 
 OLD, NEW = "Made by Baretorch before", "Made by Baretorch now"
 HOLD = """
 import sys
 from pathlib import Path
-from baretorch.outputs import opened
+from baretorch.files.write import opened
 with opened(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.readline()
@@ -33,7 +33,7 @@ with opened(Path(sys.argv[1])):
 WRITE = """
 import sys
 from pathlib import Path
-from baretorch.outputs import put_all
+from baretorch.files.write import put_all
 for _ in range(40):
     put_all(Path(sys.argv[1]), {name: f"Made by Baretorch {sys.argv[2]}" for name in ("a.c", "b.c", "k/c.c")})
 """
@@ -68,7 +68,7 @@ def test_a_write_that_fails_leaves_no_folder(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(CompileError):
         put_all(tmp_path / "a" / "b", {"k/a.c": NEW})
     with pytest.raises(CompileError), staged(tmp_path / "a" / "b") as work:
-        outputs.write_scratch(work / "k" / "a.c", NEW)
+        write.write_scratch(work / "k" / "a.c", NEW)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -90,7 +90,7 @@ def test_files_are_on_the_disk_before_they_have_their_name(tmp_path: Path, monke
     assert done == ["flush", "rename", "flush"]
     done.clear()
     with staged(tmp_path / "out") as work:
-        outputs.write_scratch(work / "a.c", NEW)
+        write.write_scratch(work / "a.c", NEW)
     assert done == ["flush", "rename", "flush"]
     done.clear()
     with scratch() as folder:
@@ -106,8 +106,8 @@ def test_a_link_is_not_followed_even_if_it_appears_late(tmp_path: Path, monkeypa
     folder.mkdir()
     (folder / "kernels").symlink_to(tmp_path / "elsewhere")
     (folder / "b.c").symlink_to(tmp_path / "elsewhere" / "a.c")
-    monkeypatch.setattr(outputs, "check_files", lambda *_: {})
-    monkeypatch.setattr(outputs, "check_file", lambda *_: None)
+    monkeypatch.setattr(write, "check_files", lambda *_: {})
+    monkeypatch.setattr(write, "check_file", lambda *_: None)
     with pytest.raises(CompileError, match="cannot write to"):
         put_all(folder, {"kernels/a.c": NEW})
     put(folder / "b.c", NEW)
@@ -209,7 +209,7 @@ def test_a_new_file_where_there_are_no_hard_links(tmp_path: Path, monkeypatch: p
 
 
 def test_another_process_writes_to_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outputs, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(write, "LOCK_SECONDS", 0.1)
     with holder(tmp_path) as child:
         with pytest.raises(CompileError) as error:
             put(tmp_path / "a.c", NEW)
@@ -269,11 +269,11 @@ def test_a_database_of_others_stays(name: str, tmp_path: Path) -> None:
 def test_intermediate_files_follow_no_link_either(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "victim")
     with pytest.raises(OSError):
-        outputs.write_scratch(tmp_path / "link", "x")
+        write.write_scratch(tmp_path / "link", "x")
     assert not (tmp_path / "victim").exists()
 
 
 def test_a_cache_entry_may_replace_anything(tmp_path: Path) -> None:
     (tmp_path / "entry").symlink_to(tmp_path / "victim")
-    outputs.store(tmp_path / "entry", b"x")
+    write.store(tmp_path / "entry", b"x")
     assert anything(b"") and not (tmp_path / "victim").exists() and (tmp_path / "entry").read_bytes() == b"x"

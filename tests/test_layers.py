@@ -17,55 +17,55 @@ LAYERS: dict[str, str] = {
     "escape": "",
     "stopwatch": "",
     "errors": "escape",
-    "inputs": "escape",
-    "ownership": "errors inputs",
-    "outputs": "errors ownership",
+    "files.read": "escape",
+    "files.ownership": "errors files.read",
+    "files.write": "errors files.ownership",
     "options": "errors escape",
     "targets.features": "",
     "npu.accelerators": "",
-    "targets": "errors escape inputs npu.accelerators options targets.features",
+    "targets": "errors escape files.read npu.accelerators options targets.features",
     "ir": "errors",
-    "verify": "errors ir",
+    "ir.verify": "errors ir",
     "ops": "errors ir targets.features",
-    "text": "errors escape ir ops verify",
-    "ports": "errors ir ops",
-    "ties": "ir ops",
-    "passes": "errors ir ops verify",
+    "ir.text": "errors escape ir ops ir.verify",
+    "ir.io": "errors ir ops",
+    "ir.ties": "ir ops",
+    "passes": "errors ir ops ir.verify",
     "units": "ir ops targets targets.features",
-    "npu": "errors ir npu.accelerators ops options outputs passes targets",
-    "firmware.cache": "errors inputs outputs",
+    "npu": "errors ir npu.accelerators ops options files.write passes targets",
+    "firmware.cache": "errors files.read files.write",
     "firmware.tools": "",
-    "emulators.hooks": "errors firmware.cache firmware.tools outputs",
+    "emulators.hooks": "errors firmware.cache firmware.tools files.write",
     "emulators.npu": "emulators.hooks errors ir npu npu.accelerators",
-    "runtimes": "errors",
-    "net": "errors ir ops passes",
-    "layerwise": "ir passes",
-    "frontends": "emulators.npu errors escape inputs ir layerwise net npu npu.accelerators ops options outputs "
-    "ownership passes ports runtimes stopwatch verify",
-    "quantize": "errors escape frontends inputs ir net ops options passes ports verify",
-    "plan": "errors ir ops options passes targets text units",
-    "emit": "errors escape ir ops options plan text version",
-    "firmware": "errors firmware.cache firmware.tools options outputs targets",
-    "emulators": "emulators.hooks emulators.npu errors escape firmware firmware.cache ir npu npu.accelerators ports "
-    "targets ties",
-    "devices": "emulators errors escape firmware inputs outputs targets",
-    "on_host": "emit errors firmware firmware.cache ir options outputs plan quantize targets",
-    "pipeline": "emit emulators errors firmware frontends ir net npu on_host options outputs ownership passes plan "
-    "ports quantize stopwatch targets text verify",
-    "debug": "devices emit emulators errors escape firmware ir ownership pipeline plan ports targets",
-    "report": "emulators errors escape firmware frontends ir layerwise npu ops options outputs ownership passes "
-    "pipeline plan ports quantize targets targets.features text ties units version",
-    "explore": "emit emulators errors firmware frontends ir ops options outputs passes pipeline "
-    "plan ports report targets",
-    "tune": "emulators errors escape firmware frontends inputs ir net on_host ops options outputs ownership passes "
-    "pipeline plan ports quantize report targets targets.features version",
-    "exports": "debug emit emulators errors firmware frontends inputs ir npu npu.accelerators ops options outputs "
-    "ownership pipeline ports report targets version",
-    "api": "emulators errors escape explore firmware frontends on_host options outputs pipeline ports quantize report "
+    "frontends.runtimes": "errors",
+    "ir.equivalence": "errors ir ops passes",
+    "ir.layerwise": "ir passes",
+    "frontends": "emulators.npu errors escape files.read ir ir.layerwise ir.equivalence npu npu.accelerators ops options files.write "
+    "files.ownership passes ir.io frontends.runtimes stopwatch ir.verify",
+    "quantize": "errors escape frontends files.read ir ir.equivalence ops options passes ir.io ir.verify",
+    "plan": "errors ir ops options passes targets ir.text units",
+    "emit": "errors escape ir ops options plan ir.text version",
+    "firmware": "errors firmware.cache firmware.tools options files.write targets",
+    "emulators": "emulators.hooks emulators.npu errors escape firmware firmware.cache ir npu npu.accelerators ir.io "
+    "targets ir.ties",
+    "devices": "emulators errors escape firmware files.read files.write targets",
+    "machines.host_program": "emit errors firmware firmware.cache ir options files.write plan quantize targets",
+    "pipeline": "emit emulators errors firmware frontends ir ir.equivalence npu machines.host_program options files.write files.ownership passes plan "
+    "ir.io quantize stopwatch targets ir.text ir.verify",
+    "debug": "devices emit emulators errors escape firmware ir files.ownership pipeline plan ir.io targets",
+    "report": "emulators errors escape firmware frontends ir ir.layerwise npu ops options files.write files.ownership passes "
+    "pipeline plan ir.io quantize targets targets.features ir.text ir.ties units version",
+    "explore": "emit emulators errors firmware frontends ir ops options files.write passes pipeline "
+    "plan ir.io report targets",
+    "tune": "emulators errors escape firmware frontends files.read ir ir.equivalence machines.host_program ops options files.write files.ownership passes "
+    "pipeline plan ir.io quantize report targets targets.features version",
+    "exports": "debug emit emulators errors firmware frontends files.read ir npu npu.accelerators ops options files.write "
+    "files.ownership pipeline ir.io report targets version",
+    "api": "emulators errors escape explore firmware frontends machines.host_program options files.write pipeline ir.io quantize report "
     "targets",
     "__init__": "api errors version",
-    "studio": "emit emulators errors firmware ir pipeline ports report targets",
-    "cli": "debug devices emulators errors escape explore exports firmware frontends inputs options outputs "
+    "studio": "emit emulators errors firmware ir pipeline ir.io report targets",
+    "cli": "debug devices emulators errors escape explore exports firmware frontends files.read options files.write "
     "pipeline plan report stopwatch studio targets targets.features tune units version",
     "__main__": "cli",
 }

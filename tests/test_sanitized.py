@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from baretorch.firmware.toolchain import find_toolchain
-from baretorch.on_host import computer
+from baretorch.machines.host_program import computer
 from baretorch.targets.boards import load_board
 from tests.sanitized import SANITIZERS, host_programs
 

@@ -19,8 +19,8 @@ import baretorch
 from baretorch import pipeline
 from baretorch.emit import emit
 from baretorch.frontends import Int8, Source
-from baretorch.ir import Builder, DType, Graph
-from baretorch.on_host import computer
+from baretorch.ir.graph import Builder, DType, Graph
+from baretorch.machines.host_program import computer
 from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear

@@ -1,5 +1,6 @@
-"""Files are created, replaced and removed by baretorch/outputs.py alone, which follows no link and replaces no file of
-others. A write anywhere else in src/ fails here."""
+"""Only baretorch/files/write.py creates, replaces and removes files. It follows no links and replaces only our files.
+
+A write anywhere else in src/ fails this test."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 import baretorch
 
 ROOT = Path(baretorch.__file__).parent
-WRITER = "outputs.py"
+WRITER = "files/write.py"
 
 # File and call, and why it may be there.
 EXCEPTIONS = {
@@ -104,7 +105,7 @@ def test_javascript_writes_no_files() -> None:
         for name in (names.strip("{} \n").split(",") if names.startswith("{") else [names or "fs as a whole"])
         if name.strip() not in HARMLESS_IN_JS
     }
-    assert not found, "send the bytes to Python, which writes them with baretorch.outputs"
+    assert not found, "send the bytes to Python, which writes them with baretorch.files.write"
 
 
 @pytest.mark.parametrize(

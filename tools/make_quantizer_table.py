@@ -28,7 +28,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends import Int8, Source
 from baretorch.frontends.model_file import import_file
 from baretorch.frontends.torch.export import flat_inputs
-from baretorch.ir import Graph, Quant
+from baretorch.ir.graph import Graph, Quant
 from baretorch.ops.scaled import FIXED
 from baretorch.options import Io, Options
 from baretorch.passes.order import FLOAT

@@ -21,13 +21,13 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.session import Session
 from baretorch.errors import CompileError
 from baretorch.escape import line
+from baretorch.files.write import scratch_of
 from baretorch.firmware.app import need_server
 from baretorch.firmware.types import Image
 from baretorch.frontends.structure import flat_like
-from baretorch.on_host import on_host
+from baretorch.ir.io import Answer, Runner
+from baretorch.machines.host_program import on_host
 from baretorch.options import OPTIONS, read_options
-from baretorch.outputs import scratch_of
-from baretorch.ports import Answer, Runner
 from baretorch.quantize.source import quantized
 from baretorch.report.facts import is_int8, warnings_of
 from baretorch.targets.boards import load_board

@@ -19,6 +19,8 @@ from baretorch.emulators.judgement import Judgement
 from baretorch.emulators.run import Run, run_on
 from baretorch.emulators.types import CoresRace, DeviceFault
 from baretorch.errors import CompileError
+from baretorch.files.ownership import graph_text
+from baretorch.files.write import put_all, scratch, staged
 from baretorch.firmware.app import need_server
 from baretorch.firmware.build import build, check_watchdog
 from baretorch.firmware.types import Image
@@ -26,27 +28,25 @@ from baretorch.frontends import Int8, Source, load
 from baretorch.frontends.checked import check_passes
 from baretorch.frontends.consecutive import Calls
 from baretorch.frontends.offer import Arguments
-from baretorch.ir import DType, Graph
-from baretorch.net import says_int8
+from baretorch.ir.equivalence import says_int8
+from baretorch.ir.graph import DType, Graph
+from baretorch.ir.io import need_ports, stored
+from baretorch.ir.text import to_text
+from baretorch.ir.verify import verify
+from baretorch.machines.host_program import on_host
 from baretorch.npu.partition import Partition
 from baretorch.npu.use import delegated
-from baretorch.on_host import on_host
 from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, Weights
-from baretorch.outputs import put_all, scratch, staged
-from baretorch.ownership import graph_text
 from baretorch.passes.bare_io import bare_io, float_io
 from baretorch.passes.bare_state import bare_state, common_forms
 from baretorch.passes.order import FLOAT, PASSES, stages
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights import in_ram
-from baretorch.ports import need_ports, stored
 from baretorch.quantize.config import read_config
 from baretorch.quantize.source import quantized
 from baretorch.stopwatch import timed
 from baretorch.targets.types import Board
-from baretorch.text import to_text
-from baretorch.verify import verify
 
 SLACK = 256  # bytes of code
 

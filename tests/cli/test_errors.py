@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.outputs import staged
+from baretorch.files.write import staged
 from tests.cli.program import baretorch, boards_in, check_golden, copy_model
 
 

@@ -137,7 +137,7 @@ def test_plot_of_odd_values() -> None:
 @pytest.mark.parametrize("width", [40, 80])
 def test_lifetimes(folder: Path, width: int) -> None:
     """Blocks do not reach beyond the width, and each buffer has its line in the legend."""
-    from baretorch.ir import Builder, DType
+    from baretorch.ir.graph import Builder, DType
     from baretorch.ops.functions import Tanh
     from baretorch.plan import make_plan
     from baretorch.targets.boards import load_board

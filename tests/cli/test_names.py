@@ -16,7 +16,7 @@ from torch import nn
 import baretorch as api
 from baretorch import escape, frontends, pipeline
 from baretorch.errors import CompileError
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
 from baretorch.options import Buffers, Compiler, Options
 from baretorch.quantize.source import quantized
 from baretorch.report.facts import compare

@@ -12,8 +12,8 @@ from torch import nn
 
 import baretorch as api
 from baretorch.errors import CompileError
-from baretorch.outputs import staged
-from baretorch.ownership import Mark, check_file, graph_text, png, pte
+from baretorch.files.ownership import Mark, check_file, graph_text, png, pte
+from baretorch.files.write import staged
 from tests.cli.program import baretorch, check_golden, copy_model
 
 OURS = "/* model: interface\n * Made by Baretorch 0.1.0 for host. */\n"

@@ -18,9 +18,9 @@ from baretorch.escape import c_prefix
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8
+from baretorch.ir.io import stored
 from baretorch.options import Io, Options, Units
 from baretorch.pipeline import Compiled, need_cores
-from baretorch.ports import stored
 from baretorch.targets.boards import load_board
 from tests.cluster.judge import judge, missing
 from tests.zoo.zoo import MODELS

@@ -17,7 +17,7 @@ from baretorch import pipeline
 from baretorch.emulators.types import DeviceFault
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import Int8, Source, from_module
-from baretorch.on_host import on_host
+from baretorch.machines.host_program import on_host
 from baretorch.options import Io, Options, Units
 from baretorch.plan import stored_by_name
 from baretorch.plan.check import check_plan

@@ -20,8 +20,9 @@ from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.errors import InternalError
 from baretorch.frontends import Int8, Source, from_module
-from baretorch.ir import Array, Builder, DType, Graph, Op, Shape, interpret
-from baretorch.on_host import on_host
+from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Shape, interpret
+from baretorch.ir.verify import verify
+from baretorch.machines.host_program import on_host
 from baretorch.ops.layout import Reshape
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear
@@ -36,7 +37,6 @@ from baretorch.quantize.source import quantized
 from baretorch.report.cluster_page import cut_along
 from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
-from baretorch.verify import verify
 from tests.plan.test_banks import smaller
 
 BOARD = smaller(load_board("cluster8"), "L1", 24 << 10)

@@ -18,7 +18,7 @@ from baretorch.emulators.run import Run
 from baretorch.emulators.types import DeviceFault
 from baretorch.errors import InternalError
 from baretorch.frontends import Int8, Source, from_module
-from baretorch.on_host import on_host
+from baretorch.machines.host_program import on_host
 from baretorch.options import Io, Options, Requant, Units, Weights
 from baretorch.plan.check_order import check_order
 from baretorch.plan.cores import with_meetings

@@ -25,13 +25,13 @@ from baretorch.debug.session import fed, find_gdb, has_python, run_gdb, start_co
 from baretorch.emulators import rp2040js
 from baretorch.errors import CompileError
 from baretorch.escape import gdb_path, gdb_quoted
+from baretorch.files.write import put_all
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source
-from baretorch.ir import Array, Builder, DType, Graph
+from baretorch.ir.graph import Array, Builder, DType, Graph
 from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.options import Compiler, Optimize, Options
-from baretorch.outputs import put_all
 from baretorch.pipeline import Compiled
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board

@@ -10,7 +10,7 @@ import pytest
 
 from baretorch.emit import emit
 from baretorch.emit.names import make_names
-from baretorch.ir import Builder, DType, Graph
+from baretorch.ir.graph import Builder, DType, Graph
 from baretorch.ops.move import Cat
 from baretorch.options import Optimize
 from baretorch.plan import make_plan

@@ -9,7 +9,7 @@ import pytest
 
 from baretorch import __version__
 from baretorch.emit import CFiles, emit
-from baretorch.ir import Builder, DType, Graph
+from baretorch.ir.graph import Builder, DType, Graph
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add
 from baretorch.ops.functions import Tanh

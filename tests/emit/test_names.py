@@ -19,7 +19,7 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.firmware.build import build
-from baretorch.ir import Builder, DType, Graph, Origin, State, interpret
+from baretorch.ir.graph import Builder, DType, Graph, Origin, State, interpret
 from baretorch.ops.elementwise import Add
 from baretorch.ops.linear import Linear
 from baretorch.options import DEFAULT, Buffers, Options

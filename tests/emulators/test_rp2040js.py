@@ -21,8 +21,8 @@ from baretorch.emulators.run import Run, run_on
 from baretorch.emulators.types import Block, Cores
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
+from baretorch.ir.io import stored
 from baretorch.options import Console, Emulator, Io, Options
-from baretorch.ports import stored
 from baretorch.report.cycles import Listing, cycles_of, read_listing
 from baretorch.targets.boards import load_board
 from tests.emulators.images import RUN, TWO_CORES, image

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from baretorch import pipeline
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.targets import boards
 from tests.cli.program import baretorch, copy_model
 

@@ -28,9 +28,9 @@ from baretorch.exports import BY_NAME, boards_of, need_name
 from baretorch.exports.files import RECORD, write
 from baretorch.exports.project import figures_of, project
 from baretorch.frontends import Int8
+from baretorch.ir.io import stored
 from baretorch.options import Optimize, Options
 from baretorch.pipeline import Compiled, read
-from baretorch.ports import stored
 from baretorch.targets.boards import board_names, load_board
 from tests.pipes import ending
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from baretorch.errors import CompileError, InternalError
+from baretorch.files.ownership import RECORD
 from baretorch.firmware.build import build
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.toolchain import Toolchain
 from baretorch.firmware.types import Image
 from baretorch.options import Optimize
-from baretorch.ownership import RECORD
 from baretorch.targets.boards import board_names, load_board
 from tests.firmware.conftest import DUMMY, SOURCES, Build
 

@@ -9,10 +9,10 @@ import numpy as np
 from torch import Tensor, nn
 
 from baretorch.frontends import from_module
-from baretorch.ir import Graph, interpret
+from baretorch.ir.graph import Graph, interpret
+from baretorch.ir.text import parse, to_text
 from baretorch.passes.order import PASSES
 from baretorch.pipeline import optimized, verify
-from baretorch.text import parse, to_text
 
 
 class Function(nn.Module):

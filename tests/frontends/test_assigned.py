@@ -12,8 +12,8 @@ from torch import nn
 
 import baretorch
 from baretorch import frontends, pipeline
-from baretorch.ir import interpret
-from baretorch.ports import arranged
+from baretorch.ir.graph import interpret
+from baretorch.ir.io import arranged
 
 X = torch.linspace(-1, 1, 4).reshape(1, 4)
 CALLS = 10

@@ -21,7 +21,7 @@ from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
 from baretorch.frontends.torch.control_flow import CHOOSE
 from baretorch.frontends.torch.plain import unlifted
-from baretorch.ir import Builder, DType
+from baretorch.ir.graph import Builder, DType
 from baretorch.ops.choose import Choose
 from baretorch.ops.functions import Cos, Sin, Tanh
 from baretorch.ops.logic import Lt

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.ir import Array, interpret
+from baretorch.ir.graph import Array, interpret
 from baretorch.pipeline import optimized
 
 

@@ -13,7 +13,7 @@ from ai_edge_litert import schema_py_generated as fb  # type: ignore[import-unty
 
 from baretorch.frontends import load
 from baretorch.frontends.tflite import litert
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import optimized_methods
 

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.program import baretorch
 
 from baretorch.errors import CompileError
-from baretorch.net import graph_answers
+from baretorch.ir.equivalence import graph_answers
 from baretorch.pipeline import read
 
 DATA = Path(__file__).parent / "data"

@@ -18,8 +18,8 @@ from torch._higher_order_ops.while_loop import while_loop
 import baretorch
 from baretorch import frontends
 from baretorch.errors import CompileError
+from baretorch.ir.text import to_text
 from baretorch.options import Options
-from baretorch.text import to_text
 
 
 def test_the_same_program_as_torch_gives(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends import load
 from baretorch.frontends.aten.program import AtenState
 from baretorch.frontends.pte.reader import memory_order, read_pte_methods
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 
 DATA = Path(__file__).parent / "data"
 FIXTURES = sorted(DATA.glob("*.pte"))

@@ -13,7 +13,7 @@ from tests.pte import read_pte, write_pte
 
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.torch.export import export_module, read_exported
-from baretorch.ir import Graph, interpret
+from baretorch.ir.graph import Graph, interpret
 from baretorch.pipeline import optimized
 
 NAMES = (

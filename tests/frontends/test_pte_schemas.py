@@ -22,7 +22,7 @@ from baretorch.frontends.pte import operators
 from baretorch.frontends.pte.operators import find_schema, parse
 from baretorch.frontends.pte.reader import _read, read_pte_methods
 from baretorch.frontends.pte.schema import Items, KernelCall, Method, TensorValue, Value
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
 
 DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parents[2]

@@ -22,7 +22,7 @@ from baretorch.frontends.aten.program import AtenCall, AtenInput, AtenProgram, R
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.pte import operators
 from baretorch.frontends.torch.read import read_plain
-from baretorch.ir import Array, DType, Graph, interpret
+from baretorch.ir.graph import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.options import Io, Options
 from baretorch.passes.to_int8 import float_layers

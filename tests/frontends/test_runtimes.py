@@ -20,9 +20,9 @@ from tests.frontends.tflite_files import Q, TfliteWriter
 
 from baretorch.errors import CompileError
 from baretorch.frontends import load
-from baretorch.runtimes import process
-from baretorch.runtimes.frames import decode, encode
-from baretorch.runtimes.process import Crash, OpenModel, Refusal
+from baretorch.frontends.runtimes import process
+from baretorch.frontends.runtimes.frames import decode, encode
+from baretorch.frontends.runtimes.process import Crash, OpenModel, Refusal
 
 DATA = Path(__file__).parent / "data"
 
@@ -169,7 +169,7 @@ def test_many_threads_may_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 SCRIPT = """
 import sys, os, time
 import numpy as np
-from baretorch.runtimes import process
+from baretorch.frontends.runtimes import process
 model = process.OpenModel("LiteRT", b"")
 print(process._children["LiteRT"]._process.pid, flush=True)
 if sys.argv[1] == "wait":

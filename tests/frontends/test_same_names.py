@@ -11,7 +11,7 @@ from tests.frontends.lower import check_module
 from torch import Tensor, nn
 
 from baretorch.frontends import from_methods, from_module
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
 
 X = torch.tensor([[0.5, -1.0, 2.0, 0.25]])
 P = torch.tensor([[3.0, 0.5, -2.0, 1.5]])

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
 from baretorch.pipeline import optimized
 
 

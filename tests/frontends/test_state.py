@@ -13,7 +13,7 @@ from torch import nn
 from baretorch import frontends
 from baretorch.errors import CompileError
 from baretorch.frontends.torch import assigned
-from baretorch.net import WrongStep
+from baretorch.ir.equivalence import WrongStep
 
 
 class Data(Net):

@@ -13,8 +13,8 @@ from tests.frontends.tflite_move_cases import CASES
 from baretorch.frontends import load
 from baretorch.frontends.lowering import Lowering, known_value
 from baretorch.frontends.tflite.table import NOT_INT8, TABLE
-from baretorch.ir import Builder, DType
-from baretorch.layerwise import compare_layers
+from baretorch.ir.graph import Builder, DType
+from baretorch.ir.layerwise import compare_layers
 from baretorch.ops.elementwise import Add
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import optimized_methods

@@ -13,13 +13,13 @@ from tests.frontends.tflite_files import Q, SubgraphWriter, TfliteWriter
 import baretorch
 from baretorch.frontends import load
 from baretorch.frontends.tflite import litert
-from baretorch.ir import DType, interpret
-from baretorch.layerwise import compare_layers
+from baretorch.ir.graph import DType, interpret
+from baretorch.ir.io import real
+from baretorch.ir.io import stored as stored_inputs
+from baretorch.ir.layerwise import compare_layers
 from baretorch.options import Io
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import optimized_methods, with_io
-from baretorch.ports import real
-from baretorch.ports import stored as stored_inputs
 
 DATA = Path(__file__).parent / "data"
 ZOO = Path(__file__).parents[2] / "zoo"

@@ -21,7 +21,7 @@ from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.source import from_methods
 from baretorch.frontends.tinygrad.table import TABLE
 from baretorch.frontends.tinygrad.trace import Trace
-from baretorch.ir import Shape, interpret
+from baretorch.ir.graph import Shape, interpret
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.linear import Linear
 from baretorch.ops.recurrent import Lstm

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from baretorch.frontends.aten.program import AtenCall, AtenInput, AtenProgram, Ref
 from baretorch.frontends.aten.table import to_graph
-from baretorch.ir import DType, Graph, interpret
+from baretorch.ir.graph import DType, Graph, interpret
 
 SIGNAL = torch.linspace(-9, 9, 2 * 3 * 26).sin().reshape(2, 3, 26)
 IMAGE = torch.linspace(-9, 9, 3 * 26 * 13).sin().reshape(1, 3, 26, 13)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tests.frontends.tflite_files import Q, SubgraphWriter, TfliteWriter
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 
 X = Q(0.04, 5)
 Y = Q(0.05, -7)

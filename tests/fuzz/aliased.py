@@ -18,13 +18,13 @@ import numpy as np
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends.torch.export import run_module
-from baretorch.ir import Array, Graph, interpret
-from baretorch.on_host import computer
+from baretorch.ir.graph import Array, Graph, interpret
+from baretorch.ir.io import arranged, real, stored
+from baretorch.machines.host_program import computer
 from baretorch.options import Buffers, Io, Optimize, Options
 from baretorch.passes.rewrite import rebuilt
 from baretorch.passes.to_int8 import float_layers
 from baretorch.plan import cores, make_plan
-from baretorch.ports import arranged, real, stored
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 from baretorch.targets.parts import Cores

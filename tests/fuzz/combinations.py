@@ -23,11 +23,11 @@ from baretorch.emulators.run import decode
 from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
 from baretorch.firmware.types import Image
-from baretorch.ir import Array, interpret
+from baretorch.ir.graph import Array, interpret
+from baretorch.ir.io import arranged, real, restored, stored
 from baretorch.options import Options, read_options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled
-from baretorch.ports import arranged, real, restored, stored
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Chip

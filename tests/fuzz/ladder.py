@@ -21,13 +21,13 @@ from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.frontends.torch.export import run_module
-from baretorch.ir import Array, Graph, Node, State, interpret
+from baretorch.ir.graph import Array, Graph, Node, State, interpret
+from baretorch.ir.verify import verify
 from baretorch.ops.quantize import Dequantize
 from baretorch.options import Optimize, Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.quantize.source import quantized as in_int8
 from baretorch.targets.boards import load_board
-from baretorch.verify import verify
 from tests.fuzz.program import Program
 
 RUNS = 2

@@ -27,10 +27,10 @@ from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.frontends.source import random_inputs
 from baretorch.frontends.tflite import source
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
+from baretorch.ir.text import parse, to_text
 from baretorch.pipeline import optimized
 from baretorch.targets.boards import load_board
-from baretorch.text import parse, to_text
 from tests.fuzz.mutate import damaged_bytes, damaged_json, damaged_text, json_text
 from tests.fuzz.retype import retyped
 

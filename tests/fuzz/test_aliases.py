@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from baretorch import plan
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.plan import check
 from baretorch.plan.schedule import Step, View
 from tests.fuzz.alias import grow_aliases

@@ -13,8 +13,8 @@ from baretorch.firmware.uf2 import check_uf2, decode_uf2
 from baretorch.frontends.aten.program import check_sizes
 from baretorch.frontends.aten.source import shared_state
 from baretorch.frontends.pte.reader import read_pte_methods
+from baretorch.ir.text import parse
 from baretorch.targets.boards import load_board
-from baretorch.text import parse
 from tests.cli.program import check_golden
 from tests.fuzz.readers import DATA, uf2s
 from tests.fuzz.retype import calls, with_arguments, with_kind

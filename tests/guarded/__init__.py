@@ -19,7 +19,7 @@ import numpy as np
 from baretorch.emit import emit
 from baretorch.emit.names import Method, Names, Port, make_names
 from baretorch.emit.spell import tensor_of
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.options import Optimize
 from baretorch.plan.types import InArena, Plan
 from tests.ops.host import make

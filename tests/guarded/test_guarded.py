@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baretorch.ir import Builder, DType, Graph, State
+from baretorch.ir.graph import Builder, DType, Graph, State
 from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.functions import Tanh
 from baretorch.ops.move import Slice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
 from baretorch.npu.vela import Refused, Result

@@ -17,12 +17,12 @@ from baretorch.emulators.types import DeviceFault
 from baretorch.explore.advice import advise
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
-from baretorch.ir import DType, Graph, interpret
+from baretorch.ir.graph import DType, Graph, interpret
+from baretorch.ir.io import stored
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.options import Buffers, Options, UseNpu
 from baretorch.pipeline import Compiled, build_image, compile_graph
 from baretorch.plan import make_plan
-from baretorch.ports import stored
 from baretorch.report.facts import compare
 from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board

@@ -15,7 +15,7 @@ from baretorch.emulators.types import DeviceFault
 from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.firmware import build
 from baretorch.firmware.types import Image
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
 from baretorch.npu.accelerators import ACCELERATORS, Family
 from baretorch.pipeline import Compiled
 from baretorch.targets.runtime import RUNTIME, runtime_sources

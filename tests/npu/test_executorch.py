@@ -18,13 +18,13 @@ from baretorch.explore.advice import advise
 from baretorch.explore.fit import Fitter
 from baretorch.exports.ethos_u_pte import write_npu_pte
 from baretorch.frontends import Int8, Source
-from baretorch.ir import Array, interpret
+from baretorch.ir.graph import Array, interpret
+from baretorch.ir.io import arranged, stored
 from baretorch.npu import reference, vela
 from baretorch.npu.use import delegated
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Options, UseNpu
 from baretorch.plan import make_plan
-from baretorch.ports import arranged, stored
 from baretorch.report.facts import compare
 from baretorch.report.findings import Report
 from baretorch.report.npu import BROUGHT, npu_warnings

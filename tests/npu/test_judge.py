@@ -15,7 +15,7 @@ from baretorch.emulators.npu.commands import Do, decode
 from baretorch.emulators.npu.faults import Fault
 from baretorch.emulators.npu.judge import judge, random_inputs
 from baretorch.errors import CompileError, InternalError
-from baretorch.ir import Builder, DType, Graph, Quant
+from baretorch.ir.graph import Builder, DType, Graph, Quant
 from baretorch.npu import reference, vela
 from baretorch.npu.accelerators import Family
 from baretorch.npu.lower import to_tosa

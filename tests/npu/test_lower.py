@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from baretorch.ir import Array, Builder, DType, Graph, Op, Quant, Shape
+from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Quant, Shape
 from baretorch.npu import reference
 from baretorch.npu.lower import ROWS, lower, lowered, why_not
 from baretorch.npu.region import NotTaken, Region

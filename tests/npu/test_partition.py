@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.ir import Builder, DType, Graph, Quant, interpret
+from baretorch.ir.graph import Builder, DType, Graph, Quant, interpret
+from baretorch.ir.verify import verify
 from baretorch.npu.partition import BORDERS, MOST_WRONG, MOVES, WRONG, Partition, WrongStream, partitioned
 from baretorch.npu.payload import Payload
 from baretorch.npu.vela import Result
@@ -20,7 +21,6 @@ from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import sum_of
 from baretorch.ops.qsoftmax import QSoftmax, log_softmax_of
 from baretorch.targets.parts import Npu
-from baretorch.verify import verify
 from tests.npu.stand_in import NPU, StandIn
 
 Q = Quant((0.1,), (3,))

@@ -14,14 +14,14 @@ from baretorch.emulators.link import Link
 from baretorch.emulators.run import decode
 from baretorch.frontends import Int8
 from baretorch.frontends.model_file import import_file
-from baretorch.ir import Array, Graph, interpret
+from baretorch.ir.graph import Array, Graph, interpret
+from baretorch.ir.io import stored
 from baretorch.npu import reference
 from baretorch.npu.lower import lowered
 from baretorch.npu.tosa import Block
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Options, UseNpu
 from baretorch.pipeline import Compiled
-from baretorch.ports import stored
 from baretorch.targets.boards import load_board
 
 MODEL = Path(__file__).parents[2] / "examples" / "rps" / "model.py"

@@ -15,7 +15,7 @@ from baretorch.emulators.types import DeviceFault
 from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
 from baretorch.npu import vela
 from baretorch.options import Io, Options, UseNpu
 from baretorch.pipeline import Compiled

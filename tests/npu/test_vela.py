@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.ir import DType, Graph
+from baretorch.ir.graph import DType, Graph
 from baretorch.npu import vela
 from baretorch.npu.lower import to_tosa
 from baretorch.npu.payload import INPUT, OUTPUT

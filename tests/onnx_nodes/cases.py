@@ -22,7 +22,7 @@ from baretorch.frontends.lowering import NotConstant
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import to_graph
-from baretorch.ir import Array, Graph, interpret
+from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.pipeline import optimized
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board

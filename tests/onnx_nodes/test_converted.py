@@ -14,7 +14,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import to_graph
-from baretorch.ir import Array, interpret
+from baretorch.ir.graph import Array, interpret
 from baretorch.pipeline import optimized
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from baretorch.ir import Array, Graph
+from baretorch.ir.graph import Array, Graph
 from tests.onnx_nodes.cases import ROUNDING, Kind, Outcome, difference, node_cases, outcome
 from tests.onnx_nodes.page import PAGE, page, recorded
 from tests.ops.host import SANITIZERS, run_host

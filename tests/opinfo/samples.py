@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
 from baretorch.pipeline import optimized
 from tests.opinfo.operators import OPERATORS, WEIGHTS_AFTER, WEIGHTS_FIRST
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from baretorch.ir import Array, Builder, DType, Graph, Op, Shape, interpret
-from baretorch.verify import verify
+from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Shape, interpret
+from baretorch.ir.verify import verify
 
 Inputs = Callable[[np.random.Generator], tuple[Array, ...]]
 Outputs = tuple[Array, ...]

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, Tensor
-from baretorch.verify import verify
+from baretorch.ir.graph import Array, Graph, Node, Tensor
+from baretorch.ir.verify import verify
 from tests.ops.case import Outputs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.ir import DType, Op, Shape, Tensor
+from baretorch.ir.graph import DType, Op, Shape, Tensor
 
 
 def tensors(*shapes: Shape, dtype: DType = DType.FLOAT32) -> list[Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from baretorch.on_host import computer
+from baretorch.machines.host_program import computer
 from baretorch.ops import OPS, PLAN_OPS
 from baretorch.ops.conv2d import Conv2d
 from tests.ops.arrange import with_own_kernels

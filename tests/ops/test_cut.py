@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baretorch.ir import Array, DType, Op, Span, Tensor
+from baretorch.ir.graph import Array, DType, Op, Span, Tensor
 from baretorch.ops import OPS
 from baretorch.ops.conv2d import Conv2d, flat
 from baretorch.ops.cut import part_of, part_within

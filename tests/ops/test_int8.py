@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baretorch.ir import Array, Quant
+from baretorch.ir.graph import Array, Quant
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.attention import Attention
 from baretorch.ops.qattention import attention_of

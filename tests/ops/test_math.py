@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from tests.ops.host import HERE, KERNELS, WARNINGS, run
 
 BOUNDS = {  # ULP

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baretorch.on_host import computer
+from baretorch.machines.host_program import computer
 from baretorch.ops.overlap import distance
 from baretorch.plan import make_plan
 from baretorch.plan.schedule import Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baretorch.ir import DType, Tensor
+from baretorch.ir.graph import DType, Tensor
 from baretorch.ops.kernel import Call
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.plan.select import select_kernel

@@ -12,7 +12,7 @@ from typing import ClassVar
 import pytest
 
 from baretorch.errors import InternalError
-from baretorch.ir import Op
+from baretorch.ir.graph import Op
 from baretorch.ops import OPS, kernels_of, op_named
 from baretorch.ops.softmax import Softmax
 from tests.ops.cases import TABLE

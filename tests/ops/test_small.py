@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baretorch.ir import DType, Op, Shape
+from baretorch.ir.graph import DType, Op, Shape
 from baretorch.ops import kernels_of
 from baretorch.ops.elementwise import Add
 from baretorch.ops.functions import Tanh

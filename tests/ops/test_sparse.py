@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baretorch.ir import Array, DType, Op, Tensor
+from baretorch.ir.graph import Array, DType, Op, Tensor
 from baretorch.ops.kernel import Call
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
 from tests.ops.refusal import refusal

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baretorch.ir import Array, Builder, DType, Op, interpret
+from baretorch.ir.graph import Array, Builder, DType, Op, interpret
+from baretorch.ir.verify import verify
 from baretorch.ops.layout import Permute
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.reduce import Amax, Mean
 from baretorch.ops.scan import ArgMax, CumSum, TopK
 from baretorch.ops.softmax import LogSoftmax
 from baretorch.passes.layout import layout
-from baretorch.verify import verify
 
 TO_NCHW = (0, 3, 1, 2)
 RNG = np.random.default_rng(0)

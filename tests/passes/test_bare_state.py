@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from baretorch.emit import emit
-from baretorch.ir import Builder, DType, Graph, Op, Quant, State, interpret
+from baretorch.ir.graph import Builder, DType, Graph, Op, Quant, State, interpret
+from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Add
 from baretorch.ops.fixed_point import FromFixed, ToFixed
 from baretorch.ops.lookup import Lookup
@@ -17,7 +18,6 @@ from baretorch.passes.bare_io import bare_io, float_io
 from baretorch.passes.bare_state import bare_state, common_forms
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
-from baretorch.verify import verify
 
 INITIAL = np.array([0.26, -1.0, 3.0, 0.0], np.float32)
 TABLE = np.random.default_rng(0).permutation(np.arange(-128, 128)).astype(np.int8)

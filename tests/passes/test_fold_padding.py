@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baretorch.ir import Builder, DType, Op, Shape
+from baretorch.ir.graph import Builder, DType, Op, Shape
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.passes.fold_padding import fold_padding

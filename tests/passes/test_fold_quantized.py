@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from baretorch.ir import Builder, DType, Quant, interpret
+from baretorch.ir.graph import Builder, DType, Quant, interpret
+from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.linear import Linear
 from baretorch.passes.fold_affine import fold_affine
 from baretorch.passes.to_int8 import float_layers, to_int8
-from baretorch.verify import verify
 
 
 def test_scales_follow_the_weights_and_the_result_keeps_its_note() -> None:

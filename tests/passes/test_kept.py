@@ -12,15 +12,15 @@ from torch.nn import functional as F
 
 from baretorch.frontends import Int8, from_module
 from baretorch.frontends.torch.export import run_module
-from baretorch.ir import Builder, DType, State, interpret
+from baretorch.ir.graph import Builder, DType, State, interpret
+from baretorch.ir.io import arranged
+from baretorch.ir.verify import verify
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.functions import Tanh
 from baretorch.ops.pool import MaxPool2d
 from baretorch.passes.fuse_pool import fuse_pool
 from baretorch.pipeline import optimized_methods
-from baretorch.ports import arranged
 from baretorch.quantize.source import quantized
-from baretorch.verify import verify
 
 SHAPE = (1, 4, 6, 6)
 

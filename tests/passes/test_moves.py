@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from baretorch.frontends import from_module
-from baretorch.ir import Builder, DType, Graph, State
+from baretorch.ir.graph import Builder, DType, Graph, State
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.functions import Tanh
 from baretorch.ops.index import IndexSelect

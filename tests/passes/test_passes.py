@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 from baretorch.frontends import Source, from_module
-from baretorch.ir import Builder, DType, Graph, interpret
+from baretorch.ir.graph import Builder, DType, Graph, interpret
+from baretorch.ir.text import to_text
+from baretorch.ir.verify import verify
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp, Mul
 from baretorch.ops.functions import Tanh
@@ -28,8 +30,6 @@ from baretorch.passes.layout import layout
 from baretorch.passes.order import PASSES
 from baretorch.passes.views import views
 from baretorch.pipeline import optimized
-from baretorch.text import to_text
-from baretorch.verify import verify
 from tests.models import cnn, cnn_input, mlp
 
 RNG = np.random.default_rng(0)

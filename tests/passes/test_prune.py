@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, Builder, DType, Graph, Origin, Shape, interpret, with_data
+from baretorch.ir.graph import Array, Builder, DType, Graph, Origin, Shape, interpret, with_data
+from baretorch.ir.verify import verify
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul
@@ -19,7 +20,6 @@ from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.reduce import Mean
 from baretorch.passes.prune import Channels, channels, without
-from baretorch.verify import verify
 
 RNG = np.random.default_rng(5)
 

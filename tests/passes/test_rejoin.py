@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from baretorch.ir import Builder, DType, Graph, Quant, interpret
+from baretorch.ir.graph import Builder, DType, Graph, Quant, interpret
+from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Add, Div, Mul
 from baretorch.ops.functions import Erf
 from baretorch.ops.linear import Linear
 from baretorch.ops.matmul import Matmul
 from baretorch.ops.softmax import Softmax
 from baretorch.passes.rejoin import rejoin
-from baretorch.verify import verify
 
 
 def number(b: Builder, value: float) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baretorch.ir import Builder, DType, Shape
+from baretorch.ir.graph import Builder, DType, Shape
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.elementwise import Add, Clamp, Mul

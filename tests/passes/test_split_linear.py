@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from baretorch.ir import Builder, DType, Graph, interpret
+from baretorch.ir.graph import Builder, DType, Graph, interpret
+from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Add
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Slice
 from baretorch.passes.split_linear import split_linear
-from baretorch.verify import verify
 
 
 def layer(b: Builder, out: int) -> str:

@@ -9,7 +9,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from baretorch.ir import Array, Builder, DType, Graph, Op, Quant, Shape, interpret
+from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Quant, Shape, interpret
+from baretorch.ir.verify import verify
 from baretorch.ops.activations import Gelu, Hardswish
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
@@ -31,7 +32,6 @@ from baretorch.ops.softmax import LogSoftmax, Softmax
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
 from baretorch.passes.note_scales import note_scales
 from baretorch.passes.to_int8 import SPECTRA, could_be_int8, float_layers, to_int8, told_float
-from baretorch.verify import verify
 
 A, B = Quant((0.03,), (-5,)), Quant((0.02,), (9,))
 Y, HALF = Quant((0.05,), (3,)), Quant((1 / 256,), (-128,))

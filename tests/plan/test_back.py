@@ -12,7 +12,7 @@ from torch import nn
 
 from baretorch.errors import InternalError
 from baretorch.frontends import from_module
-from baretorch.ir import Builder, DType, Graph, interpret
+from baretorch.ir.graph import Builder, DType, Graph, interpret
 from baretorch.ops.kernel import Lattice
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.pipeline import optimized

@@ -14,7 +14,9 @@ from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, from_module
-from baretorch.ir import Builder, DType, Graph, Node, Op, Tensor, interpret
+from baretorch.ir.graph import Builder, DType, Graph, Node, Op, Tensor, interpret
+from baretorch.ir.io import stored
+from baretorch.ir.verify import verify
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.move import Cat
@@ -25,9 +27,7 @@ from baretorch.passes.dead_code import dead_code
 from baretorch.pipeline import build_image, compile_source, read, run_image
 from baretorch.plan import make_plan
 from baretorch.plan.bands import chains, in_bands
-from baretorch.ports import stored
 from baretorch.targets.boards import load_board
-from baretorch.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
 BOARD = load_board("mps2-an386")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
-from baretorch.ir import Graph, interpret
+from baretorch.ir.graph import Graph, interpret
 from baretorch.options import Options
 from baretorch.pipeline import compile_source, optimized
 from baretorch.plan import check_plan, cores, make_plan

@@ -11,13 +11,13 @@ from torch import nn
 
 from baretorch.errors import InternalError
 from baretorch.frontends import Source, from_module
-from baretorch.ir import Builder, DType, interpret
+from baretorch.ir.graph import Builder, DType, interpret
+from baretorch.ir.io import stored
 from baretorch.ops.elementwise import Clamp
 from baretorch.options import Buffers, Options
 from baretorch.pipeline import build_image, compile_source, optimized, run_image
 from baretorch.plan import check_plan, make_plan
 from baretorch.plan.schedule import one_by_one
-from baretorch.ports import stored
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
 

@@ -17,11 +17,11 @@ import baretorch
 from baretorch import pipeline
 from baretorch.frontends import Int8, from_methods, from_module
 from baretorch.frontends.torch.export import run_module
-from baretorch.ir import Array, Graph, interpret
-from baretorch.on_host import on_host
+from baretorch.ir.graph import Array, Graph, interpret
+from baretorch.ir.io import arranged, real, stored
+from baretorch.machines.host_program import on_host
 from baretorch.options import Buffers, Compiler, Input, Io, Options, Weights
 from baretorch.plan import cores, make_plan
-from baretorch.ports import arranged, real, stored
 from baretorch.quantize.source import quantized
 from baretorch.quantize.watch import interpreted, watching
 from baretorch.targets.boards import load_board

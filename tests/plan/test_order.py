@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from baretorch.ir import Builder, DType, Graph, State, interpret
+from baretorch.ir.graph import Builder, DType, Graph, State, interpret
 from baretorch.ops.elementwise import Add
 from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear

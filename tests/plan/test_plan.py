@@ -15,7 +15,7 @@ from torch import nn
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
-from baretorch.ir import Builder, DType, Graph, State, Tensor, interpret
+from baretorch.ir.graph import Builder, DType, Graph, State, Tensor, interpret
 from baretorch.ops.elementwise import Add
 from baretorch.ops.functions import Tanh
 from baretorch.ops.layout import Reshape

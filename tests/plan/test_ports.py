@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from baretorch.errors import InternalError
-from baretorch.ir import Builder, DType, Graph, State
+from baretorch.ir.graph import Builder, DType, Graph, State
 from baretorch.ops.elementwise import Clamp
 from baretorch.ops.functions import Tanh
 from baretorch.ops.layout import Reshape

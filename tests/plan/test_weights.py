@@ -20,10 +20,10 @@ from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source, from_methods, from_module
+from baretorch.ir.io import stored
 from baretorch.options import DEFAULT, Buffers, Compiler, Options, Weights
 from baretorch.pipeline import Compiled
 from baretorch.plan.weights import STATIC
-from baretorch.ports import stored
 from baretorch.report.memory_map import memory_map
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board

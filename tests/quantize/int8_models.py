@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from baretorch.frontends import Int8, Source, from_module
-from baretorch.ir import Array, Graph, interpret
+from baretorch.ir.graph import Array, Graph, interpret
+from baretorch.ir.io import real, stored
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.pipeline import optimized_methods
-from baretorch.ports import real, stored
 from baretorch.quantize.source import quantized
 
 

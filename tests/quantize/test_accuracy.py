@@ -13,14 +13,14 @@ from torch import nn
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, Source, from_module
-from baretorch.ir import Array, Graph, Tensor
+from baretorch.ir.graph import Array, Graph, Tensor
+from baretorch.ir.verify import verify
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.passes.order import FLOAT
 from baretorch.pipeline import read
 from baretorch.quantize.accuracy import _alone, compare_layers, sqnr_db, worst_layers
 from baretorch.quantize.qat import convert_qat, prepare_qat
 from baretorch.quantize.source import quantized
-from baretorch.verify import verify
 from tests.models import seeded
 from tests.zoo.zoo import ZOO
 

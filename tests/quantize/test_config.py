@@ -13,7 +13,7 @@ from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, from_module
-from baretorch.ir import Builder, DType, Graph, Quant
+from baretorch.ir.graph import Builder, DType, Graph, Quant
 from baretorch.ops.index import IndexSelect
 from baretorch.ops.linear import Linear
 from baretorch.pipeline import optimized

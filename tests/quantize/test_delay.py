@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from baretorch.frontends import Int8, from_module
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
+from baretorch.ir.io import arranged
 from baretorch.passes.bare_io import float_io
 from baretorch.pipeline import optimized_methods
-from baretorch.ports import arranged
 from baretorch.quantize.source import quantized
 
 

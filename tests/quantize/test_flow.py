@@ -15,11 +15,11 @@ import baretorch
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import Int8, from_module
-from baretorch.ir import DType, interpret
-from baretorch.on_host import on_host
+from baretorch.ir.graph import DType, interpret
+from baretorch.ir.io import stored
+from baretorch.machines.host_program import on_host
 from baretorch.options import Io, Options
 from baretorch.passes.order import FLOAT, stages
-from baretorch.ports import stored
 from baretorch.quantize.source import quantized
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board

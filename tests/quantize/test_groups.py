@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baretorch.ir import Builder, DType, Graph, State
+from baretorch.ir.graph import Builder, DType, Graph, State
+from baretorch.ir.text import to_text
+from baretorch.ir.verify import verify
 from baretorch.ops import OPS
 from baretorch.ops.elementwise import Add, Div, Mul
 from baretorch.ops.functions import Abs, Exp, Sigmoid
@@ -18,8 +20,6 @@ from baretorch.ops.softmax import Softmax
 from baretorch.passes.order import FLOAT
 from baretorch.quantize.groups import Wanted, wanted
 from baretorch.quantize.observers import Masked, Scores
-from baretorch.text import to_text
-from baretorch.verify import verify
 from tests.zoo.zoo import source
 
 

@@ -9,7 +9,7 @@ from torch import nn
 
 import baretorch
 from baretorch.frontends import Int8, Source, from_module
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 from baretorch.options import Observer
 from baretorch.pipeline import optimized_methods
 from baretorch.quantize.source import quantized

@@ -14,9 +14,9 @@ from torch import nn
 import baretorch
 from baretorch import pipeline
 from baretorch.frontends import Int8, from_module
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
+from baretorch.ir.io import stored
 from baretorch.passes.to_int8 import float_layers, told_float
-from baretorch.ports import stored
 from baretorch.quantize.source import quantized
 from tests.models import seeded
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir import Array, Builder, DType, Graph, Quant, interpret
-from baretorch.on_host import on_host
+from baretorch.ir.graph import Array, Builder, DType, Graph, Quant, interpret
+from baretorch.ir.verify import verify
+from baretorch.machines.host_program import on_host
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.kernel import Call, data_of
@@ -20,7 +21,6 @@ from baretorch.ops.qlinear import QLinear
 from baretorch.passes.to_int8 import to_int8
 from baretorch.quantize.narrow import with_narrow
 from baretorch.quantize.observers import per_channel
-from baretorch.verify import verify
 
 SCALES = {"x": Quant((0.031,), (-7,)), "image": Quant((0.11,), (-128,)), "y": Quant((0.2,), (3,))}
 

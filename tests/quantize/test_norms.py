@@ -12,7 +12,7 @@ from torch import nn
 from baretorch.frontends import from_module
 from baretorch.frontends.torch.norms import fold_norms
 from baretorch.frontends.torch.plain import answers, copied
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
 from baretorch.pipeline import optimized_methods
 from tests.models import seeded
 from tests.quantize.int8_models import int8_db, sqnr

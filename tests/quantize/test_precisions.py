@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from baretorch.frontends import Int8, from_module
-from baretorch.ir import DType, Graph, interpret
+from baretorch.ir.graph import DType, Graph, interpret
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import optimized
 from baretorch.quantize.source import quantized

@@ -14,7 +14,7 @@ from torch import nn
 from baretorch import pipeline
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.frontends.model_file import load_model_file
-from baretorch.ir import Graph, interpret
+from baretorch.ir.graph import Graph, interpret
 from baretorch.ops.qrecurrent import sigmoid, tanh
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.pipeline import optimized, read

@@ -13,11 +13,11 @@ from torch import nn
 
 from baretorch import pipeline
 from baretorch.frontends import Int8, Source, from_module
-from baretorch.ir import Array, Graph, Quant, interpret
+from baretorch.ir.graph import Array, Graph, Quant, interpret
+from baretorch.ir.io import stored
 from baretorch.ops.qbinary import quotient_of
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, told_float
-from baretorch.ports import stored
 from baretorch.quantize.observers import BITS, DEAD, Histogram, MinMax, affine, least_loss, per_channel
 from baretorch.quantize.qat import convert_qat, prepare_qat
 from baretorch.quantize.source import quantized

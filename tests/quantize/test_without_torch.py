@@ -17,10 +17,10 @@ for name in ("torch", "torchao", "executorch"):
 import numpy as np
 from baretorch import pipeline
 from baretorch.frontends import KINDS, Int8, Kind, load
-from baretorch.ir import interpret
-from baretorch.on_host import on_host
+from baretorch.ir.graph import interpret
+from baretorch.machines.host_program import on_host
 from baretorch.passes.to_int8 import float_layers
-from baretorch.ports import stored
+from baretorch.ir.io import stored
 from baretorch.quantize.source import quantized
 from baretorch.quantize.watch import interpreted
 from tests.frontends.layers import load_layers

@@ -11,10 +11,10 @@ import pytest
 
 from baretorch import pipeline
 from baretorch.frontends import Int8
-from baretorch.ir import Array, interpret
+from baretorch.ir.graph import Array, interpret
+from baretorch.ir.io import stored
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.pipeline import read
-from baretorch.ports import stored
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.zoo.zoo import MODELS, ZOO

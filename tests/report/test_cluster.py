@@ -12,7 +12,7 @@ from torch import nn
 
 from baretorch import frontends, pipeline
 from baretorch.explore.advice import advise
-from baretorch.on_host import on_host
+from baretorch.machines.host_program import on_host
 from baretorch.options import Io, Options
 from baretorch.quantize.source import quantized
 from baretorch.report.cluster import Traced, Use

@@ -16,7 +16,7 @@ from torch import nn
 import baretorch
 from baretorch import frontends, pipeline
 from baretorch.explore.advice import advise
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.options import Options
 from baretorch.plan.schedule import Schedule
 from baretorch.plan.types import Bank, Buffer, Layout, Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baretorch.ir import DType, Port, Tensor
+from baretorch.ir.graph import DType, Port, Tensor
 from baretorch.studio.controls import Kind, Picture, input_control, output_control, picture_of
 
 

@@ -21,7 +21,7 @@ import pytest
 from baretorch.emulators.native import NativeMachine
 from baretorch.emulators.types import DeviceFault, Machine
 from baretorch.errors import CompileError
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
 from baretorch.options import DEFAULT
 from baretorch.studio.live import LiveModel, Made
 from baretorch.studio.server import MOST_CONNECTIONS, StudioServer, Tab

@@ -16,7 +16,7 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.frontends.offer import Offer
-from baretorch.ir import Builder, DType, Graph, Quant, with_data
+from baretorch.ir.graph import Builder, DType, Graph, Quant, with_data
 from baretorch.ops.elementwise import Add
 from baretorch.ops.linear import Linear
 from baretorch.options import DEFAULT, Compiler, Options

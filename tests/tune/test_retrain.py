@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from baretorch.frontends import from_module
-from baretorch.ir import Graph, interpret
+from baretorch.ir.graph import Graph, interpret
 from baretorch.ops.int4 import whole_in_groups
 from baretorch.passes.order import FLOAT, stages
 from baretorch.passes.prune import channels, without

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from baretorch.ir import Array, Builder, DType, Graph, Node, interpret, with_data
+from baretorch.ir.graph import Array, Builder, DType, Graph, Node, interpret, with_data
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Sub

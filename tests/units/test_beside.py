@@ -14,7 +14,7 @@ from baretorch import pipeline
 from baretorch.emulators.types import DeviceFault
 from baretorch.errors import InternalError
 from baretorch.frontends import Source
-from baretorch.ir import Builder, DType, interpret
+from baretorch.ir.graph import Builder, DType, interpret
 from baretorch.ops.move import Cat
 from baretorch.ops.qbinary import QAdd
 from baretorch.ops.qconv2d import QConv2d

@@ -15,7 +15,7 @@ from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.frontends import Source
-from baretorch.ir import Builder, DType, Op
+from baretorch.ir.graph import Builder, DType, Op
 from baretorch.ops.kernel import Call
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear

@@ -14,8 +14,8 @@ from baretorch import pipeline
 from baretorch.emulators.run import run_on
 from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.frontends import Source, from_module
+from baretorch.ir.io import stored
 from baretorch.options import Options, Weights
-from baretorch.ports import stored
 from baretorch.targets.boards import load_board
 from baretorch.targets.flash import FlashPath, Price
 from tests.zoo.zoo import source as zoo_source

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
+from baretorch.ir.io import stored
 from baretorch.passes.to_int8 import float_layers
-from baretorch.ports import stored
 from tests.zoo.zoo import run
 
 MODELS = ("kws", "vww", "ic", "ad", "tinyrps", "mnist_mlp", "sine")

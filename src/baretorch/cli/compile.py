@@ -30,7 +30,7 @@ def compile_(
     from pathlib import Path
 
     from baretorch.cli.work import compiled_model
-    from baretorch.outputs import staged
+    from baretorch.files.write import staged
     from baretorch.pipeline import write_c
     from baretorch.report.facts import warnings_of
     from baretorch.report.tables import c_screen

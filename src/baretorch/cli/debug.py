@@ -42,9 +42,9 @@ def debug(
     from baretorch.debug.servers import debug_emulator, emulated, probed
     from baretorch.debug.session import START, check_folder, fed, find_gdb, has_python, run_gdb, start_commands
     from baretorch.errors import CompileError
-    from baretorch.inputs import need_regular
+    from baretorch.files.read import need_regular
+    from baretorch.files.write import put, scratch
     from baretorch.options import UseNpu
-    from baretorch.outputs import put, scratch
 
     if bool(probe) != bool(port):
         raise click.UsageError("--probe and --port go together: a probe to debug with, a port for the model's inputs")

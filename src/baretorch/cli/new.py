@@ -34,7 +34,7 @@ def new(as_json: bool, file: str, kind: str | None, model: str | None, options: 
 
     from baretorch.errors import CompileError
     from baretorch.escape import markup
-    from baretorch.outputs import create
+    from baretorch.files.write import create
 
     if kind and model:
         raise click.UsageError("--kind and --from exclude each other")

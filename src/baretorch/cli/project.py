@@ -30,7 +30,7 @@ def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: 
     from baretorch.exports.files import need_folder, write
     from baretorch.exports.project import figures_of
     from baretorch.exports.project import project as files_of
-    from baretorch.outputs import scratch
+    from baretorch.files.write import scratch
     from baretorch.pipeline import build_image
     from baretorch.report.facts import warnings_of
     from baretorch.report.tables import project_screen

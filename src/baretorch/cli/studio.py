@@ -50,7 +50,7 @@ def studio(
     import webbrowser
 
     from baretorch.emulators import choose_emulator
-    from baretorch.outputs import scratch
+    from baretorch.files.write import scratch
     from baretorch.studio.server import StudioServer
 
     if port and options.emulator:

@@ -121,10 +121,10 @@ def tune(
     from baretorch.cli.work import compiled_model, opener
     from baretorch.emulators import choose_emulator
     from baretorch.explore.evaluate import evaluated
+    from baretorch.files.write import staged, write_scratch
     from baretorch.frontends.model_file import load_evaluate, load_offer, load_train
     from baretorch.frontends.offer import Arguments
     from baretorch.options import Weights
-    from baretorch.outputs import staged, write_scratch
     from baretorch.pipeline import read
     from baretorch.report.tuning import Budget, Tuning, tuning_page, tuning_screen
     from baretorch.tune.benches import Benches

@@ -13,12 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from baretorch.emit.names import Method, make_names
-from baretorch.ir import Array, interpret
-from baretorch.ownership import MARK
+from baretorch.files.ownership import MARK
+from baretorch.ir.graph import Array, interpret
+from baretorch.ir.io import stored
 from baretorch.pipeline import Compiled
 from baretorch.plan.schedule import Operand
 from baretorch.plan.types import Buffer, InArena, Plan, WithCaller
-from baretorch.ports import stored
 
 FACTS, VALUES = "debug.json", "debug.hex"
 

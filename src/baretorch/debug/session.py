@@ -21,11 +21,11 @@ from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceHang
 from baretorch.errors import CompileError
 from baretorch.escape import gdb_path, gdb_quoted
+from baretorch.files.ownership import MARK, check_file
 from baretorch.firmware.elf import ARM
-from baretorch.ir import Array
-from baretorch.ownership import MARK, check_file
+from baretorch.ir.graph import Array
+from baretorch.ir.io import stored
 from baretorch.pipeline import Compiled
-from baretorch.ports import stored
 from baretorch.targets.runtime import RUNTIME
 from baretorch.targets.types import Board
 

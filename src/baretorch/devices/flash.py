@@ -18,10 +18,10 @@ from baretorch.devices.avrdude import REMEDY, find_avrdude, flash_avrdude
 from baretorch.devices.serial import Port, find_port, no_port, not_ours, serial_ports, touch
 from baretorch.errors import CompileError, InternalError
 from baretorch.escape import reported
+from baretorch.files.read import read_file
+from baretorch.files.write import copy_to_drive
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import check_uf2, decode_uf2
-from baretorch.inputs import read_file
-from baretorch.outputs import copy_to_drive
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.types import Board
 

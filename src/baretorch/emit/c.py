@@ -9,7 +9,7 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.escape import c_name
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops.kernel import Literal
 
 _C_TYPES = {

@@ -13,13 +13,13 @@ from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import at, banner, input_parameters, parameters, parameters_in, tensor_of, word_count
 from baretorch.emit.streams import copying, headers
 from baretorch.escape import comment
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
+from baretorch.ir.text import attributes
 from baretorch.ops.kernel import Params
 from baretorch.options import Optimize
 from baretorch.plan.guards import shared_start
 from baretorch.plan.schedule import Executor, Guard, Operand, Step
 from baretorch.plan.types import FromStream, InArena, InFlash, Place, WithCaller
-from baretorch.text import attributes
 
 INDENT = "    "
 

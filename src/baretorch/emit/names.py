@@ -8,7 +8,7 @@ from functools import cached_property
 
 from baretorch.emit.c import unique
 from baretorch.escape import c_name, c_prefix, is_limit
-from baretorch.ir import Array, Graph
+from baretorch.ir.graph import Array, Graph
 from baretorch.plan.schedule import Operand
 from baretorch.plan.types import Bank, FromStream, Place, Plan, WithCaller
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baretorch.emit.names import Method, Names, Port
 from baretorch.escape import comment
-from baretorch.ir import Tensor
+from baretorch.ir.graph import Tensor
 from baretorch.plan.types import FromStream, InArena, InFlash, InRam, Place, WithCaller
 from baretorch.version import __version__
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from baretorch.emulators import hooks
 from baretorch.emulators.npu import judge
 from baretorch.firmware.cache import fingerprint, recall, remember
-from baretorch.ir import Array, Graph, interpret
+from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.npu import reference
 from baretorch.npu.payload import Payload
 

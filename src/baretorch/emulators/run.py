@@ -11,7 +11,7 @@ from baretorch.emulators.link import Link, Reply
 from baretorch.emulators.types import Block, Cores, FlashReads, Machine, Trace
 from baretorch.errors import InternalError
 from baretorch.escape import c_prefix
-from baretorch.ir import Array, Graph
+from baretorch.ir.graph import Array, Graph
 
 
 @dataclass(frozen=True)

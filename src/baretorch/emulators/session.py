@@ -13,15 +13,15 @@ from baretorch.emulators.link import Hello, Reply
 from baretorch.emulators.run import decode, greeted
 from baretorch.emulators.types import DeviceFault, Machine
 from baretorch.errors import CompileError
-from baretorch.ir import Array, Graph
-from baretorch.ports import Answer, Runner, arranged, real, restored, stored
-from baretorch.ties import indices_of, up_to_ties
+from baretorch.ir.graph import Array, Graph
+from baretorch.ir.io import Answer, Runner, arranged, real, restored, stored
+from baretorch.ir.ties import indices_of, up_to_ties
 
 TOLERANCE = 1e-3  # of the largest magnitude: how far fp32 on two machines may be apart
 
 
 class Session:
-    """A booted image. Inputs are real numbers or stored values (see `ports.py`), outputs real numbers."""
+    """A booted image. Inputs are real numbers or stored values (see `ir/io.py`), outputs real numbers."""
 
     def __init__(self, machine: Machine, graph: Graph) -> None:
         self.machine = machine

@@ -8,12 +8,12 @@ from typing import Any
 
 from baretorch.emit import emit
 from baretorch.errors import CompileError
-from baretorch.ir import Graph
+from baretorch.files.write import scratch
+from baretorch.ir.graph import Graph
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.fft import Fft, Irfft, Rfft, points
 from baretorch.ops.kernel import Call
 from baretorch.options import Buffers, Input, Io, Optimize, Options, Units
-from baretorch.outputs import scratch
 from baretorch.passes.to_int8 import could_be_int8
 from baretorch.pipeline import build_image, compile_graph, with_io
 from baretorch.plan import make_plan

@@ -10,11 +10,11 @@ from typing import Any
 from baretorch.emulators.session import Checker, Recorder, Session
 from baretorch.emulators.types import Machine
 from baretorch.frontends.model_file import Evaluate
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
+from baretorch.ir.io import Answer, Runner
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled, compile_graphs
-from baretorch.ports import Answer, Runner
 from baretorch.report.evaluation import Column, Evaluation
 from baretorch.report.facts import is_int8, wrong_answers
 from baretorch.targets.boards import load_board

@@ -13,13 +13,13 @@ from math import floor, sqrt
 
 from baretorch.emit import emit
 from baretorch.errors import CompileError
+from baretorch.files.write import scratch
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed, roomy
 from baretorch.frontends import Source
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Io, Optimize, Options, UseNpu
-from baretorch.outputs import scratch
 from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized_methods, run_image, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.banks import ARENA

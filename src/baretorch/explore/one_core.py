@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from baretorch.errors import InternalError
-from baretorch.outputs import scratch
+from baretorch.files.write import scratch
 from baretorch.pipeline import Compiled, build_image, compile_graphs, run_image
 from baretorch.report.facts import OneCore
 

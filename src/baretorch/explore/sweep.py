@@ -16,8 +16,8 @@ from baretorch.errors import CompileError
 from baretorch.frontends import Source
 from baretorch.frontends.consecutive import in_graph
 from baretorch.frontends.model_file import import_file
-from baretorch.ir import Array, Graph, interpret
-from baretorch.ports import arranged, real, real_inputs, stored
+from baretorch.ir.graph import Array, Graph, interpret
+from baretorch.ir.io import arranged, real, real_inputs, stored
 from baretorch.report.sweep import Sweep, Trace, value_of
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from baretorch.errors import CompileError
+from baretorch.files.write import scratch
 from baretorch.firmware.fit import roomy
 from baretorch.frontends import Source
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.options import Options
-from baretorch.outputs import scratch
 from baretorch.pipeline import build_image, compile_graph
 from baretorch.report.worksheet import Worksheet, make_worksheet
 from baretorch.targets.types import Board

@@ -18,7 +18,8 @@ from baretorch.errors import CompileError
 from baretorch.frontends.pte.export import PteInfo, write_whole
 from baretorch.frontends.pte.host import importing_executorch
 from baretorch.frontends.source import Source
-from baretorch.ir import DType, Graph, Node, Port
+from baretorch.ir.graph import DType, Graph, Node, Port
+from baretorch.ir.io import stored
 from baretorch.npu import vela
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.lower import to_tosa
@@ -30,7 +31,6 @@ from baretorch.ops.layout import Reshape
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.options import Options
 from baretorch.pipeline import optimized_methods, with_io
-from baretorch.ports import stored
 from baretorch.targets.parts import Npu
 from baretorch.targets.types import Board
 

@@ -15,9 +15,9 @@ from baretorch.emit.names import Method, Names, make_names
 from baretorch.emit.spell import banner
 from baretorch.errors import CompileError
 from baretorch.frontends.consecutive import reference_of
-from baretorch.ir import Array, interpret
+from baretorch.ir.graph import Array, interpret
+from baretorch.ir.io import stored
 from baretorch.pipeline import Compiled
-from baretorch.ports import stored
 from baretorch.report.facts import TOLERANCE, is_int8
 from baretorch.report.facts import largest_magnitude as largest
 

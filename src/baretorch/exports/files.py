@@ -11,9 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from baretorch.errors import CompileError
-from baretorch.inputs import read_file
-from baretorch.outputs import Folder, opened
-from baretorch.ownership import check_file
+from baretorch.files.ownership import check_file
+from baretorch.files.read import read_file
+from baretorch.files.write import Folder, opened
 
 RECORD = ".baretorch.json"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import sleep
 
 from baretorch.errors import CompileError, InternalError
+from baretorch.files.write import opened, ready_folder, scratch, write_scratch
 from baretorch.firmware.app import app_sources, never_called, wrong_app
 from baretorch.firmware.boot import sign_boot2
 from baretorch.firmware.cache import fingerprint, recall, remember
@@ -26,7 +27,6 @@ from baretorch.firmware.tools import stop_tools
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import encode_uf2
 from baretorch.options import CodeIn, Optimize
-from baretorch.outputs import opened, ready_folder, scratch, write_scratch
 from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
 from baretorch.targets.runtime import RUNTIME, runtime_sources

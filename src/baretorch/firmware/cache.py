@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 
 from baretorch.errors import CompileError
-from baretorch.inputs import read_file
-from baretorch.outputs import ready_folder, scratch_of, store
+from baretorch.files.read import read_file
+from baretorch.files.write import ready_folder, scratch_of, store
 
 
 def cache_folder() -> Path:

@@ -18,11 +18,11 @@ from functools import cache
 from pathlib import Path
 
 from baretorch.errors import CompileError, InternalError
+from baretorch.files.write import scratch, write_scratch
 from baretorch.firmware.cache import cache_folder, fingerprint, recall, remember
 from baretorch.firmware.elf import ARM, RISCV
 from baretorch.firmware.tools import run_tool
 from baretorch.options import Compiler, Optimize
-from baretorch.outputs import scratch, write_scratch
 from baretorch.targets.cpus import Cpu
 from baretorch.targets.types import Board
 

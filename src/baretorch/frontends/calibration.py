@@ -17,9 +17,9 @@ from typing import IO, Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.inputs import need_regular
-from baretorch.ir import Array, Graph, Port
-from baretorch.ports import as_real
+from baretorch.files.read import need_regular
+from baretorch.ir.graph import Array, Graph, Port
+from baretorch.ir.io import as_real
 
 CALIBRATION = "calibration.npz"  # what is used without --calibration
 EXAMPLES = "inputs.npz"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from baretorch.frontends.source import Source, random_inputs
-from baretorch.ir import Array, Graph
-from baretorch.net import as_it_is, check, difference, graph_answers, own_reference, rounds, unrounded
-from baretorch.ports import stored
+from baretorch.ir.equivalence import as_it_is, check, difference, graph_answers, own_reference, rounds, unrounded
+from baretorch.ir.graph import Array, Graph
+from baretorch.ir.io import stored
 
 
 def check_passes(source: Source, method: str, stages: Sequence[tuple[str, Graph]]) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.source import Source
 from baretorch.frontends.variations import variations
-from baretorch.ir import Array, Graph, interpret
-from baretorch.net import MOVE, Reference, difference
-from baretorch.ports import real, stored
+from baretorch.ir.equivalence import MOVE, Reference, difference
+from baretorch.ir.graph import Array, Graph, interpret
+from baretorch.ir.io import real, stored
 
 Inputs = tuple[Array, ...]  # in the memory order of the C interface, as real numbers
 Ask = Callable[[Inputs], tuple[Array, ...]]

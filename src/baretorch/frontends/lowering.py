@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, Builder, Node, Op, Tensor
+from baretorch.ir.graph import Array, Builder, Node, Op, Tensor
 from baretorch.ops.layout import Permute, Reshape
 
 Ints: TypeAlias = Sequence[int]

@@ -17,9 +17,9 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
+from baretorch.files.read import special_kind
 from baretorch.frontends.offer import Arguments, Offer, read_offer, taken
 from baretorch.frontends.tinygrad.hook import watching
-from baretorch.inputs import special_kind
 
 EXTRAS = ("onnx", "tflite", "tinygrad", "torch")  # packages that come with an extra of their name
 Evaluate: TypeAlias = Callable[[Callable[..., Any]], dict[str, float]]

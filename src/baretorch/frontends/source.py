@@ -13,11 +13,11 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.escape import LONGEST
 from baretorch.frontends.offer import Arguments
-from baretorch.ir import Array, DType, Graph, Shape
-from baretorch.layerwise import Layer
-from baretorch.net import Reference
+from baretorch.ir.equivalence import Reference
+from baretorch.ir.graph import Array, DType, Graph, Shape
+from baretorch.ir.io import Runner, arranged, real_inputs
+from baretorch.ir.layerwise import Layer
 from baretorch.options import Observer, Requant
-from baretorch.ports import Runner, arranged, real_inputs
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
 ODD_INT8 = (

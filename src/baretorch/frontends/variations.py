@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 
 SHRINK = (0.75, 0.5)  # what real numbers are multiplied by: they stay in the range of the example
 COUNT = len(SHRINK)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, Op, Shape, Tensor
+from baretorch.ir.graph import Array, DType, Graph, Node, Op, Shape, Tensor
 from baretorch.npu.accelerators import Family
 from baretorch.npu.region import EXACT, NotTaken, Region, sizes
 from baretorch.npu.softmax import LONGEST, softmax

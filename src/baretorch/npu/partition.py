@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import DType, Graph, Node, Op, Tensor, fresh
+from baretorch.ir.graph import DType, Graph, Node, Op, Tensor, fresh
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.lower import to_tosa, why_not
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot

@@ -9,9 +9,9 @@ from io import BytesIO
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array
+from baretorch.files.write import scratch, write_scratch
+from baretorch.ir.graph import Array
 from baretorch.npu.tools import find
-from baretorch.outputs import scratch, write_scratch
 
 PROGRAM = "tosa_reference_model"
 LONGEST = 600  # seconds

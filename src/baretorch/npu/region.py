@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Shape, Tensor
+from baretorch.ir.graph import Array, Graph, Shape, Tensor
 from baretorch.npu.tosa import PROPAGATE, SINGLE_ROUND, Block, Kind, Operator, Value
 from baretorch.ops.window import Padding, Pair
 

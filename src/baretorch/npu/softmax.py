@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.npu.region import EXACT, Region
 from baretorch.npu.tosa import PROPAGATE, Kind, Operator, Value
 from baretorch.ops.qsoftmax import QSoftmax

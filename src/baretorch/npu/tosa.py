@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import flatbuffers
 import numpy as np
 
-from baretorch.ir import Array, Shape
+from baretorch.ir.graph import Array, Shape
 
 VERSION = (1, 0, 0)
 SINGLE_ROUND = 1  # RoundingMode of RESCALE: half up, once

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from baretorch.errors import CompileError
-from baretorch.ir import DType, Graph, Node
+from baretorch.ir.graph import DType, Graph, Node
 from baretorch.npu import vela
 from baretorch.npu.accelerators import by_config, by_name
 from baretorch.npu.lower import why_not

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 
 from baretorch.errors import CompileError
+from baretorch.files.write import scratch, write_scratch
 from baretorch.npu.payload import Payload, read_payload
 from baretorch.npu.tools import VARIABLE, find
-from baretorch.outputs import scratch, write_scratch
 from baretorch.targets.parts import Npu
 
 OLDEST = (5, 2, 0)  # before, streams were seen that compute something else

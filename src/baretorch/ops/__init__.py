@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baretorch.errors import InternalError
-from baretorch.ir import Op
+from baretorch.ir.graph import Op
 from baretorch.ops import (
     activations,
     attention,

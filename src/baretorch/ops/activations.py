@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops import elementwise
 from baretorch.ops.elementwise import Binary, Elementwise, Unary
 from baretorch.ops.functions import erf_of

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 
 LARGEST_SHIFT = 15
 

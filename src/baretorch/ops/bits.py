@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType
+from baretorch.ir.graph import Array, DType
 from baretorch.ops.elementwise import Binary, Elementwise
 
 

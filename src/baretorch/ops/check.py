@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from baretorch.errors import CompileError
-from baretorch.ir import DType, Op, Tensor
+from baretorch.ir.graph import DType, Op, Tensor
 
 
 def listed(tensors: Sequence[Tensor]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel
 from baretorch.ops.move import Copy

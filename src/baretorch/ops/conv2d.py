@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Piece, Shape, Signature, Span, Tensor
+from baretorch.ir.graph import Array, DType, Op, Piece, Shape, Signature, Span, Tensor
 from baretorch.ops import cut, half, overlap
 from baretorch.ops.check import need, need_channels, need_float32
 from baretorch.ops.kernel import (

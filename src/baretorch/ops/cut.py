@@ -13,7 +13,7 @@ from math import prod
 from operator import add
 from typing import Any
 
-from baretorch.ir import Op, Piece, Span, Tensor, with_data
+from baretorch.ir.graph import Op, Piece, Span, Tensor, with_data
 from baretorch.ops.kernel import Call, Split
 
 Splits = Callable[[Call[Any]], tuple[Split, ...]]

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Op, Shape, Signature, Tensor, interpret
+from baretorch.ir.graph import Array, DType, Graph, Op, Shape, Signature, Tensor, interpret
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Literal, Params, data_of
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Signature, Tensor
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Params
 

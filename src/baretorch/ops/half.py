@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops import cut
 from baretorch.ops.kernel import Call, Kernel, Packed, apart, data_of
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops import cut, overlap, pack_dsp, pack_mve, pack_triples
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.targets.features import ANY_CPU, DSP, MVE, TRIPLES, Needs

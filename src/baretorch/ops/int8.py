@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, Op, Quant, Shape, Tensor, fresh, with_data
+from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Shape, Tensor, fresh, with_data
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Where

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, Op, Quant, Tensor
+from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Tensor
 from baretorch.ops import int4, narrow
 from baretorch.ops.arithmetic import multipliers
 from baretorch.ops.check import need

@@ -39,7 +39,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from baretorch.ir import Array, Op, Tensor
+from baretorch.ir.graph import Array, Op, Tensor
 from baretorch.targets.features import ANY_CPU, Needs
 
 Literal: TypeAlias = int | float | tuple[int, ...]

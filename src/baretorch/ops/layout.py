@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, Op, Permuted, Quant, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, Op, Permuted, Quant, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel, Params

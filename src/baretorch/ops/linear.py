@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops import cut, half, overlap
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights, nowhere
 from baretorch.ops.limits import both

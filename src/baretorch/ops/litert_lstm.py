@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Quant, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor
 from baretorch.ops import pack_dsp
 from baretorch.ops.check import need
 from baretorch.ops.fixed_point import FromFixed

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.errors import InternalError
-from baretorch.ir import Array, DType, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Signature, Tensor
 from baretorch.ops import cut, elementwise, overlap
 from baretorch.ops.check import need
 from baretorch.ops.elementwise import (

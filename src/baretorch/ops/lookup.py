@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops import cut, overlap
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of

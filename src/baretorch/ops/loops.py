@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from baretorch.ir import Op, Shape, Tensor
+from baretorch.ir.graph import Op, Shape, Tensor
 from baretorch.ops import strided
 from baretorch.ops.check import need
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Literal, Params
 from baretorch.ops.limits import both

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, Op, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops import cut
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel

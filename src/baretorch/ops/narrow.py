@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops.kernel import Call, data_of
 
 LARGEST_SHIFT = 30

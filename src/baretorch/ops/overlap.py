@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops.kernel import Call, Distances
 from baretorch.ops.window import Padding, Pair
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops import cut, overlap
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of
 from baretorch.targets.features import MVE

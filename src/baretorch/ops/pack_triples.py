@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops import cut, overlap
 from baretorch.ops.conv2d import pointwise_back, trailing
 from baretorch.ops.kernel import Call, Distances, Kernel, Lattice, Packed, Params, Split, data_of

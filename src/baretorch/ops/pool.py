@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Piece, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Piece, Signature, Tensor
 from baretorch.ops import cut, qpool
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from baretorch.ir import Array, Graph, Op, Signature, Tensor
+from baretorch.ir.graph import Array, Graph, Op, Signature, Tensor
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Params
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Quant, Signature, Tensor, fresh
+from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor, fresh
 from baretorch.ops import attention
 from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.attention import Attention

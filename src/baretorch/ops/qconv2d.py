@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Piece, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Op, Piece, Signature, Tensor
 from baretorch.ops import conv2d, cut, int4, pack_avr, pack_dsp, pack_mve, pack_triples, pack_xcv, qconv2d16, sparse
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Op, Signature, Tensor
 from baretorch.ops import conv2d, overlap
 from baretorch.ops.arithmetic import multipliers
 from baretorch.ops.check import need

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import ClassVar
 
-from baretorch.ir import Array, DType, Node, Op, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Op, Signature, Tensor
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.int8 import Walk

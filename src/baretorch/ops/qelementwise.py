@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, Op
+from baretorch.ir.graph import Array, Graph, Node, Op
 from baretorch.ops import qwide
 from baretorch.ops.arithmetic import dequantize, multipliers
 from baretorch.ops.elementwise import Add, Arithmetic, Div, Maximum, Minimum, Mul, Sub

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Quant, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor
 from baretorch.ops import matmul
 from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from baretorch.ir import Node, Quant
+from baretorch.ir.graph import Node, Quant
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.int8 import EVERY, StaysFloat, Walk
 from baretorch.ops.layout import Pad, Permute, Reshape

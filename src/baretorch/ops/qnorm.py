@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Piece, Quant, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Op, Piece, Quant, Signature, Tensor
 from baretorch.ops import cut, overlap
 from baretorch.ops.check import need
 from baretorch.ops.int8 import StaysFloat, Walk

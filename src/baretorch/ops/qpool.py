@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Piece, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Piece, Signature, Tensor
 from baretorch.ops import cut, overlap
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Quant, Signature, Tensor, fresh
+from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor, fresh
 from baretorch.ops.arithmetic import multipliers
 from baretorch.ops.check import need
 from baretorch.ops.fixed_point import FromFixed, ToFixed

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Piece, Quant, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Op, Piece, Quant, Signature, Tensor
 from baretorch.ops import cut, overlap, qwide
 from baretorch.ops.arithmetic import dequantize, multipliers, requantize
 from baretorch.ops.check import need

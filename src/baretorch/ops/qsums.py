@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Piece, Signature, Span, Tensor
+from baretorch.ir.graph import Array, DType, Op, Piece, Signature, Span, Tensor
 from baretorch.ops import cut, pack_xcv
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need

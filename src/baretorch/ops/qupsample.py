@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Op, Signature, Tensor
 from baretorch.ops.arithmetic import dequantize
 from baretorch.ops.check import need
 from baretorch.ops.int8 import EVERY, Walk

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Piece, Shape, Signature, Span, Tensor
+from baretorch.ir.graph import Array, DType, Node, Op, Piece, Shape, Signature, Span, Tensor
 from baretorch.ops import cut, qwide
 from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need

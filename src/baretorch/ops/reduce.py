@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.loops import filled, nested, steps

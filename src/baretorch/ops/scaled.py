@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, auto
 
-from baretorch.ir import Quant
+from baretorch.ir.graph import Quant
 
 
 class Scaled(Enum):

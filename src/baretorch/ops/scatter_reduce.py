@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.errors import InternalError
-from baretorch.ir import Array, DType, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Signature, Tensor
 from baretorch.ops import index
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops import cut, overlap
 from baretorch.ops.check import need_axes, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops.elementwise import Binary, Elementwise
 from baretorch.ops.functions import Function
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from baretorch.ir import Op, Shape
+from baretorch.ir.graph import Op, Shape
 from baretorch.ops import overlap
 from baretorch.ops.kernel import Call, Kernel, Params
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, Op, Signature, Tensor
+from baretorch.ir.graph import Array, Op, Signature, Tensor
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Packed, Params
 from baretorch.ops.window import Pair

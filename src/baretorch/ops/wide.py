@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Permuted, Quant, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Permuted, Quant, Shape, Signature, Tensor
 from baretorch.ops import arithmetic
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Params

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from baretorch.ir import Array, Piece, Shape, Span, Tensor
+from baretorch.ir.graph import Array, Piece, Shape, Span, Tensor
 from baretorch.ops import cut
 
 Pair = tuple[int, int]

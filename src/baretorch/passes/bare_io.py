@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from baretorch.errors import CompileError
-from baretorch.ir import DType, Graph, Node, Op, Quant, Tensor, fresh
+from baretorch.ir.graph import DType, Graph, Node, Op, Quant, Tensor, fresh
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.ops.wide import Dequantize16, Narrow, Quantize16, Widen
 from baretorch.passes.rewrite import rebuilt

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node, Op, Quant, State
+from baretorch.ir.graph import Graph, Node, Op, Quant, State
 from baretorch.ops.fixed_point import FromFixed, ToFixed
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.passes.rewrite import rebuilt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.passes.rewrite import rebuilt
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, Quant, Tensor, fresh, with_data
+from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor, fresh, with_data
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.passes.rewrite import rebuilt
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baretorch.ir import Graph, Node, Tensor, with_data
+from baretorch.ir.graph import Graph, Node, Tensor, with_data
 from baretorch.ops.choose import Choose
 from baretorch.passes.rewrite import rebuilt
 

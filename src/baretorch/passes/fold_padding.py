@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node, Op, Shape, Tensor, fresh
+from baretorch.ir.graph import Graph, Node, Op, Shape, Tensor, fresh
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.qconv2d import QConv2d

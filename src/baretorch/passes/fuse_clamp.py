@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node, Op, Tensor
+from baretorch.ir.graph import Graph, Node, Op, Tensor
 from baretorch.ops.elementwise import Clamp
 from baretorch.passes.rewrite import rebuilt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node, Tensor
+from baretorch.ir.graph import Graph, Node, Tensor
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qconv2d import QConv2d

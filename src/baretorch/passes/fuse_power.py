@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from baretorch.ir import Graph, Node
+from baretorch.ir.graph import Graph, Node
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.fft import Magnitude
 from baretorch.ops.layout import Reshape

@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, Op, Shape, Tensor, fresh, with_data
+from baretorch.ir.graph import Array, Graph, Node, Op, Shape, Tensor, fresh, with_data
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.passes.regroup import Dims, regroup
 from baretorch.passes.rewrite import rebuilt

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from baretorch.ir import Graph, Node, Op, Quant, Shape, Tensor
+from baretorch.ir.graph import Graph, Node, Op, Quant, Shape, Tensor
 from baretorch.ops import scaled
 from baretorch.ops.elementwise import Clamp
 from baretorch.ops.layout import Permute, Reshape

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
+from baretorch.ir.verify import verify
 from baretorch.passes.dead_code import dead_code
 from baretorch.passes.drop_expand import drop_expand
 from baretorch.passes.fold_affine import fold_affine
@@ -22,7 +23,6 @@ from baretorch.passes.split_depth import split_depth
 from baretorch.passes.split_linear import split_linear
 from baretorch.passes.to_int8 import to_int8
 from baretorch.passes.views import views
-from baretorch.verify import verify
 
 Pass: TypeAlias = Callable[[Graph], Graph]
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, Graph, Node, Op, Shape, Tensor, with_data
+from baretorch.ir.graph import Array, Graph, Node, Op, Shape, Tensor, with_data
+from baretorch.ir.verify import verify
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Elementwise
@@ -26,7 +27,6 @@ from baretorch.ops.linear import Linear
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Reduction
 from baretorch.ops.upsample import Resampled
-from baretorch.verify import verify
 
 _BY_CHANNEL = (AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d, Resampled)
 

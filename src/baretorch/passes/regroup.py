@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from baretorch.ir import Shape
+from baretorch.ir.graph import Shape
 
 Dims = tuple[int, ...]
 

@@ -11,7 +11,7 @@ from math import isclose, sqrt
 
 import numpy as np
 
-from baretorch.ir import Graph, Node, Op, Tensor, fresh
+from baretorch.ir.graph import Graph, Node, Op, Tensor, fresh
 from baretorch.ops.activations import Gelu
 from baretorch.ops.attention import Attention
 from baretorch.ops.elementwise import Add, Div, Mul

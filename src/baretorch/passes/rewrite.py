@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node, Tensor
+from baretorch.ir.graph import Graph, Node, Tensor
 
 
 def rebuilt(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from baretorch.ir import Graph, Node, Shape, Tensor, fresh, with_data
+from baretorch.ir.graph import Graph, Node, Shape, Tensor, fresh, with_data
 from baretorch.ops.elementwise import Add, Clamp, Mul
 from baretorch.ops.layout import Reshape
 from baretorch.passes.rewrite import rebuilt

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node, Op, Tensor, fresh
+from baretorch.ir.graph import Graph, Node, Op, Tensor, fresh
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.depth import DepthWindows
 from baretorch.ops.move import Cat, Slice

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from baretorch.ir import Graph, Node, Op, Quant, Shape, Tensor, fresh, with_data
+from baretorch.ir.graph import Graph, Node, Op, Quant, Shape, Tensor, fresh, with_data
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Slice

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from baretorch.errors import CompileError
-from baretorch.ir import DType, Graph, InFloat, Node, fresh
+from baretorch.ir.graph import DType, Graph, InFloat, Node, fresh
 from baretorch.ops import int8_rule
 from baretorch.ops.elementwise import Clamp
 from baretorch.ops.fft import Fft, Rfft

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baretorch.ir import Graph, Node
+from baretorch.ir.graph import Graph, Node
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.passes.rewrite import rebuilt
 

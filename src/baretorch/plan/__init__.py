@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from baretorch.errors import CompileError, see_fit
-from baretorch.ir import Graph, State
+from baretorch.ir.graph import Graph, State
 from baretorch.ops.kernel import Call
 from baretorch.ops.pull import pulled
 from baretorch.options import DEFAULT, Buffers, Input, Options, Units, Weights

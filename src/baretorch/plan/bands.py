@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from baretorch.ir import Graph, Node, Op, Piece, Tensor, fresh
+from baretorch.ir.graph import Graph, Node, Op, Piece, Tensor, fresh
 from baretorch.ops.move import Cat, Copy, Slice
 from baretorch.ops.pull import Pull
 from baretorch.passes.rewrite import rebuilt

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from baretorch.errors import CompileError
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.plan.offsets import place
 from baretorch.plan.schedule import View
 from baretorch.plan.types import Bank, Buffer, Overlap

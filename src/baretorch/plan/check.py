@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from baretorch.errors import InternalError
-from baretorch.ir import Tensor
+from baretorch.ir.graph import Tensor
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.move import PlaceSlice
 from baretorch.ops.qsums import QFromSums

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.errors import InternalError
-from baretorch.ir import Tensor
+from baretorch.ir.graph import Tensor
 from baretorch.plan.schedule import Copy, Operand, Step
 from baretorch.plan.types import InArena, Plan, WithCaller
 

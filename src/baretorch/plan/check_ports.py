@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from baretorch.errors import InternalError
-from baretorch.ir import Tensor
+from baretorch.ir.graph import Tensor
 from baretorch.ops.move import Change, PlaceSlice
 from baretorch.plan.check_order import written_by
 from baretorch.plan.schedule import Operand, Step

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from baretorch.errors import InternalError
-from baretorch.ir import Graph, Tensor
+from baretorch.ir.graph import Graph, Tensor
 from baretorch.ops.layout import Reshape
 from baretorch.ops.move import Slice
 from baretorch.ops.qsums import QFromSums, QSums

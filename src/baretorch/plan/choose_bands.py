@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from baretorch.ir import Graph, Node
+from baretorch.ir.graph import Graph, Node
 from baretorch.ops.move import Copy, PlaceSlice
 from baretorch.plan.bands import HEIGHT, Segment, chains, entries, in_bands
 from baretorch.plan.types import Bands, Plan

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from baretorch.ir import Graph, Node, Op, Shape
+from baretorch.ir.graph import Graph, Node, Op, Shape
 from baretorch.ops.kernel import Call
 from baretorch.plan.choose_tiles import LIMITS
 from baretorch.plan.schedule import Step

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from baretorch.ir import Tensor
+from baretorch.ir.graph import Tensor
 from baretorch.ops import quantize
 from baretorch.ops.conv2d import flat
 from baretorch.ops.cut import Part, part_within

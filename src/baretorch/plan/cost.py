@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from baretorch.ir import Tensor
+from baretorch.ir.graph import Tensor
 from baretorch.ops.kernel import Call, Kernel
 from baretorch.ops.qlinear import QLinear
 from baretorch.ops.qsums import QSums

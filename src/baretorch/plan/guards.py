@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeAlias
 
-from baretorch.ir import Graph, Node
+from baretorch.ir.graph import Graph, Node
 from baretorch.ops.choose import Choose
 
 Needs: TypeAlias = tuple[tuple[str, bool], ...]  # conditions and what they must be

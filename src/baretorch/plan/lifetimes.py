@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.ops.delegate import ALIGNED
 from baretorch.ops.kernel import Lattice
 from baretorch.ops.pull import pulled

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from baretorch.ir import Node
+from baretorch.ir.graph import Node
 from baretorch.ops.kernel import Call, Distances, Kernel, Params
 from baretorch.ops.move import PlaceSlice
 from baretorch.ops.qsums import QSums

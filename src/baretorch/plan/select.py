@@ -8,7 +8,8 @@ from math import prod
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, Graph, Node, Tensor
+from baretorch.ir.graph import Array, Graph, Node, Tensor
+from baretorch.ir.text import attributes
 from baretorch.ops import kernels_of
 from baretorch.ops.choose import Choose
 from baretorch.ops.delegate import ALIGNED, Delegate
@@ -21,7 +22,6 @@ from baretorch.plan.schedule import Executor, Guard, Operand, Scratch, Step, Vie
 from baretorch.plan.storage import NOTHING
 from baretorch.plan.types import Constant
 from baretorch.targets.cpus import Cpu
-from baretorch.text import attributes
 from baretorch.units import Unit
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node, State, fresh
+from baretorch.ir.graph import Graph, Node, State, fresh
 from baretorch.ops.kernel import Call
 from baretorch.ops.move import Copy
 from baretorch.plan.schedule import Operand, Step, View

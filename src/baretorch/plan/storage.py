@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.ops.choose import Choose
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.move import Cat, Copy, Overwrite

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 from baretorch.plan.banks import Wishes, place_in_banks
 from baretorch.plan.check import check_plan
 from baretorch.plan.lifetimes import find_overlaps, turned

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from baretorch.ir import DType, Graph, Node, Op, Shape, Tensor, fresh, with_data
+from baretorch.ir.graph import DType, Graph, Node, Op, Shape, Tensor, fresh, with_data
 from baretorch.ops.kernel import data_of
 from baretorch.ops.layout import Reshape
 from baretorch.ops.move import Slice

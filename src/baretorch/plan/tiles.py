@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops.cut import part_of
 from baretorch.ops.kernel import Split
 from baretorch.plan.beside import begun, beside

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from baretorch.ir import Array, Graph
+from baretorch.ir.graph import Array, Graph
 from baretorch.ops.kernel import Lattice
 from baretorch.plan.schedule import Operand, Phase, Schedule, Scratch, Step
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, Tensor, interpret
+from baretorch.ir.graph import Array, DType, Graph, Node, Tensor, interpret
+from baretorch.ir.io import as_real, as_stored, stored
 from baretorch.ops.qsoftmax import QSoftmax
-from baretorch.ports import as_real, as_stored, stored
 from baretorch.quantize.observers import ABSENT
 
 

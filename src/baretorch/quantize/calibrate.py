@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, DType, Graph, Port, Quant
+from baretorch.ir.graph import Array, DType, Graph, Port, Quant
+from baretorch.ir.io import as_array, entries, need_inside
 from baretorch.options import Observer
-from baretorch.ports import as_array, entries, need_inside
 from baretorch.quantize.groups import Group, Wanted
 from baretorch.quantize.observers import Histogram, Masked, Meant, MinMax, per_channel
 from baretorch.quantize.watch import Runner, watching

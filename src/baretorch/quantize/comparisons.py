@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, Tensor, fresh
+from baretorch.ir.graph import Array, DType, Graph, Node, Tensor, fresh
 from baretorch.ops.elementwise import Add, Sub
 from baretorch.ops.functions import Abs
 from baretorch.ops.logic import Comparison, Eq, Le, Lt

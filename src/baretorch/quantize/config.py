@@ -26,9 +26,9 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.escape import short, shown
+from baretorch.files.read import need_regular, read_toml
 from baretorch.frontends.offer import LISTS, Arguments, is_number
-from baretorch.inputs import need_regular, read_toml
-from baretorch.ir import Array, DType, Graph, Node, Quant, Tensor, fresh, with_data
+from baretorch.ir.graph import Array, DType, Graph, Node, Quant, Tensor, fresh, with_data
 from baretorch.ops import int4
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Sub

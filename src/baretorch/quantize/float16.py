@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, Tensor, fresh
+from baretorch.ir.graph import Array, Graph, Node, Tensor, fresh
 from baretorch.ops import half
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Clamp, Mul

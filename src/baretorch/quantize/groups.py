@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, Quant
+from baretorch.ir.graph import Array, DType, Graph, Node, Quant
 from baretorch.ops import int8_rule, scaled
 from baretorch.ops.elementwise import Elementwise
 from baretorch.ops.layout import Pad, Permute

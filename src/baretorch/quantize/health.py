@@ -9,9 +9,10 @@ from math import sqrt
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, Quant, interpret
+from baretorch.ir.graph import Array, DType, Graph, Node, Quant, interpret
+from baretorch.ir.io import as_real
+from baretorch.ir.verify import verify
 from baretorch.passes.order import FLOAT, PASSES
-from baretorch.ports import as_real
 from baretorch.quantize.accuracy import sqnr_db
 from baretorch.quantize.comparisons import compared, expected_noise
 from baretorch.quantize.groups import Wanted
@@ -19,7 +20,6 @@ from baretorch.quantize.observers import Meant
 from baretorch.quantize.simulate import simulated
 from baretorch.quantize.unseen import SHARE, Ranges, cut_outputs, splits_of, watched_groups
 from baretorch.quantize.watch import Runner, watching
-from baretorch.verify import verify
 
 LEAST_DB = 15.0  # of the answer against float; below, a user should know
 WORST_DB = 3.0  # of a single answer, against the average power of its output; below, most of it is noise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node, fresh
+from baretorch.ir.graph import Graph, Node, fresh
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8_layer import narrow_scales
 from baretorch.ops.linear import Linear

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, Op, Quant, Tensor, fresh
+from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Tensor, fresh
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.int4 import whole_in_groups
 from baretorch.ops.quantize import Dequantize, Quantize

@@ -11,8 +11,8 @@ from typing import Any
 from baretorch.errors import CompileError
 from baretorch.frontends.checked import check_passes
 from baretorch.frontends.source import ODD_INPUTS, ODD_INT8, Int8, Source
-from baretorch.ir import Graph, Quant, fresh
-from baretorch.net import says_int8
+from baretorch.ir.equivalence import says_int8
+from baretorch.ir.graph import Graph, Quant, fresh
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.linear import Linear
 from baretorch.options import Requant

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from baretorch.ir import Graph, Node
+from baretorch.ir.graph import Graph, Node
 from baretorch.ops import scaled
 from baretorch.ops.fft import Irfft, Magnitude
 from baretorch.ops.scaled import Scaled

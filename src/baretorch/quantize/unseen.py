@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, Tensor, fresh
+from baretorch.ir.graph import Array, DType, Graph, Node, Tensor, fresh
 from baretorch.ops.elementwise import Maximum, Minimum
 from baretorch.ops.move import Slice
 from baretorch.quantize.groups import Group

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, interpret
+from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.passes.rewrite import rebuilt
 
 # The inputs of one run, as they lie in memory -> the outputs by name. State goes on from run to run.

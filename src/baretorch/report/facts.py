@@ -14,18 +14,18 @@ from baretorch.emulators.run import Run
 from baretorch.emulators.types import Cores
 from baretorch.firmware.types import Image
 from baretorch.frontends import ODD_INT8
-from baretorch.ir import Array, DType, Graph, interpret
-from baretorch.layerwise import Layerwise, compare_layers
+from baretorch.ir.graph import Array, DType, Graph, interpret
+from baretorch.ir.io import real, stored
+from baretorch.ir.layerwise import Layerwise, compare_layers
+from baretorch.ir.ties import up_to_ties
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.plan.schedule import Executor
-from baretorch.ports import real, stored
 from baretorch.report.cycles import Time, cycles_json, time_of
 from baretorch.report.memory_map import ram_banks
 from baretorch.report.npu import npu_json, npu_warnings
 from baretorch.report.numbers import figure
 from baretorch.report.units import units_json
-from baretorch.ties import up_to_ties
 
 if TYPE_CHECKING:
     from baretorch.frontends.consecutive import Calls

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.passes.to_int8 import told_float
 from baretorch.plan.types import Buffer, Plan
 from baretorch.report.cycles import Time, milliseconds, time_words, unpaid_flash

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from baretorch.ir import DType, Graph, Node
+from baretorch.ir.graph import DType, Graph, Node
 from baretorch.report.findings import Report, Row
 from baretorch.report.html import Html, el, rect, svg, text
 from baretorch.report.layered import Drawing, Spot, arrange

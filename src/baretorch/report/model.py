@@ -12,13 +12,13 @@ from rich.table import Table
 from baretorch.errors import CompileError
 from baretorch.escape import line, markup
 from baretorch.frontends import Source
-from baretorch.ir import Graph, Tensor
+from baretorch.ir.graph import Graph, Tensor
+from baretorch.ir.text import to_text
 from baretorch.ops.delegate import Delegate
 from baretorch.plan.types import InArena, Plan
 from baretorch.report.lifetimes import Lifetimes
 from baretorch.report.worksheet import Worksheet, boards_table, worksheet_table
 from baretorch.targets.types import Board
-from baretorch.text import to_text
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from baretorch.outputs import put
+from baretorch.files.write import put
 from baretorch.report.cluster_page import cluster_sections
 from baretorch.report.cycles import core_source, flash_source
 from baretorch.report.findings import Figure, Peak, Report, Row, layer_of

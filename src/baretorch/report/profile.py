@@ -18,9 +18,9 @@ from baretorch.emulators.run import Run
 from baretorch.emulators.types import Block, FlashReads, Trace
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
-from baretorch.ir import Array, interpret
+from baretorch.ir.graph import Array, interpret
+from baretorch.ir.io import stored
 from baretorch.plan.schedule import Step
-from baretorch.ports import stored
 from baretorch.report.cluster import Traced, Use, traced
 from baretorch.report.cycles import (
     Cycles,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baretorch.frontends.aten.table import TABLE
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 from baretorch.ops import OPS, OpRow
 from baretorch.ops.kernel import Kernel
 from baretorch.targets.features import Needs

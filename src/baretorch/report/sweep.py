@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, Graph
-from baretorch.outputs import put
-from baretorch.ownership import png
-from baretorch.ports import stored
+from baretorch.files.ownership import png
+from baretorch.files.write import put
+from baretorch.ir.graph import Array, Graph
+from baretorch.ir.io import stored
+from baretorch.ir.ties import up_to_ties
 from baretorch.report.facts import largest_error, number
-from baretorch.ties import up_to_ties
 
 Answers = tuple[Array, ...]
 

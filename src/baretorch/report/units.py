@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from baretorch.escape import markup
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.ops.kernel import Call
 from baretorch.ops.qsums import QFromSums
 from baretorch.options import Units

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Port, Shape
+from baretorch.ir.graph import Array, DType, Port, Shape
 from baretorch.studio.digits import SIDE
 
 MOST_SLIDERS, MOST_BARS = 32, 64

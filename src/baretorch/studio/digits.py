@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 
 MODEL = Path(__file__).parent / "bundled" / "digits.pte"  # a network that reads them; tools/train_digits.py made it
 SIDE, BOX = 28, 20

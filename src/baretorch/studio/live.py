@@ -16,9 +16,9 @@ from baretorch.emulators.session import Session
 from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
+from baretorch.ir.io import Answer
 from baretorch.pipeline import Compiled
-from baretorch.ports import Answer
 from baretorch.report.cycles import Time, milliseconds, time_of, time_words, unpaid_flash
 from baretorch.report.facts import is_int8, warnings_of
 from baretorch.report.memory_map import memory_map, ram_banks

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
-from baretorch import inputs
 from baretorch.errors import CompileError
 from baretorch.escape import short, shown
+from baretorch.files import read
 
 T = TypeVar("T")
 
@@ -117,7 +117,7 @@ def _declared(kind: Any) -> tuple[DeclaredKey, ...]:
 def read_toml(path: Path) -> Table:
     """Read a TOML file, or raise CompileError."""
     try:
-        rows = inputs.read_toml(path)
+        rows = read.read_toml(path)
     except FileNotFoundError:
         raise CompileError(f"no file {path}", try_="`baretorch boards` lists the boards that need no file") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from baretorch.errors import CompileError
-from baretorch.outputs import opened
-from baretorch.ownership import anything, check_file, sqlite
+from baretorch.files.ownership import anything, check_file, sqlite
+from baretorch.files.write import opened
 
 
 def own_database(folder: Path) -> str:

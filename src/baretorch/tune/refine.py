@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, Tensor, with_data
+from baretorch.ir.graph import Array, Graph, Node, Tensor, with_data
 from baretorch.ops import int4
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.layout import Reshape

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Op, with_data
+from baretorch.ir.graph import Array, Graph, Op, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp, Mul, Sub
 from baretorch.ops.int4 import FACTORS

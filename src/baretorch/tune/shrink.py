@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, with_data
+from baretorch.ir.graph import Array, Graph, Node, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.passes.prune import Channels, without
 from baretorch.quantize.watch import Runner, watching

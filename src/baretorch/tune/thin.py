@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, with_data
+from baretorch.ir.graph import Array, Graph, Node, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.linear import Linear
 from baretorch.quantize.watch import Runner

@@ -15,12 +15,12 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.escape import line
+from baretorch.files.read import read_file
+from baretorch.files.write import write_scratch
 from baretorch.firmware.toolchain import find_toolchain
 from baretorch.frontends.offer import Arguments
-from baretorch.inputs import read_file
-from baretorch.ir import Graph, Quant
-from baretorch.on_host import on_host
-from baretorch.outputs import write_scratch
+from baretorch.ir.graph import Graph, Quant
+from baretorch.machines.host_program import on_host
 from baretorch.quantize.config import Precision, as_stored
 from baretorch.report.numbers import figure
 from baretorch.report.tuning import Budget, Candidate, Step, or_no_number, shown

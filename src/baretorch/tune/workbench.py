@@ -20,22 +20,22 @@ import numpy as np
 
 from baretorch.emulators.run import Run as Ran
 from baretorch.errors import CompileError
+from baretorch.files.write import scratch
 from baretorch.firmware.fit import roomy
 from baretorch.firmware.types import Image
 from baretorch.frontends.model_file import Evaluate
 from baretorch.frontends.offer import Arguments
 from baretorch.frontends.source import Source
-from baretorch.ir import Array, Graph, Node, Quant, Tensor
-from baretorch.net import says_int8
-from baretorch.on_host import on_host
+from baretorch.ir.equivalence import says_int8
+from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor
+from baretorch.ir.io import Answer, arranged, real, restored, stored
+from baretorch.machines.host_program import on_host
 from baretorch.ops.int4 import GROUP
 from baretorch.options import Options
-from baretorch.outputs import scratch
 from baretorch.passes.order import FLOAT, stages
 from baretorch.passes.prune import Channels, channels, without
 from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized, run_image, with_io
 from baretorch.plan.schedule import Step
-from baretorch.ports import Answer, arranged, real, restored, stored
 from baretorch.quantize.calibrate import calibrated, checked
 from baretorch.quantize.config import IN_FLOAT, Config, Precision, with_precisions
 from baretorch.quantize.groups import wanted

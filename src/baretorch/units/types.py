@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from baretorch.ir import Op
+from baretorch.ir.graph import Op
 from baretorch.ops.kernel import Call, Kernel
 
 

@@ -12,7 +12,7 @@ from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.frontends.source import random_inputs
-from baretorch.ir import Array, Graph, Shape, interpret
+from baretorch.ir.graph import Array, Graph, Shape, interpret
 
 
 def graph_of(model: Any, shapes: dict[str, Shape] | None = None) -> Graph:

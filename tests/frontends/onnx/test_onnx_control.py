@@ -12,7 +12,7 @@ from tests.frontends.onnx.files import BOOL, FLOAT, INT64, model, node
 from tests.frontends.onnx.lower import compared, graph_of
 
 from baretorch.errors import CompileError
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
 
 
 def graph(nodes: list[Any], inputs: dict[str, int], outputs: dict[str, int], **constants: Any) -> Any:

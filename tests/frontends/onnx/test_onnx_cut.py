@@ -11,7 +11,7 @@ from tests.frontends.onnx.files import model, node, weights
 from tests.frontends.onnx.lower import graph_of
 
 from baretorch.errors import CompileError
-from baretorch.ir import interpret
+from baretorch.ir.graph import interpret
 from baretorch.pipeline import optimized
 
 FINE, RELU = (0.03125, 0), (0.03125, -128)

@@ -16,7 +16,7 @@ from tests.frontends.onnx.quantizer import quantized_file
 
 from baretorch import frontends
 from baretorch.frontends.model_file import load_model_file
-from baretorch.ir import Graph, interpret
+from baretorch.ir.graph import Graph, interpret
 from baretorch.options import Io, Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import build_image, compile_source, optimized_methods, read, run_image

@@ -18,7 +18,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.calibration import calibration_of
 from baretorch.frontends.onnx import runtime
 from baretorch.frontends.source import Int8
-from baretorch.ir import Array, interpret
+from baretorch.ir.graph import Array, interpret
 from baretorch.options import Options, read_options
 from baretorch.pipeline import read
 from baretorch.quantize.source import quantized

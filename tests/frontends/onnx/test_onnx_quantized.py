@@ -22,7 +22,7 @@ from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.frontends.source import Int8
-from baretorch.ir import Array, interpret
+from baretorch.ir.graph import Array, interpret
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import optimized, read

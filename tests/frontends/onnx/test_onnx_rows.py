@@ -15,7 +15,7 @@ from tests.frontends.onnx.lower import alike, graph_of
 
 from baretorch.errors import CompileError
 from baretorch.frontends.source import random_inputs
-from baretorch.ir import Array, Graph
+from baretorch.ir.graph import Array, Graph
 from baretorch.pipeline import optimized
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Permuted, Quant, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Op, Permuted, Quant, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.int8 import StaysFloat, Walk

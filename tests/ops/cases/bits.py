@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
 from tests.ops.case import Case, Inputs
 

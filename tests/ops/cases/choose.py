@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baretorch.ir import Array, Shape
+from baretorch.ir.graph import Array, Shape
 from baretorch.ops.choose import Choose
 from tests.ops.case import Case
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from baretorch.ir import Op
+from baretorch.ir.graph import Op
 from baretorch.ops.fft import Fft, Irfft, Magnitude, Rfft
 from tests.ops.case import Case, Inputs, normal, values
 

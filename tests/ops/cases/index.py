@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from baretorch.ir import Array, Shape
+from baretorch.ir.graph import Array, Shape
 from baretorch.ops.index import Gather, IndexPut, IndexSelect, RavelIndex, Scatter
 from tests.ops.case import Case, Inputs
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from baretorch.ir import Shape
+from baretorch.ir.graph import Shape
 from baretorch.ops.qconv2d16 import QConv2d16
 from baretorch.ops.qwide import QAdd16, QAvgPool16, QMaxPool16, QSoftmax16
 from baretorch.ops.wide import Dequantize16, Narrow, Quantize16, Widen

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from baretorch.ir import Shape
+from baretorch.ir.graph import Shape
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear
 from baretorch.ops.quantize import Dequantize, Quantize

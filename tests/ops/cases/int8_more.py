@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from baretorch.ir import Array, Quant, Shape
+from baretorch.ir.graph import Array, Quant, Shape
 from baretorch.ops.attention import Attention
 from baretorch.ops.elementwise import Maximum, Minimum
 from baretorch.ops.logic import Le, Where

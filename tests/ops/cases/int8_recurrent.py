@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from baretorch.ir import Shape
+from baretorch.ir.graph import Shape
 from baretorch.ops.fixed_point import FromFixed, ToFixed
 from baretorch.ops.qrecurrent import QGru, QLstm, QRecurrent, QRnn
 from tests.ops.case import Case, Inputs, values

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from baretorch.ir import Quant, Shape
+from baretorch.ir.graph import Quant, Shape
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import QAdd, QDiv, QMul, QSquaredDifference, product_of, sum_of

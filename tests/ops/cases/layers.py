@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.linear import Linear

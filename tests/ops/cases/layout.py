@@ -7,7 +7,7 @@ from math import inf, nan
 import torch
 import torch.nn.functional as F
 
-from baretorch.ir import Shape
+from baretorch.ir.graph import Shape
 from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape, Unfold
 from baretorch.ops.move import Cat, Copy, Slice, SliceScatter
 from tests.ops.case import Case, counted, normal

@@ -8,7 +8,7 @@ from math import inf, nan
 import numpy as np
 import torch
 
-from baretorch.ir import Array, DType, Shape
+from baretorch.ir.graph import Array, DType, Shape
 from baretorch.ops.elementwise import TYPE_NAMES
 from baretorch.ops.logic import Cast, Comparison, Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
 from tests.ops.case import Case, Inputs, counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baretorch.ir import Shape
+from baretorch.ir.graph import Shape
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear
 from tests.ops.case import Inputs

@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 import torch
 
-from baretorch.ir import Array, Shape
+from baretorch.ir.graph import Array, Shape
 from baretorch.ops.cdist import Cdist
 from baretorch.ops.ordered import KthValue, Median, Mode
 from tests.ops.case import EXACT, Case, Inputs, normal

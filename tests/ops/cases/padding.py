@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from baretorch.ir import Shape
+from baretorch.ir.graph import Shape
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.pool import AvgPool2d, MaxPool2d

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from baretorch.ir import Array, Shape
+from baretorch.ir.graph import Array, Shape
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.reduce import AllOf, Amax, Amin, AnyOf, LogSumExp, Mean, Prod, Reduction, Std, Sum, Var, VectorNorm
 from baretorch.ops.scan import ArgMax, ArgMin, CumSum, TopK

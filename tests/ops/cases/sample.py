@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from baretorch.ir import Array, Shape
+from baretorch.ir.graph import Array, Shape
 from baretorch.ops.sample import MODES, PADDINGS, GridSample2d, UpsampleBicubic2d
 from baretorch.ops.scatter_reduce import KINDS, ScatterReduce
 from tests.ops.case import EXACT, Case, Inputs, nchw, normal

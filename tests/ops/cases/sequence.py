@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from baretorch.ir import Array, Shape
+from baretorch.ir.graph import Array, Shape
 from baretorch.ops.attention import Attention
 from baretorch.ops.matmul import Matmul
 from baretorch.ops.recurrent import Gru, Lstm, Recurrent, Rnn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from baretorch.ir import Array, Shape
+from baretorch.ir.graph import Array, Shape
 from baretorch.ops.solve import Det, Solve
 from tests.ops.case import Case, Inputs, normal, values
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops.elementwise import Elementwise
 from baretorch.ops.special import (
     Acos,

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from baretorch.ir import Shape
+from baretorch.ir.graph import Shape
 from baretorch.ops.qsums import QFromSums, QSums
 from tests.ops.case import Case, Inputs, nchw, nhwc
 

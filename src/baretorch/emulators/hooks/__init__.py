@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from baretorch.errors import InternalError
+from baretorch.files.write import scratch
 from baretorch.firmware.cache import fingerprint, recall_program, remember_program
 from baretorch.firmware.tools import run_tool
-from baretorch.outputs import scratch
 
 HERE = Path(__file__).parent
 FLAGS = ("-std=gnu99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")

@@ -15,7 +15,7 @@ from baretorch.emulators.npu.faults import Fault
 from baretorch.emulators.npu.interpreter import run_payload
 from baretorch.emulators.npu.registers import Ints
 from baretorch.errors import InternalError
-from baretorch.ir import Array, Graph, Node, interpret
+from baretorch.ir.graph import Array, Graph, Node, interpret
 from baretorch.npu import reference
 from baretorch.npu.accelerators import Family
 from baretorch.npu.lower import lowered

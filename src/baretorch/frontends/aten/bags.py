@@ -13,7 +13,7 @@ from baretorch.frontends.aten.promotion import cast, operand
 from baretorch.frontends.aten.rows import Row
 from baretorch.frontends.aten.shapes import slice_
 from baretorch.frontends.lowering import Lowering, known_value
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Div, Maximum, Mul
 from baretorch.ops.index import IndexSelect, Scatter
 from baretorch.ops.logic import Ne

@@ -6,7 +6,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.promotion import common_type, promoted
 from baretorch.frontends.aten.rows import Row
 from baretorch.frontends.lowering import Lowering, Scalar
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
 from baretorch.ops.elementwise import Elementwise
 from baretorch.ops.logic import LogicalAnd, LogicalNot, LogicalOr, Ne

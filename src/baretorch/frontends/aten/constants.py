@@ -11,7 +11,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import Row
 from baretorch.frontends.aten.shapes import permute, reshape, slice_
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, known_value
-from baretorch.ir import Array, DType
+from baretorch.ir.graph import Array, DType
 from baretorch.ops.index import IndexPut
 from baretorch.ops.move import Slice
 

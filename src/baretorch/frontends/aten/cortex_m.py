@@ -16,7 +16,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import quant
 from baretorch.frontends.aten.rows import Row
 from baretorch.frontends.lowering import Ints, Lowering, pair, sides
-from baretorch.ir import Array, DType, Quant
+from baretorch.ir.graph import Array, DType, Quant
 from baretorch.ops.arithmetic import multipliers
 from baretorch.ops.elementwise import Maximum, Minimum
 from baretorch.ops.layout import Permute

@@ -11,7 +11,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.promotion import cast, common_type, floating, operand, promoted, truths
 from baretorch.frontends.aten.rows import Row, Scales
 from baretorch.frontends.lowering import Lowering, Scalar
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import (
     Add,
     Clamp,

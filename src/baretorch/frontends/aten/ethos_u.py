@@ -16,7 +16,7 @@ from baretorch.emulators.npu.interpreter import run_payload
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import Row
 from baretorch.frontends.lowering import Lowering
-from baretorch.ir import Array, DType, Graph, Shape, Tensor
+from baretorch.ir.graph import Array, DType, Graph, Shape, Tensor
 from baretorch.npu.accelerators import by_config
 from baretorch.npu.payload import SCRATCH, Payload, Slot
 from baretorch.ops.delegate import MOST_PARTS, Computes, Delegate, Part

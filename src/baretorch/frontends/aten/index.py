@@ -13,7 +13,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import Row, Scales
 from baretorch.frontends.aten.shapes import permute, reshape, slice_
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, known_value
-from baretorch.ir import Array, DType
+from baretorch.ir.graph import Array, DType
 from baretorch.ops.elementwise import Mul
 from baretorch.ops.index import Gather, IndexPut, IndexSelect, RavelIndex, Scatter
 from baretorch.ops.layout import Expand, Unfold

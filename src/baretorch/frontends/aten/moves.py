@@ -12,7 +12,7 @@ from baretorch.frontends.aten.index import take
 from baretorch.frontends.aten.rows import Row, Scales
 from baretorch.frontends.aten.shapes import cat, constant_pad, reshape, slice_, transpose, unsqueeze
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 from baretorch.ops.index import IndexSelect
 from baretorch.ops.layout import Expand, Flip, Pad
 from baretorch.ops.move import Cat, Slice, SliceScatter

@@ -14,7 +14,7 @@ from typing import TypeAlias, Union
 
 from baretorch.escape import graph_name, line
 from baretorch.frontends.limits import ROOM, Made, check_folded, most_bytes, too_large
-from baretorch.ir import NOWHERE, Array, DType, Origin, Shape
+from baretorch.ir.graph import NOWHERE, Array, DType, Origin, Shape
 
 BOUND = (bool, int, float, str, NoneType)  # among example inputs: what torch.export makes a constant of
 

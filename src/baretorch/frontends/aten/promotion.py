@@ -9,7 +9,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Lowering, Scalar
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 from baretorch.ops.logic import Cast
 
 _KINDS = "biuf"  # of NumPy types: a float wins over integers, they over truth values

@@ -10,7 +10,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import Row
 from baretorch.frontends.lowering import Lowering
-from baretorch.ir import Array, Quant
+from baretorch.ir.graph import Array, Quant
 from baretorch.ops.quantize import Dequantize, Quantize
 
 # What is subtracted from a stored number to have it as int8. A `.pte` has PyTorch's numbers for the types.

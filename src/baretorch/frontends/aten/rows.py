@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from baretorch.frontends.lowering import Result
-from baretorch.ir import Op
+from baretorch.ir.graph import Op
 
 
 class Scales(Enum):

@@ -9,7 +9,7 @@ from baretorch.frontends.aten.program import AtenProgram, AtenState, check_sizes
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.source import Asked, Source, example_inputs, one_of, random_inputs
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 from baretorch.stopwatch import timed
 
 

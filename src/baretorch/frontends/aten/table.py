@@ -42,9 +42,9 @@ from baretorch.frontends.aten.instead import instead_of, usual_name
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenProgram, Ref, refs, show
 from baretorch.frontends.aten.rows import Row, Scales
 from baretorch.frontends.lowering import UNFIT, Complex, Lowering, Result
-from baretorch.ir import Builder, DType, Graph, State
+from baretorch.ir.graph import Builder, DType, Graph, State
+from baretorch.ir.verify import verify
 from baretorch.ops.choose import Choose
-from baretorch.verify import verify
 
 
 @dataclass

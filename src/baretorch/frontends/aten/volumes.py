@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Ints, Lowering
-from baretorch.ir import Op
+from baretorch.ir.graph import Op
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.depth import DepthWindows
 from baretorch.ops.layout import Pad

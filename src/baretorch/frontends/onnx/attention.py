@@ -15,7 +15,7 @@ from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.shapes import padded
 from baretorch.frontends.onnx.types import need_float, need_room
-from baretorch.ir import Array, DType
+from baretorch.ir.graph import Array, DType
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.functions import Tanh
 from baretorch.ops.logic import Eq, LogicalAnd, Where

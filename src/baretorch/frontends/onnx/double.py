@@ -12,7 +12,7 @@ from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
 from baretorch.frontends.onnx.tensors import array_of, tensor_of
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 
 
 def in_double(model: Any, feeds: dict[str, Array]) -> dict[str, Array]:

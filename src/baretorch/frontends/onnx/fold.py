@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.onnx.tensors import element_type, tensor_of
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 
 # What is random, what has no other meaning than its row's, and what a pass does better.
 NEVER = frozenset(

@@ -12,7 +12,7 @@ from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.types import wide
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Add, Remainder
 from baretorch.ops.index import IndexPut, RavelIndex, Scatter
 from baretorch.ops.logic import Eq, Lt, Where

@@ -12,7 +12,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.onnx.tensors import array_of, dtype_of
-from baretorch.ir import Array, DType, Shape
+from baretorch.ir.graph import Array, DType, Shape
 
 
 @dataclass(frozen=True)

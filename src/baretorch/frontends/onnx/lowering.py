@@ -18,7 +18,7 @@ from baretorch.frontends.onnx.fold import GROWS, check_growth, computes, folded
 from baretorch.frontends.onnx.functions import Function, has_meaning, schema_function
 from baretorch.frontends.onnx.rows import Call, Row, key
 from baretorch.frontends.onnx.tensors import array_of, type_name
-from baretorch.ir import Array, DType, Node, Origin, Quant
+from baretorch.ir.graph import Array, DType, Node, Origin, Quant
 from baretorch.ops.quantize import Dequantize, Quantize
 
 MOST = 20_000  # nodes, loops and functions written out

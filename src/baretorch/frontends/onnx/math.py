@@ -15,7 +15,7 @@ from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.types import is_float, need_float, wide, widened
-from baretorch.ir import DType, Op
+from baretorch.ir.graph import DType, Op
 from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
 from baretorch.ops.elementwise import Add, Fmod, Maximum, Minimum, Mul, Pow, Remainder, TruncDivide
 from baretorch.ops.functions import (

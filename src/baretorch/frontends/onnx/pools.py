@@ -14,7 +14,7 @@ from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.types import SMALL, need_float, need_room
 from baretorch.frontends.onnx.windows import Windows, windows
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Mul, Pow
 from baretorch.ops.functions import Abs, Sqrt
 from baretorch.ops.pool import AvgPool2d, MaxPool2d

@@ -20,7 +20,7 @@ from baretorch.frontends.aten.quant import need_scale, real
 from baretorch.frontends.lowering import Result
 from baretorch.frontends.onnx.lowering import OnnxLowering, Stored
 from baretorch.frontends.onnx.rows import MICROSOFT, Call, Row, key
-from baretorch.ir import Array, DType, Quant
+from baretorch.ir.graph import Array, DType, Quant
 from baretorch.ops.quantize import Dequantize, Quantize
 
 EXACT = 1 << 24  # whole numbers up to here are exact in float32

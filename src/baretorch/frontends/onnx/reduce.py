@@ -15,7 +15,7 @@ from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.types import need_float, wide
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 from baretorch.ops import reduce as reduction
 from baretorch.ops.elementwise import Mul, Sub
 from baretorch.ops.functions import Log

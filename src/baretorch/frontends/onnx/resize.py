@@ -20,7 +20,7 @@ from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.types import need_room
-from baretorch.ir import Array, DType
+from baretorch.ir.graph import Array, DType
 from baretorch.ops.layout import Expand
 from baretorch.ops.logic import Where
 from baretorch.ops.sample import UpsampleBicubic2d

@@ -15,10 +15,10 @@ from onnx.reference import ReferenceEvaluator
 from baretorch.frontends.onnx.double import in_double
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.tensors import array_of, tensor_of
-from baretorch.ir import Array, Graph
-from baretorch.net import MOVE, Reference
-from baretorch.ports import Answer, arranged, restored
-from baretorch.runtimes.process import Crash, OpenModel
+from baretorch.frontends.runtimes.process import Crash, OpenModel
+from baretorch.ir.equivalence import MOVE, Reference
+from baretorch.ir.graph import Array, Graph
+from baretorch.ir.io import Answer, arranged, restored
 
 LIBRARY = "onnxruntime"
 Run: TypeAlias = Callable[[dict[str, Array]], dict[str, Array]]

@@ -19,7 +19,7 @@ from baretorch.frontends.onnx.activations import line, softsign
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.types import need_float
-from baretorch.ir import Array, Shape
+from baretorch.ir.graph import Array, Shape
 from baretorch.ops.activations import Elu, LeakyRelu, Softplus, Threshold
 from baretorch.ops.elementwise import Add, Clamp, Mul, Sub
 from baretorch.ops.functions import Function, Sigmoid, Tanh

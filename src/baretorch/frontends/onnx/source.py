@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from baretorch.errors import CompileError
+from baretorch.files.read import read_toml
 from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.source import Asked, Source, example_inputs, one_of
-from baretorch.inputs import read_toml
-from baretorch.ir import Shape
-from baretorch.net import says_int8
-from baretorch.ports import as_array
+from baretorch.ir.equivalence import says_int8
+from baretorch.ir.graph import Shape
+from baretorch.ir.io import as_array
 from baretorch.stopwatch import timed
 
 METHOD = "forward"  # the only one

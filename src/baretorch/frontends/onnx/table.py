@@ -28,8 +28,8 @@ from baretorch.frontends.onnx import (
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.lowering import OnnxLowering, Scope, Value, opsets_of
 from baretorch.frontends.onnx.rows import Row
-from baretorch.ir import Builder, Graph, State
-from baretorch.verify import verify
+from baretorch.ir.graph import Builder, Graph, State
+from baretorch.ir.verify import verify
 
 TABLE: dict[str, Row] = {
     **math.ROWS,

@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, DType
+from baretorch.ir.graph import Array, DType
 
 BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}  # of types that share bytes
 

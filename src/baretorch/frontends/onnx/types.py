@@ -9,7 +9,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import Lowering
-from baretorch.ir import DType, Op
+from baretorch.ir.graph import DType, Op
 
 SMALL = (DType.INT8, DType.UINT8, DType.INT16)
 

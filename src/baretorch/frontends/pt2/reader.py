@@ -35,7 +35,7 @@ from baretorch.frontends.torch.export import flat_inputs, read_exported, reason
 from baretorch.frontends.torch.notices import quiet
 from baretorch.frontends.torch.read import table_name
 from baretorch.frontends.unsound import TRY_AGAIN
-from baretorch.ports import as_array
+from baretorch.ir.io import as_array
 
 FORMAT = {"archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little"}
 PROGRAM, SAMPLES = "models/model.json", "data/sample_inputs/model.pt"

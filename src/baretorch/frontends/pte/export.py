@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
+from baretorch.files.ownership import pte
+from baretorch.files.write import put
 from baretorch.frontends.pte.host import differences, importing_executorch
 from baretorch.frontends.source import Torch
-from baretorch.net import check
-from baretorch.outputs import put
-from baretorch.ownership import pte
+from baretorch.ir.equivalence import check
 
 Methods: TypeAlias = Mapping[str, Sequence[Any]]  # the example inputs of each
 

@@ -31,7 +31,7 @@ from baretorch.frontends.pte.schema import (
     damaged,
 )
 from baretorch.frontends.pte.state import Kept, Names, find_state
-from baretorch.ir import Array, DType, Shape
+from baretorch.ir.graph import Array, DType, Shape
 from baretorch.npu.payload import SCRATCH, Payload, read_payload
 
 _FACTORIES = {"aten::full": 2, "aten::full_like": 2, "aten::arange": 3, "aten::scalar_tensor": 1}

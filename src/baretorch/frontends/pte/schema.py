@@ -14,7 +14,7 @@ from typing import TypeAlias
 from baretorch.errors import CompileError
 from baretorch.frontends.flatbuffer import Bytes, Table
 from baretorch.frontends.unsound import unsound
-from baretorch.ir import DType, Shape
+from baretorch.ir.graph import DType, Shape
 
 IDENTIFIER = b"ET12"
 HEADER = Struct("<4sIQQ")  # "eh00", header length, program size, start of the segments

@@ -9,7 +9,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.tflite.lowering import TfliteLowering, graph_type, stored_as
 from baretorch.frontends.tflite.rows import Call, Field, Row
-from baretorch.ir import Op
+from baretorch.ir.graph import Op
 from baretorch.ops.activations import Elu, Gelu, Hardswish, LeakyRelu, Prelu
 from baretorch.ops.elementwise import (
     Add,

@@ -10,7 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.lowering import known_value
 from baretorch.frontends.tflite.lowering import TfliteLowering
 from baretorch.frontends.tflite.rows import Call, Field, Row
-from baretorch.ir import Quant
+from baretorch.ir.graph import Quant
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.elementwise import Add, Mul

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from importlib.util import find_spec
 
-from baretorch.runtimes.process import OpenModel
+from baretorch.frontends.runtimes.process import OpenModel
 
 PACKAGE = "ai_edge_litert"
 LIBRARY = "LiteRT"

@@ -16,11 +16,11 @@ from baretorch.frontends.lowering import UNFIT, Ints, Lowering, Result, known_va
 from baretorch.frontends.tflite.names import GRAPH_TYPES
 from baretorch.frontends.tflite.rows import NO_LIMITS, Call, Limits, Row
 from baretorch.frontends.tflite.schema import ONE_SIZE, Subgraph, TfModel, TfOperator, TfTensor, damaged
-from baretorch.ir import Array, Builder, DType, Graph, Op, Origin, Quant, State
+from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Origin, Quant, State
+from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Binary, Clamp, Unary
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.ops.wide import FINER, Dequantize16, Quantize16
-from baretorch.verify import verify
 
 BYTES = ("int8", "uint8")
 SHORTS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})  # what has kernels for int16 activations

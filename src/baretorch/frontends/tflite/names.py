@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 
 _OPERATORS = """
 ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP FLOOR

@@ -11,7 +11,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.flatbuffer import Table
 from baretorch.frontends.lowering import Result
 from baretorch.frontends.tflite.schema import TfTensor
-from baretorch.ir import Op
+from baretorch.ir.graph import Op
 
 if TYPE_CHECKING:
     from baretorch.frontends.tflite.lowering import TfliteLowering

@@ -16,7 +16,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.flatbuffer import Bytes, Table
 from baretorch.frontends.tflite.names import CUSTOM, operator_name, type_name
 from baretorch.frontends.unsound import unsound
-from baretorch.ir import Array, Quant, Shape
+from baretorch.ir.graph import Array, Quant, Shape
 
 IDENTIFIER = b"TFL3"
 KIND = ".tflite"

@@ -10,17 +10,17 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.calibration import examples_of
+from baretorch.frontends.runtimes.process import Refusal
 from baretorch.frontends.source import Asked, Source, example_inputs, one_of, random_inputs
 from baretorch.frontends.tflite import litert
 from baretorch.frontends.tflite.lowering import is_kept, layer_name, stored_as
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfTensor, read_model
 from baretorch.frontends.tflite.state import VARIABLES
 from baretorch.frontends.tflite.table import check_sizes, known_ahead, layer_graph, to_graph
-from baretorch.ir import Array, Graph
-from baretorch.layerwise import Layer
-from baretorch.net import Reference, own_reference, says_int8
-from baretorch.ports import Answer, arranged, as_real, real, restored, stored
-from baretorch.runtimes.process import Refusal
+from baretorch.ir.equivalence import Reference, own_reference, says_int8
+from baretorch.ir.graph import Array, Graph
+from baretorch.ir.io import Answer, arranged, as_real, real, restored, stored
+from baretorch.ir.layerwise import Layer
 from baretorch.stopwatch import timed
 
 METHOD = "forward"

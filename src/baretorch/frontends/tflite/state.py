@@ -11,7 +11,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.tflite.lowering import TfliteLowering, layer_name, stored_as
 from baretorch.frontends.tflite.rows import TANH, Call, Field, Row
 from baretorch.frontends.tflite.schema import TfTensor, damaged
-from baretorch.ir import Quant
+from baretorch.ir.graph import Quant
 from baretorch.ops.elementwise import Add, Clamp, Mul
 from baretorch.ops.linear import Linear
 from baretorch.ops.litert_lstm import CELL_BITS

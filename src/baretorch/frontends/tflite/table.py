@@ -10,7 +10,7 @@ from baretorch.frontends.tflite import elementwise, layers, reduce, shapes, stat
 from baretorch.frontends.tflite.lowering import Lowered, lowered
 from baretorch.frontends.tflite.rows import Row
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator
-from baretorch.ir import Graph
+from baretorch.ir.graph import Graph
 
 TABLE: dict[str, Row] = {
     **layers.ROWS,

@@ -12,7 +12,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import activations, bits, elementwise, reduce
 from baretorch.frontends.aten.promotion import cast, floating, promoted
 from baretorch.frontends.lowering import Lowering, Result, Scalar
-from baretorch.ir import DType, Op
+from baretorch.ir.graph import DType, Op
 from baretorch.ops import functions
 from baretorch.ops.activations import Elu, Hardsigmoid, Hardswish, LogSigmoid, Mish, Silu
 from baretorch.ops.elementwise import Fmod, Maximum, Minimum, Mul, Remainder

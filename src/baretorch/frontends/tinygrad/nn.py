@@ -13,7 +13,7 @@ from baretorch.frontends.aten.promotion import floating
 from baretorch.frontends.einsum import einsum
 from baretorch.frontends.lowering import Lowering, Result, known_value, spatial
 from baretorch.frontends.tinygrad.moves import flat
-from baretorch.ir import DType
+from baretorch.ir.graph import DType
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.functions import Rsqrt

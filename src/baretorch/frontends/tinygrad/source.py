@@ -15,9 +15,9 @@ from baretorch.frontends.source import ODD_INPUTS, Source, one_of
 from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.table import TABLE, to_graph
 from baretorch.frontends.tinygrad.trace import Call, Trace, is_tensor, raised_at, tensors, to_text
-from baretorch.ir import Array, Graph
-from baretorch.net import MOVE, Reference
-from baretorch.ports import Answer, Runner, arranged, as_array, entries, need_inside, restored
+from baretorch.ir.equivalence import MOVE, Reference
+from baretorch.ir.graph import Array, Graph
+from baretorch.ir.io import Answer, Runner, arranged, as_array, entries, need_inside, restored
 
 
 def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:

@@ -13,8 +13,8 @@ from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering, Result, known_value
 from baretorch.frontends.tinygrad import math, moves, nn
 from baretorch.frontends.tinygrad.trace import Call, Trace, is_tensor, tensors
-from baretorch.ir import Array, Builder, DType, Graph, Origin
-from baretorch.verify import verify
+from baretorch.ir.graph import Array, Builder, DType, Graph, Origin
+from baretorch.ir.verify import verify
 
 TABLE: Mapping[str, Callable[..., Result]] = {**math.ROWS, **moves.ROWS, **nn.ROWS}
 

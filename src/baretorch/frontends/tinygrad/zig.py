@@ -11,7 +11,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from baretorch.outputs import scratch, write_scratch
+from baretorch.files.write import scratch, write_scratch
 
 # As tinygrad calls clang, without what Zig adds: its loader knows no debug information.
 FLAGS = (

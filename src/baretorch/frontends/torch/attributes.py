@@ -27,7 +27,7 @@ from baretorch.frontends.torch.calls import LineTracer, flat_tensors, place, typ
 from baretorch.frontends.torch.plain import as_array
 from baretorch.frontends.torch.snapshot import Change, Snapshot, Watch
 from baretorch.frontends.variations import COUNT, variations
-from baretorch.ir import Array
+from baretorch.ir.graph import Array
 
 MOST = 4  # attributes that an error names
 _OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parent))  # reads of __dict__ here are not the user's

@@ -9,8 +9,8 @@ import torch
 
 from baretorch.frontends.torch.export import run_module
 from baretorch.frontends.torch.snapshot import copied_module
-from baretorch.ir import Graph
-from baretorch.ports import Answer, arranged, restored
+from baretorch.ir.graph import Graph
+from baretorch.ir.io import Answer, arranged, restored
 
 
 class InPyTorch:

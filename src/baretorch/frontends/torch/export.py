@@ -18,8 +18,8 @@ from baretorch.frontends.aten.program import BOUND, AtenProgram
 from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.model_file import shown
 from baretorch.frontends.torch.names import plain_names
-from baretorch.ir import Array
-from baretorch.net import Reference, check
+from baretorch.ir.equivalence import Reference, check
+from baretorch.ir.graph import Array
 
 try:
     import torch

@@ -21,8 +21,8 @@ from baretorch.frontends.torch.control_flow import flatten
 from baretorch.frontends.torch.double import InDouble
 from baretorch.frontends.torch.notices import listening
 from baretorch.frontends.torch.ties import FirstOfEquals
-from baretorch.ir import Array
-from baretorch.net import MOVE
+from baretorch.ir.equivalence import MOVE
+from baretorch.ir.graph import Array
 
 T = TypeVar("T")
 aten = torch.ops.aten

@@ -15,7 +15,7 @@ from baretorch.frontends.aten.program import BOUND, Arg, AtenCall, AtenInput, At
 from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.model_file import shown
 from baretorch.frontends.torch.plain import attribute, is_tensor, writes
-from baretorch.ir import Array, DType, Origin
+from baretorch.ir.graph import Array, DType, Origin
 
 # View and in-place spellings of one operator.
 SUFFIXES = ("_copy", "_")

@@ -12,9 +12,9 @@ import numpy as np
 from baretorch.frontends.aten.program import AtenProgram, check_sizes
 from baretorch.frontends.aten.source import Lowered, shared_state
 from baretorch.frontends.source import ODD_INPUTS, Asked, Source, Torch, one_of, random_inputs
-from baretorch.ir import Array
-from baretorch.net import Reference
-from baretorch.ports import Runner
+from baretorch.ir.equivalence import Reference
+from baretorch.ir.graph import Array
+from baretorch.ir.io import Runner
 from baretorch.stopwatch import timed
 
 

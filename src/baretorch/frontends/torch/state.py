@@ -20,8 +20,8 @@ from baretorch.frontends.torch.plain import as_array, attribute, is_random, move
 from baretorch.frontends.torch.snapshot import Change, Snapshot, copied_module
 from baretorch.frontends.torch.ties import orders_elements
 from baretorch.frontends.variations import COUNT
-from baretorch.ir import Array
-from baretorch.net import Reference, WrongStep, difference
+from baretorch.ir.equivalence import Reference, WrongStep, difference
+from baretorch.ir.graph import Array
 
 _Calls = list[tuple[Any, ...]]  # the inputs of calls in a row
 

@@ -15,7 +15,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.torch.export import check_module, flat_inputs
 from baretorch.frontends.torch.norms import fold_norms
 from baretorch.frontends.torch.plain import copied, evaluation_answers
-from baretorch.net import Reference, check
+from baretorch.ir.equivalence import Reference, check
 from baretorch.quantize.qat.quantizer import Int8Quantizer
 
 

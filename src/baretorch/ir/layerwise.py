@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, interpret
+from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.passes.order import PASSES, stages
 
 

@@ -17,8 +17,9 @@ from baretorch import pipeline
 from baretorch.frontends import Source, from_module
 from baretorch.frontends.torch.eager import InPyTorch
 from baretorch.frontends.torch.ties import FirstOfEquals
-from baretorch.ir import Array, Builder, DType, Graph, Op, Shape, interpret
-from baretorch.net import WrongStep
+from baretorch.ir.equivalence import WrongStep
+from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Shape, interpret
+from baretorch.ir.ties import up_to_ties
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Cast
 from baretorch.ops.move import Slice
@@ -26,7 +27,6 @@ from baretorch.ops.ordered import KthValue, Median, Mode
 from baretorch.ops.scan import ArgMax, ArgMin, TopK
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
-from baretorch.ties import up_to_ties
 from tests.models import seeded
 
 Ordering = Callable[[torch.Tensor], Any]

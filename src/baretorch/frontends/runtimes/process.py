@@ -23,14 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from baretorch.errors import CompileError
-from baretorch.runtimes.frames import decode, encode
+from baretorch.frontends.runtimes.frames import decode, encode
 
 Array: TypeAlias = npt.NDArray[Any]
 Key = TypeVar("Key", int, str)
 
 CHUNK = 1 << 16
 PATIENCE = 600.0  # seconds for one answer
-CHILD = "baretorch.runtimes.child"
+CHILD = "baretorch.frontends.runtimes.child"
 
 
 class Refusal(CompileError):

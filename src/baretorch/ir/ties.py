@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, interpret
+from baretorch.ir.graph import Array, DType, Graph, Node, interpret
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Cast
 from baretorch.ops.move import Slice

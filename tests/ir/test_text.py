@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.ir import Builder, DType, Origin, State, interpret
+from baretorch.ir.graph import Builder, DType, Origin, State, interpret
+from baretorch.ir.text import parse, to_text
 from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.linear import Linear
 from baretorch.pipeline import optimized
-from baretorch.text import parse, to_text
 from tests.models import cnn, cnn_input
 
 

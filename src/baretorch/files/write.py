@@ -3,7 +3,7 @@
 - A file appears whole or not at all: it is written under another name in the same folder, flushed to the disk, and
   renamed.
 - Links are not followed, neither at a file's own name nor at a folder below the output folder.
-- Only files that Baretorch made are replaced (ownership.py).
+- Only files that Baretorch made are replaced (files/ownership.py).
 - An output folder is locked while it is written to. The lock ends with the process that holds it.
 
 Files in temporary folders of this process (`scratch`) are intermediate: they are neither locked nor flushed.
@@ -25,7 +25,7 @@ from pathlib import Path, PurePath
 from typing import BinaryIO, TypeAlias
 
 from baretorch.errors import CompileError
-from baretorch.ownership import Mark, check_file, check_files, text_of_ours, uf2, unwritable
+from baretorch.files.ownership import Mark, check_file, check_files, text_of_ours, uf2, unwritable
 
 Content: TypeAlias = str | bytes | Path  # a path is that of a file to be moved, from the same file system
 

@@ -18,8 +18,8 @@ from baretorch.errors import InternalError
 from baretorch.frontends import Int8, from_module
 from baretorch.frontends.torch import export as torch_export
 from baretorch.frontends.torch.plain import attribute
-from baretorch.ir import Array, Graph
-from baretorch.net import TOLERANCE, Reference, WrongStep, difference
+from baretorch.ir.equivalence import TOLERANCE, Reference, WrongStep, difference
+from baretorch.ir.graph import Array, Graph
 from baretorch.quantize import qat
 from baretorch.quantize import source as quantize_source
 from baretorch.quantize.qat import training

@@ -1,6 +1,6 @@
 """The child process: opens models in a reference runtime and runs them, as messages on standard input ask for it.
 
-python -m baretorch.runtimes.child LIBRARY
+python -m baretorch.frontends.runtimes.child LIBRARY
 
 Only NumPy and the runtime are imported here, so that the process starts fast.
 """
@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from baretorch.runtimes.frames import decode, encode
+from baretorch.frontends.runtimes.frames import decode, encode
 
 Array: TypeAlias = npt.NDArray[Any]
 Key: TypeAlias = int | str  # of an input or output: LiteRT has numbers, ONNX has names

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from baretorch.errors import InternalError
-from baretorch.ir import Builder, DType, Graph, Node, State, Tensor, interpret
+from baretorch.ir.graph import Builder, DType, Graph, Node, State, Tensor, interpret
+from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Add, Clamp
-from baretorch.verify import verify
 
 ONES = np.ones(2, np.float32)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from baretorch.errors import InternalError
-from baretorch.ir import Array, Graph, Node, interpret
+from baretorch.ir.graph import Array, Graph, Node, interpret
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.passes.rewrite import rebuilt
 

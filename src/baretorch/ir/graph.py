@@ -1,8 +1,8 @@
 """The Graph: what to compute, before anything is known of the board.
 
 A Graph is tensors by name and nodes in execution order. Everything is frozen: a pass takes a Graph and
-returns another. `verify.py` checks the grammar after every pass, `interpret` gives the meaning.
-`text.py` prints a Graph and parses it back.
+returns another. `ir/verify.py` checks the grammar after every pass, `interpret` gives the meaning.
+`ir/text.py` prints a Graph and parses it back.
 """
 
 from __future__ import annotations

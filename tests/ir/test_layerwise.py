@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from baretorch.frontends import load
-from baretorch.layerwise import Layer, compare_layers
+from baretorch.ir.layerwise import Layer, compare_layers
 
-FILE = Path(__file__).parent / "frontends" / "data" / "lstm_int8.tflite"
+FILE = Path(__file__).parents[1] / "frontends" / "data" / "lstm_int8.tflite"
 
 
 def layers() -> list[Layer]:

@@ -13,8 +13,8 @@ from baretorch.errors import CompileError
 from baretorch.exports.example import example_c, example_of
 from baretorch.frontends import load
 from baretorch.frontends.calibration import examples_of
-from baretorch.ir import Array, DType, Graph, Quant, Tensor
-from baretorch.ports import arranged, as_real, as_stored, real_inputs, stored
+from baretorch.ir.graph import Array, DType, Graph, Quant, Tensor
+from baretorch.ir.io import arranged, as_real, as_stored, real_inputs, stored
 from baretorch.studio.controls import input_control
 from baretorch.targets.boards import load_board
 from tests.cli.program import baretorch as command

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, DType, Graph, Port, Tensor
+from baretorch.ir.graph import Array, DType, Graph, Port, Tensor
 from baretorch.ops.arithmetic import dequantize, quantize
 
 Answer: TypeAlias = Array | tuple[Array, ...]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from baretorch.errors import CompileError
-from baretorch.inputs import read_file, special_kind
+from baretorch.files.read import read_file, special_kind
 
 Mark: TypeAlias = Callable[[bytes], bool]
 

@@ -23,9 +23,9 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.escape import GRAPH_NAME, graph_name, parse_graph_name
-from baretorch.ir import Array, Builder, DType, Graph, Node, Op, Order, Origin, Port, Quant, State, Tensor
+from baretorch.ir.graph import Array, Builder, DType, Graph, Node, Op, Order, Origin, Port, Quant, State, Tensor
+from baretorch.ir.verify import verify
 from baretorch.ops import op_named
-from baretorch.verify import verify
 
 _TENSOR = re.compile(rf"(?P<name>{GRAPH_NAME}): (?P<dtype>\w+)\[(?P<shape>[\d, ]*)\](?: q(?P<quant>\(.*?\)\)?))?")
 _SOURCE = re.compile(r"[\w.-]+:\d+")  # where in which of the user's files

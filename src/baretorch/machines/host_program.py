@@ -18,11 +18,11 @@ from baretorch.emit import KERNELS, emit
 from baretorch.emit.names import Names, make_names
 from baretorch.emit.watched import watched_c
 from baretorch.errors import CompileError, InternalError
+from baretorch.files.write import scratch, write_scratch
 from baretorch.firmware.cache import fingerprint, recall, remember
 from baretorch.firmware.toolchain import Toolchain, find_toolchain
-from baretorch.ir import Array, Graph
+from baretorch.ir.graph import Array, Graph
 from baretorch.options import Buffers, Optimize, Options
-from baretorch.outputs import scratch, write_scratch
 from baretorch.plan import make_plan
 from baretorch.quantize.watch import Run, interpreted
 from baretorch.targets.boards import load_board

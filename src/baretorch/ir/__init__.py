@@ -1,0 +1,1 @@
+"""The Graph: its types, grammar, text form, input and output conversion, and equivalence checks."""
