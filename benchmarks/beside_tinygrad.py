@@ -20,12 +20,12 @@ from peers import M4F, TOOLCHAIN
 
 from baretorch import pipeline
 from baretorch.emit.c import values
-from baretorch.emulators import open_machine
-from baretorch.emulators.run import run_on
 from baretorch.firmware.build import build
 from baretorch.frontends import Int8
 from baretorch.frontends.model_file import load_model_file
 from baretorch.ir.graph import Array
+from baretorch.machines import open_machine
+from baretorch.machines.run import run_on
 from baretorch.options import Compiler, Console, Io, Options
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board

@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 from baretorch import pipeline
-from baretorch.emulators.cluster.machine import ClusterMachine
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
 from baretorch.escape import c_prefix
 from baretorch.frontends import Int8
 from baretorch.ir.io import stored
+from baretorch.machines.cluster.machine import ClusterMachine
+from baretorch.machines.link import Link
+from baretorch.machines.run import call
 from baretorch.options import Io, Options, Units
 from baretorch.targets.boards import load_board
 

@@ -23,7 +23,7 @@ SWEEPS = (
     "test_random_modules[",
     "test_random_aliases[",
 )  # minutes each, with nothing in common
-LONGEST = ("tests/ops/test_cases.py", "tests/ops/", "tests/fuzz/", "tests/quantize/", "tests/emulators/")
+LONGEST = ("tests/ops/test_cases.py", "tests/ops/", "tests/fuzz/", "tests/quantize/", "tests/machines/")
 # Images of these tests fill their memory before each run. Others count bytes, or run commands in other processes.
 FILLED = (
     "tests/cluster/",

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from baretorch import frontends, pipeline
-from baretorch.emulators import open_machine
-from baretorch.emulators.run import run_on
-from baretorch.emulators.types import DeviceFault
 from baretorch.ir.io import stored
+from baretorch.machines import open_machine
+from baretorch.machines.run import run_on
+from baretorch.machines.types import DeviceFault
 from baretorch.options import Compiler, Emulator, Options
 from baretorch.targets.boards import load_board
 from tests.report.test_profile import Net

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.emulators.run import Run
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import from_module
+from baretorch.machines.run import Run
 from baretorch.options import CodeIn, Compiler, Options, Weights
 from baretorch.pipeline import SLACK
 from baretorch.plan.weights import SECTION, STATIC

@@ -27,46 +27,48 @@ LAYERS: dict[str, str] = {
     "ir": "errors",
     "ir.verify": "errors ir",
     "ops": "errors ir targets.features",
-    "ir.text": "errors escape ir ops ir.verify",
+    "ir.text": "errors escape ir ir.verify ops",
     "ir.io": "errors ir ops",
     "ir.ties": "ir ops",
-    "passes": "errors ir ops ir.verify",
+    "passes": "errors ir ir.verify ops",
     "units": "ir ops targets targets.features",
-    "npu": "errors ir npu.accelerators ops options files.write passes targets",
+    "npu": "errors files.write ir npu.accelerators ops options passes targets",
     "firmware.cache": "errors files.read files.write",
     "firmware.tools": "",
-    "emulators.hooks": "errors firmware.cache firmware.tools files.write",
-    "emulators.npu": "emulators.hooks errors ir npu npu.accelerators",
+    "machines.hooks": "errors files.write firmware.cache firmware.tools",
+    "machines.npu": "errors firmware.cache ir machines.hooks npu npu.accelerators",
     "frontends.runtimes": "errors",
     "ir.equivalence": "errors ir ops passes",
     "ir.layerwise": "ir passes",
-    "frontends": "emulators.npu errors escape files.read ir ir.layerwise ir.equivalence npu npu.accelerators ops options files.write "
-    "files.ownership passes ir.io frontends.runtimes stopwatch ir.verify",
-    "quantize": "errors escape frontends files.read ir ir.equivalence ops options passes ir.io ir.verify",
-    "plan": "errors ir ops options passes targets ir.text units",
-    "emit": "errors escape ir ops options plan ir.text version",
-    "firmware": "errors firmware.cache firmware.tools options files.write targets",
-    "emulators": "emulators.hooks emulators.npu errors escape firmware firmware.cache ir npu npu.accelerators ir.io "
-    "targets ir.ties",
-    "devices": "emulators errors escape firmware files.read files.write targets",
-    "machines.host_program": "emit errors firmware firmware.cache ir options files.write plan quantize targets",
-    "pipeline": "emit emulators errors firmware frontends ir ir.equivalence npu machines.host_program options files.write files.ownership passes plan "
-    "ir.io quantize stopwatch targets ir.text ir.verify",
-    "debug": "devices emit emulators errors escape firmware ir files.ownership pipeline plan ir.io targets",
-    "report": "emulators errors escape firmware frontends ir ir.layerwise npu ops options files.write files.ownership passes "
-    "pipeline plan ir.io quantize targets targets.features ir.text ir.ties units version",
-    "explore": "emit emulators errors firmware frontends ir ops options files.write passes pipeline "
-    "plan ir.io report targets",
-    "tune": "emulators errors escape firmware frontends files.read ir ir.equivalence machines.host_program ops options files.write files.ownership passes "
-    "pipeline plan ir.io quantize report targets targets.features version",
-    "exports": "debug emit emulators errors firmware frontends files.read ir npu npu.accelerators ops options files.write "
-    "files.ownership pipeline ir.io report targets version",
-    "api": "emulators errors escape explore firmware frontends machines.host_program options files.write pipeline ir.io quantize report "
+    "frontends": "errors escape files.ownership files.read files.write frontends.runtimes ir ir.equivalence ir.io "
+    "ir.layerwise ir.verify machines.npu npu npu.accelerators ops options passes stopwatch",
+    "quantize": "errors escape files.read frontends ir ir.equivalence ir.io ir.verify ops options passes",
+    "plan": "errors ir ir.text ops options passes targets units",
+    "emit": "errors escape ir ir.text ops options plan version",
+    "firmware": "errors files.write firmware.cache firmware.tools options targets",
+    "machines": "errors escape firmware firmware.cache ir ir.io ir.ties machines.hooks machines.npu npu "
+    "npu.accelerators targets",
+    "machines.hardware": "errors escape files.read files.write firmware machines targets",
+    "machines.host_program": "emit errors files.write firmware firmware.cache ir options plan quantize targets",
+    "pipeline": "emit errors files.ownership files.write firmware frontends ir ir.equivalence ir.io ir.text ir.verify "
+    "machines machines.host_program machines.npu npu options passes plan quantize stopwatch targets",
+    "debug": "emit errors escape files.ownership firmware ir ir.io machines machines.hardware pipeline plan targets",
+    "report": "errors escape files.ownership files.write firmware frontends ir ir.io ir.layerwise ir.text ir.ties "
+    "machines npu ops options passes pipeline plan quantize targets targets.features units version",
+    "explore": "emit errors files.write firmware frontends ir ir.io machines ops options passes pipeline plan report "
     "targets",
+    "tune": "errors escape files.ownership files.read files.write firmware frontends ir ir.equivalence ir.io "
+    "machines machines.host_program ops options passes pipeline plan quantize report targets "
+    "targets.features version",
+    "exports": "debug emit errors files.ownership files.read files.write firmware frontends ir ir.io machines "
+    "machines.npu npu npu.accelerators ops options pipeline report targets version",
+    "api": "errors escape explore files.write firmware frontends ir.io machines machines.host_program options "
+    "pipeline quantize report targets",
     "__init__": "api errors version",
-    "studio": "emit emulators errors firmware ir pipeline ir.io report targets",
-    "cli": "debug devices emulators errors escape explore exports firmware frontends files.read options files.write "
-    "pipeline plan report stopwatch studio targets targets.features tune units version",
+    "studio": "emit errors firmware ir ir.io machines pipeline report targets",
+    "cli": "debug errors escape explore exports files.read files.write firmware frontends machines "
+    "machines.hardware options pipeline plan report stopwatch studio targets targets.features tune units "
+    "version",
     "__main__": "cli",
 }
 

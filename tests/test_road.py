@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.emulators import open_machine
-from baretorch.emulators.run import run_on
 from baretorch.frontends import Source, load
+from baretorch.machines import open_machine
+from baretorch.machines.run import run_on
 from baretorch.options import Compiler, Optimize, Options
 from baretorch.report.facts import RunFacts, compare
 from baretorch.targets.boards import board_names, load_board

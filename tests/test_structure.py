@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from baretorch import frontends, pipeline
-from baretorch.emulators import open_machine
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
 from baretorch.errors import CompileError
+from baretorch.machines import open_machine
+from baretorch.machines.link import Link
+from baretorch.machines.run import call
 from baretorch.ops.move import Copy
 from baretorch.options import Options
 from baretorch.report.facts import RunFacts, compare

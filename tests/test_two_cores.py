@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 from baretorch import emit, pipeline
-from baretorch.emulators.run import Run
-from baretorch.emulators.types import CoresRace
 from baretorch.errors import CompileError
 from baretorch.explore.one_core import on_one_core
 from baretorch.frontends import Source, from_methods, from_module
+from baretorch.machines.run import Run
+from baretorch.machines.types import CoresRace
 from baretorch.options import Buffers, Io, Optimize, Options
 from baretorch.plan.schedule import Executor
 from baretorch.report.facts import warnings_of

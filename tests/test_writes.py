@@ -24,8 +24,8 @@ EXCEPTIONS = {
     ("tune/tune.py", "zipfile.ZipFile"): "into memory",
     ("tune/tune.py", "parts.open"): "a part of that",
     ("cli/studio.py", "webbrowser.open"): "an address",
-    ("emulators/npu/interpreter.py", "memory.write_bytes"): "the emulated NPU's memory",
-    ("emulators/qemu.py", "tempfile.NamedTemporaryFile"): "QEMU has to find the image's first bytes by a name",
+    ("machines/npu/interpreter.py", "memory.write_bytes"): "the emulated NPU's memory",
+    ("machines/qemu/machine.py", "tempfile.NamedTemporaryFile"): "QEMU has to find the image's first bytes by a name",
 }
 METHODS = {
     *("write_text", "write_bytes", "mkdir", "touch", "unlink", "rmdir", "rename", "symlink_to", "hardlink_to"),

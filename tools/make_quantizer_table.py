@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 
 from baretorch import pipeline
-from baretorch.emulators import open_machine
-from baretorch.emulators.session import Session
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, Source
 from baretorch.frontends.model_file import import_file
 from baretorch.frontends.torch.export import flat_inputs
 from baretorch.ir.graph import Graph, Quant
+from baretorch.machines import open_machine
+from baretorch.machines.session import Session
 from baretorch.ops.scaled import FIXED
 from baretorch.options import Io, Options
 from baretorch.passes.order import FLOAT

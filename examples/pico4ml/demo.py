@@ -21,9 +21,9 @@ from emulate import Watched, built, by_scene, watch, write_frames
 from photo import photographs
 from PIL import Image as Picture
 
-from baretorch.emulators.attached import Attached, By
-from baretorch.emulators.rp2040js import is_installed
 from baretorch.firmware.types import Image
+from baretorch.machines.rp2040js.machine import is_installed
+from baretorch.machines.unicorn.attached import Attached, By
 from baretorch.options import Weights
 
 HERE = Path(__file__).resolve().parent

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from baretorch import pipeline
-from baretorch.emulators.attached import Attached
-from baretorch.emulators.rp2040js import Rp2040JsMachine
-from baretorch.emulators.types import DeviceHang
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8
+from baretorch.machines.rp2040js.machine import Rp2040JsMachine
+from baretorch.machines.types import DeviceHang
+from baretorch.machines.unicorn.attached import Attached
 from baretorch.options import Options, Weights
 from baretorch.targets.boards import load_board
 

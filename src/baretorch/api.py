@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from baretorch import frontends, pipeline
-from baretorch.emulators import open_machine
-from baretorch.emulators.session import Session
 from baretorch.errors import CompileError
 from baretorch.escape import line
 from baretorch.files.write import scratch_of
@@ -26,7 +24,9 @@ from baretorch.firmware.app import need_server
 from baretorch.firmware.types import Image
 from baretorch.frontends.structure import flat_like
 from baretorch.ir.io import Answer, Runner
+from baretorch.machines import open_machine
 from baretorch.machines.host_program import on_host
+from baretorch.machines.session import Session
 from baretorch.options import OPTIONS, read_options
 from baretorch.quantize.source import quantized
 from baretorch.report.facts import is_int8, warnings_of

@@ -12,12 +12,6 @@ from functools import cached_property
 from pathlib import Path
 
 from baretorch.emit import CFiles, emit
-from baretorch.emulators import open_machine
-from baretorch.emulators.blame import step_at
-from baretorch.emulators.code import read_code
-from baretorch.emulators.judgement import Judgement
-from baretorch.emulators.run import Run, run_on
-from baretorch.emulators.types import CoresRace, DeviceFault
 from baretorch.errors import CompileError
 from baretorch.files.ownership import graph_text
 from baretorch.files.write import put_all, scratch, staged
@@ -33,7 +27,13 @@ from baretorch.ir.graph import DType, Graph
 from baretorch.ir.io import need_ports, stored
 from baretorch.ir.text import to_text
 from baretorch.ir.verify import verify
+from baretorch.machines import open_machine
+from baretorch.machines.blame import step_at
+from baretorch.machines.code import read_code
 from baretorch.machines.host_program import on_host
+from baretorch.machines.npu.cached_check import Judgement
+from baretorch.machines.run import Run, run_on
+from baretorch.machines.types import CoresRace, DeviceFault
 from baretorch.npu.partition import Partition
 from baretorch.npu.use import delegated
 from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, Weights

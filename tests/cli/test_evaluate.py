@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baretorch.emulators.session import Answer, Checker, Recorder
-from baretorch.emulators.types import DeviceFault
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Builder, DType, Graph
+from baretorch.machines.session import Answer, Checker, Recorder
+from baretorch.machines.types import DeviceFault
 from baretorch.ops.elementwise import Add
 from baretorch.ops.scan import ArgMax
 from tests.cli.program import MODELS, baretorch, check_golden, copy_model

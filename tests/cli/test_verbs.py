@@ -176,7 +176,7 @@ def test_build(folder: Path) -> None:
 @pytest.mark.parametrize("verb", ["profile", "evaluate", "monitor", "flash"])
 def test_verbs_that_build_take_what_compile_takes(folder: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     """The image is made of the same C, in bands, with rows from a callback and one instance per kernel."""
-    from baretorch.devices import flash
+    from baretorch.machines.hardware import flash
 
     monkeypatch.setattr(flash, "flash", lambda image, method, drives, port: "a board")
     model = folder / copy_model("wide_image", folder)

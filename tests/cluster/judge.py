@@ -10,10 +10,10 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from baretorch.emulators.cluster.library import HERE, SOURCES
-from baretorch.emulators.cluster.simulator import Simulator
-from baretorch.emulators.hooks import shared_library
 from baretorch.firmware.cache import fingerprint, recall_program, remember_program
+from baretorch.machines.cluster.library import HERE, SOURCES
+from baretorch.machines.cluster.simulator import Simulator
+from baretorch.machines.hooks import shared_library
 
 RTL = "pythondata_cpu_cv32e40p"
 LEFT_OUT = ("tb_wrapper", "tracer")

@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
-from baretorch.emulators.cluster.library import ConfigStruct, MemoryStruct
-from baretorch.emulators.cluster.simulator import Event, Report, Simulator, Stop
+from baretorch.machines.cluster.library import ConfigStruct, MemoryStruct
+from baretorch.machines.cluster.simulator import Event, Report, Simulator, Stop
 from tests.cluster.judge import judge
 from tests.cluster.sequences import CODE, EVENTS, L1, L2, UART
 

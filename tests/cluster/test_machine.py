@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.emulators.cluster.machine import ClusterMachine, config_of
-from baretorch.emulators.cluster.simulator import Event, Simulator
-from baretorch.emulators.code import read_code
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8
 from baretorch.ir.io import stored
+from baretorch.machines.cluster.machine import ClusterMachine, config_of
+from baretorch.machines.cluster.simulator import Event, Simulator
+from baretorch.machines.code import read_code
+from baretorch.machines.link import Link
+from baretorch.machines.run import call
 from baretorch.options import Io, Options, Units
 from baretorch.pipeline import Compiled, need_cores
 from baretorch.targets.boards import load_board

@@ -14,10 +14,10 @@ import torch
 from torch import nn
 
 from baretorch import pipeline
-from baretorch.emulators.types import DeviceFault
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.machines.host_program import on_host
+from baretorch.machines.types import DeviceFault
 from baretorch.options import Io, Options, Units
 from baretorch.plan import stored_by_name
 from baretorch.plan.check import check_plan

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baretorch.emulators.cluster.library import ConfigStruct
-from baretorch.emulators.cluster.simulator import Fault, Simulator, Stop
+from baretorch.machines.cluster.library import ConfigStruct
+from baretorch.machines.cluster.simulator import Fault, Simulator, Stop
 from tests.cluster.running import DMA, GEMM, chip, run_program
 from tests.cluster.sequences import (
     CODE,

@@ -15,14 +15,14 @@ from torch import nn
 
 from baretorch import pipeline
 from baretorch.emit import emit
-from baretorch.emulators import open_machine
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
 from baretorch.errors import InternalError
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Shape, interpret
 from baretorch.ir.verify import verify
+from baretorch.machines import open_machine
 from baretorch.machines.host_program import on_host
+from baretorch.machines.link import Link
+from baretorch.machines.run import call
 from baretorch.ops.layout import Reshape
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear

@@ -14,11 +14,11 @@ import torch
 from torch import nn
 
 from baretorch import pipeline
-from baretorch.emulators.run import Run
-from baretorch.emulators.types import DeviceFault
 from baretorch.errors import InternalError
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.machines.host_program import on_host
+from baretorch.machines.run import Run
+from baretorch.machines.types import DeviceFault
 from baretorch.options import Io, Options, Requant, Units, Weights
 from baretorch.plan.check_order import check_order
 from baretorch.plan.cores import with_meetings

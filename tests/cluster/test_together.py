@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.emulators.cluster.machine import config_of
-from baretorch.emulators.cluster.simulator import Fault, Simulator, Stop
-from baretorch.emulators.code import Code
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.elf import Elf, read_elf
 from baretorch.firmware.toolchain import find_toolchain
 from baretorch.firmware.tools import run_tool
+from baretorch.machines.cluster.machine import config_of
+from baretorch.machines.cluster.simulator import Fault, Simulator, Stop
+from baretorch.machines.code import Code
 from baretorch.targets.boards import load_board
 from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script

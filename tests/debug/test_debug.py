@@ -22,13 +22,13 @@ from baretorch.debug.about import About
 from baretorch.debug.plain import plain_commands
 from baretorch.debug.servers import debug_emulator, emulated, openocd, probed
 from baretorch.debug.session import fed, find_gdb, has_python, run_gdb, start_commands
-from baretorch.emulators import rp2040js
 from baretorch.errors import CompileError
 from baretorch.escape import gdb_path, gdb_quoted
 from baretorch.files.write import put_all
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source
 from baretorch.ir.graph import Array, Builder, DType, Graph
+from baretorch.machines.rp2040js import machine as rp2040js
 from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.options import Compiler, Optimize, Options
@@ -222,7 +222,7 @@ def test_what_is_flashed_stays_the_same(toolchain: Compiler, tmp_path: Path) -> 
 
 
 def test_ctrl_c_is_heard() -> None:
-    from baretorch.emulators.gdb_stub import DebuggerGone, GdbStub
+    from baretorch.machines.unicorn.gdb_stub import DebuggerGone, GdbStub
 
     ours, gdbs = socket.socketpair()
     with socket.socket() as listener, ours, gdbs:

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from baretorch import escape
 from baretorch.emit import KERNELS, CFiles, emit
-from baretorch.emulators import open_machine
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
 from baretorch.firmware.build import build
 from baretorch.ir.graph import Builder, DType, Graph, Origin, State, interpret
+from baretorch.machines import open_machine
+from baretorch.machines.link import Link
+from baretorch.machines.run import call
 from baretorch.ops.elementwise import Add
 from baretorch.ops.linear import Linear
 from baretorch.options import DEFAULT, Buffers, Options

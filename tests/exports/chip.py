@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from baretorch.emulators.types import DeviceHang
-from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.firmware.boot import sign_boot2
 from baretorch.firmware.types import FlashUse, Image, RamUse
+from baretorch.machines.types import DeviceHang
+from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.options import Console
 from baretorch.targets.types import Board
 

@@ -20,15 +20,15 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.emulators import open_machine
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.exports import BY_NAME, boards_of, need_name
 from baretorch.exports.files import RECORD, write
 from baretorch.exports.project import figures_of, project
 from baretorch.frontends import Int8
 from baretorch.ir.io import stored
+from baretorch.machines import open_machine
+from baretorch.machines.link import Link
+from baretorch.machines.run import call
 from baretorch.options import Optimize, Options
 from baretorch.pipeline import Compiled, read
 from baretorch.targets.boards import board_names, load_board

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 import baretorch
-from baretorch.emulators import open_machine
-from baretorch.emulators.rp2040js import Rp2040JsMachine, is_installed
-from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
+from baretorch.machines import open_machine
+from baretorch.machines.rp2040js.machine import Rp2040JsMachine, is_installed
+from baretorch.machines.types import Machine
 from baretorch.options import Console
 from baretorch.targets.boards import load_board
-from tests.emulators.images import GLUE, REVERSE, RUN
+from tests.machines.images import GLUE, REVERSE, RUN
 
 ASKS = """\
 #include "bt_runtime.h"

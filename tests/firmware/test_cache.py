@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import baretorch
-from baretorch.emulators.hooks import shared_library
 from baretorch.firmware.build import build
 from baretorch.firmware.cache import cache_folder, recall, remember
 from baretorch.firmware.types import Image
 from baretorch.ir.graph import Builder, DType
+from baretorch.machines.hooks import shared_library
 from baretorch.machines.host_program import on_host
 from baretorch.ops.linear import Linear
 from baretorch.targets.boards import load_board

@@ -7,7 +7,7 @@ import pytest
 from baretorch.errors import CompileError
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.stack import stack_bound
-from tests.emulators.images import TWO_CORES, image
+from tests.machines.images import TWO_CORES, image
 
 DEEP = TWO_CORES.replace(
     "void bt_core1_main(void)\n{",

@@ -10,7 +10,7 @@ from baretorch.firmware.boot import check_rp2350
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import RP2350_RISCV, decode_uf2, flash_contents
-from tests.emulators.images import image
+from tests.machines.images import image
 
 START, END = 0xFFFFDED3, 0xAB123579
 

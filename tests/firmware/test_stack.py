@@ -16,8 +16,8 @@ from baretorch.firmware.types import Image
 from baretorch.options import Optimize
 from baretorch.targets.boards import load_board
 from baretorch.targets.linker import linker_script
-from tests.emulators.images import image as toy
 from tests.firmware.conftest import Build
+from tests.machines.images import image as toy
 
 SOURCE = Path(__file__).parent / "stack.c"
 TOOLCHAINS = ["gcc", "zig"]

@@ -18,13 +18,13 @@ from tests.pte import read_pte, write_pte
 from torch import nn
 
 from baretorch import frontends, pipeline
-from baretorch.emulators import open_machine
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import AtenProgram, Ref
 from baretorch.frontends.aten.source import shared_state
 from baretorch.frontends.pte.reader import read_pte_methods
+from baretorch.machines import open_machine
+from baretorch.machines.link import Link
+from baretorch.machines.run import call
 from baretorch.targets.boards import load_board
 
 STORED = [InitializedMutableBufferPass([""])]

@@ -17,14 +17,14 @@ from torch import nn
 from torch.nn import functional as F
 
 from baretorch import frontends, pipeline
-from baretorch.emulators import open_machine
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import decode
 from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
 from baretorch.firmware.types import Image
 from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import arranged, real, restored, stored
+from baretorch.machines import open_machine
+from baretorch.machines.link import Link
+from baretorch.machines.run import decode
 from baretorch.options import Options, read_options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled

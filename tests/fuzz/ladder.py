@@ -16,13 +16,13 @@ import numpy as np
 import torch
 
 from baretorch import frontends, pipeline
-from baretorch.emulators import open_machine
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.frontends.torch.export import run_module
 from baretorch.ir.graph import Array, Graph, Node, State, interpret
 from baretorch.ir.verify import verify
+from baretorch.machines import open_machine
+from baretorch.machines.link import Link
+from baretorch.machines.run import call
 from baretorch.ops.quantize import Dequantize
 from baretorch.options import Optimize, Options
 from baretorch.passes.to_int8 import float_layers

@@ -16,7 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from baretorch.emulators.frames import KINDS, Decoder, Frame, encode
 from baretorch.errors import CompileError
 from baretorch.firmware.chunks import Chunk, loaded
 from baretorch.firmware.elf import read_elf
@@ -29,6 +28,7 @@ from baretorch.frontends.source import random_inputs
 from baretorch.frontends.tflite import source
 from baretorch.ir.graph import interpret
 from baretorch.ir.text import parse, to_text
+from baretorch.machines.frames import KINDS, Decoder, Frame, encode
 from baretorch.pipeline import optimized
 from baretorch.targets.boards import load_board
 from tests.fuzz.mutate import damaged_bytes, damaged_json, damaged_text, json_text

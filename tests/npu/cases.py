@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.emulators.npu.interpreter import run_payload
+from baretorch.machines.npu.interpreter import run_payload
 from baretorch.npu.payload import Payload, read_payload
 
 FOLDER = Path(__file__).parent / "payloads"

@@ -9,16 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baretorch.emulators import open_machine, qemu
-from baretorch.emulators.npu.device import CUSTOM_DMA, Variant
-from baretorch.emulators.qemu_npu import Beside
-from baretorch.emulators.run import Run, run_on
-from baretorch.emulators.types import DeviceFault
 from baretorch.explore.advice import advise
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.ir.graph import DType, Graph, interpret
 from baretorch.ir.io import stored
+from baretorch.machines import open_machine
+from baretorch.machines.npu.device import CUSTOM_DMA, Variant
+from baretorch.machines.qemu import machine as qemu
+from baretorch.machines.qemu.npu import Beside
+from baretorch.machines.run import Run, run_on
+from baretorch.machines.types import DeviceFault
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.options import Buffers, Options, UseNpu
 from baretorch.pipeline import Compiled, build_image, compile_graph

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from baretorch.emulators.npu import device as npu
-from baretorch.emulators.npu.device import Bank, Device, Misuse, Variant
-from baretorch.emulators.npu.faults import Fault
-from baretorch.emulators.npu.memory import Region
-from baretorch.emulators.thumb import Transfer, transfer
+from baretorch.machines.npu import device as npu
+from baretorch.machines.npu.device import Bank, Device, Misuse, Variant
+from baretorch.machines.npu.faults import Fault
+from baretorch.machines.npu.memory import Region
+from baretorch.machines.qemu.thumb import Transfer, transfer
 from baretorch.npu.payload import SCRATCH, WEIGHTS
 from tests.npu.cases import Case, kept
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baretorch.emulators.npu import device as npu
-from baretorch.emulators.npu.device import Variant
-from baretorch.emulators.run import run_on
-from baretorch.emulators.types import DeviceFault
-from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.firmware import build
 from baretorch.firmware.types import Image
 from baretorch.ir.graph import interpret
+from baretorch.machines.npu import device as npu
+from baretorch.machines.npu.device import Variant
+from baretorch.machines.run import run_on
+from baretorch.machines.types import DeviceFault
+from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.npu.accelerators import ACCELERATORS, Family
 from baretorch.pipeline import Compiled
 from baretorch.targets.runtime import RUNTIME, runtime_sources

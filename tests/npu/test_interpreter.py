@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baretorch.emulators.npu.commands import TABLES, WIDE, Command, Do, Set, decode
-from baretorch.emulators.npu.core import Core
-from baretorch.emulators.npu.faults import Fault, Kind
-from baretorch.emulators.npu.interpreter import payload_memory, run_payload, run_stream
-from baretorch.emulators.npu.memory import Access, Memory, Touched
-from baretorch.emulators.npu.overlap import Queues
+from baretorch.machines.npu.commands import TABLES, WIDE, Command, Do, Set, decode
+from baretorch.machines.npu.core import Core
+from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.interpreter import payload_memory, run_payload, run_stream
+from baretorch.machines.npu.memory import Access, Memory, Touched
+from baretorch.machines.npu.overlap import Queues
 from baretorch.npu.accelerators import ACCELERATORS, Family
 from tests.npu.cases import FILES, Case, kept, read_case
 

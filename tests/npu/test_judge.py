@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baretorch.emulators import judgement
-from baretorch.emulators.judgement import Judgement
-from baretorch.emulators.npu import judge as judge_module
-from baretorch.emulators.npu.commands import Do, decode
-from baretorch.emulators.npu.faults import Fault
-from baretorch.emulators.npu.judge import judge, random_inputs
 from baretorch.errors import CompileError, InternalError
 from baretorch.ir.graph import Builder, DType, Graph, Quant
+from baretorch.machines.npu import cached_check
+from baretorch.machines.npu import stream_check as judge_module
+from baretorch.machines.npu.cached_check import Judgement
+from baretorch.machines.npu.commands import Do, decode
+from baretorch.machines.npu.faults import Fault
+from baretorch.machines.npu.stream_check import judge, random_inputs
 from baretorch.npu import reference, vela
 from baretorch.npu.accelerators import Family
 from baretorch.npu.lower import to_tosa
@@ -140,7 +140,7 @@ def test_delegates_are_judged_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     for _ in range(2):
         partitioned(graph, NPU, by_vela, judge=Judgement(graph, examples))
     assert seen == [3]
-    monkeypatch.setattr(judgement, "_judge", lambda: "another judge")
+    monkeypatch.setattr(cached_check, "_judge", lambda: "another judge")
     partitioned(graph, NPU, by_vela, judge=Judgement(graph, examples))
     assert seen == [3, 3], "what an older emulated NPU called right is judged anew"
     monkeypatch.undo()

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.emulators import open_machine
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import decode
 from baretorch.frontends import Int8
 from baretorch.frontends.model_file import import_file
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import stored
+from baretorch.machines import open_machine
+from baretorch.machines.link import Link
+from baretorch.machines.run import decode
 from baretorch.npu import reference
 from baretorch.npu.lower import lowered
 from baretorch.npu.tosa import Block

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.emulators.npu.device import Variant
-from baretorch.emulators.run import run_on
-from baretorch.emulators.types import DeviceFault
-from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.ir.graph import interpret
+from baretorch.machines.npu.device import Variant
+from baretorch.machines.run import run_on
+from baretorch.machines.types import DeviceFault
+from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.npu import vela
 from baretorch.options import Io, Options, UseNpu
 from baretorch.pipeline import Compiled

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from baretorch.emulators.npu import judge
+from baretorch.machines.npu import stream_check
 from baretorch.npu import reference
 from tests.zoo.zoo import MODELS, source
 
@@ -42,13 +42,13 @@ def test_every_delegate_is_exact(name: str, monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert reference.installed()
     seen = list[int]()
-    judged = judge.judge
+    judged = stream_check.judge
 
     def watched(*args: object) -> None:
         judged(*args)  # type: ignore[arg-type]
         seen.append(1)
 
-    monkeypatch.setattr(judge, "judge", watched)
+    monkeypatch.setattr(stream_check, "judge", watched)
     for npu in TABLE.NPUS:
         seen.clear()
         found = TABLE.on_npu(source(name, int8=True), npu)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from baretorch import pipeline
 from baretorch.emit import emit
-from baretorch.emulators import open_machine
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
 from baretorch.frontends import Source
+from baretorch.machines import open_machine
+from baretorch.machines.link import Link
+from baretorch.machines.run import call
 from baretorch.options import Compiler, Optimize, Options, Weights
 from baretorch.pipeline import Compiled
 from baretorch.plan import make_plan

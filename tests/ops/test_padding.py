@@ -15,10 +15,10 @@ from torch import nn
 import baretorch
 from baretorch import pipeline
 from baretorch.emit import emit
-from baretorch.emulators import open_machine
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
 from baretorch.frontends import Source
+from baretorch.machines import open_machine
+from baretorch.machines.link import Link
+from baretorch.machines.run import call
 from baretorch.ops import OPS, PLAN_OPS
 from baretorch.ops.kernel import Call
 from baretorch.ops.layout import Pad

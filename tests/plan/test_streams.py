@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 from baretorch import pipeline
-from baretorch.emulators.run import Run
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import Source, from_methods, from_module
+from baretorch.machines.run import Run
 from baretorch.options import Compiler, Emulator, Options, Weights
 from baretorch.pipeline import Compiled
 from baretorch.plan.check import check_plan

@@ -14,13 +14,13 @@ import unicorn as uc
 from torch import nn
 
 from baretorch import pipeline
-from baretorch.emulators import open_machine
-from baretorch.emulators.run import run_on
-from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source, from_methods, from_module
 from baretorch.ir.io import stored
+from baretorch.machines import open_machine
+from baretorch.machines.run import run_on
+from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.options import DEFAULT, Buffers, Compiler, Options, Weights
 from baretorch.pipeline import Compiled
 from baretorch.plan.weights import STATIC

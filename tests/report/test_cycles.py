@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from baretorch.emulators import open_machine
-from baretorch.emulators.link import Link
-from baretorch.emulators.types import FlashReads
+from baretorch.machines import open_machine
+from baretorch.machines.link import Link
+from baretorch.machines.types import FlashReads
 from baretorch.report.cycles import (
     Cycles,
     Flash,
@@ -21,8 +21,8 @@ from baretorch.report.cycles import (
 from baretorch.targets.boards import load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.flash import Waits
-from tests.emulators.images import RUN, image
-from tests.emulators.test_machines import DATA, LOOP, NAKED
+from tests.machines.images import RUN, image
+from tests.machines.test_machines import DATA, LOOP, NAKED
 
 
 def cycles(board: str, code: str) -> Cycles:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.emulators.native import NativeMachine
+from baretorch.machines.native import NativeMachine
 from baretorch.studio.server import StudioServer
 from tests.report.browser import Page, opened
 from tests.studio.client import live, served

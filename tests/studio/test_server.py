@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baretorch.emulators.native import NativeMachine
-from baretorch.emulators.types import DeviceFault, Machine
 from baretorch.errors import CompileError
 from baretorch.ir.graph import interpret
+from baretorch.machines.native import NativeMachine
+from baretorch.machines.types import DeviceFault, Machine
 from baretorch.options import DEFAULT
 from baretorch.studio.live import LiveModel, Made
 from baretorch.studio.server import MOST_CONNECTIONS, StudioServer, Tab

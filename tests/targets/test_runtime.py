@@ -11,11 +11,11 @@ from tempfile import mkdtemp
 
 import pytest
 
-from baretorch.emulators import open_machine
-from baretorch.emulators.frames import Decoder, Frame, encode
-from baretorch.emulators.types import Machine
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
+from baretorch.machines import open_machine
+from baretorch.machines.frames import Decoder, Frame, encode
+from baretorch.machines.types import Machine
 from baretorch.targets.boards import board_names, load_board
 
 DOUBLER = Path(__file__).with_name("doubler.c")

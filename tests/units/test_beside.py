@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.emulators.types import DeviceFault
 from baretorch.errors import InternalError
 from baretorch.frontends import Source
 from baretorch.ir.graph import Builder, DType, interpret
+from baretorch.machines.types import DeviceFault
 from baretorch.ops.move import Cat
 from baretorch.ops.qbinary import QAdd
 from baretorch.ops.qconv2d import QConv2d

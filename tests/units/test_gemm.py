@@ -10,12 +10,12 @@ import pytest
 
 from baretorch import pipeline
 from baretorch.emit import emit
-from baretorch.emulators import open_machine
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.frontends import Source
 from baretorch.ir.graph import Builder, DType, Op
+from baretorch.machines import open_machine
+from baretorch.machines.link import Link
+from baretorch.machines.run import call
 from baretorch.ops.kernel import Call
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from baretorch import pipeline
-from baretorch.emulators.run import run_on
-from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.frontends import Source, from_module
 from baretorch.ir.io import stored
+from baretorch.machines.run import run_on
+from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.options import Options, Weights
 from baretorch.targets.boards import load_board
 from baretorch.targets.flash import FlashPath, Price

@@ -86,11 +86,11 @@ def version(tool: Tool) -> str | None:
         except importlib.metadata.PackageNotFoundError:
             return None
     if tool.kind == "library":
-        from baretorch.emulators.simavr import find_simavr
+        from baretorch.machines.simavr import find_simavr
 
         return "installed" if find_simavr() else None
     if tool.kind == "npm":
-        from baretorch.emulators.rp2040js import installed_version
+        from baretorch.machines.rp2040js.machine import installed_version
 
         return installed_version()
     path = shutil.which(tool.name)

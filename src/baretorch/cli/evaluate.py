@@ -59,10 +59,10 @@ def evaluate(
     them, the target all or --target-samples of them, evenly spread; their answers must be the same.
     """
     from baretorch.cli.work import compiled_model, opener
-    from baretorch.emulators import choose_emulator
     from baretorch.errors import CompileError
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
+    from baretorch.machines import choose_emulator
     from baretorch.pipeline import arguments_of, blaming
     from baretorch.report.evaluation import evaluation_screen
     from baretorch.report.facts import is_int8

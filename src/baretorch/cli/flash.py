@@ -40,8 +40,8 @@ def flash(
     """Put a model, or an image (.uf2, .hex, .elf), on a board."""
     from pathlib import Path
 
-    from baretorch.devices.flash import flash as put
     from baretorch.escape import markup
+    from baretorch.machines.hardware.flash import flash as put
 
     with stages(as_json) as stage:
         path = Path(model)

@@ -50,8 +50,8 @@ def monitor(
     from pathlib import Path
 
     from baretorch.cli.work import compiled_model, opener
-    from baretorch.emulators import choose_emulator
     from baretorch.explore.sweep import read_sweep, stream
+    from baretorch.machines import choose_emulator
     from baretorch.pipeline import blaming
     from baretorch.report.facts import wrong_answers
     from baretorch.report.sweep import Trace, need_matplotlib, write_png

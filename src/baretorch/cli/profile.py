@@ -30,7 +30,7 @@ def profile(
 ) -> Answer:
     """Show the instructions and cycles of each layer and loop."""
     from baretorch.cli.work import built_image, compiled_model
-    from baretorch.emulators import choose_emulator
+    from baretorch.machines import choose_emulator
     from baretorch.pipeline import run_image
     from baretorch.report.facts import image_json
     from baretorch.report.profile import make_profile

@@ -32,10 +32,10 @@ def report(
     from pathlib import Path
 
     from baretorch.cli.work import built_image, compiled_model, opener
-    from baretorch.emulators import choose_emulator
     from baretorch.explore.advice import advise
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
+    from baretorch.machines import choose_emulator
     from baretorch.pipeline import arguments_of, run_image
     from baretorch.report.facts import compare
     from baretorch.report.findings import Report

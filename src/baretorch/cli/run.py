@@ -32,9 +32,9 @@ def run(
 ) -> Answer:
     """Compile, build, emulate and compare with the original."""
     from baretorch.cli.work import built_image, compiled_model
-    from baretorch.emulators import choose_emulator
     from baretorch.explore.one_core import on_one_core
     from baretorch.frontends.consecutive import consecutive_calls
+    from baretorch.machines import choose_emulator
     from baretorch.pipeline import run_image
     from baretorch.report.facts import compare
     from baretorch.report.tables import run_screen

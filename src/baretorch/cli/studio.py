@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from baretorch.cli.verb import Stage
-    from baretorch.emulators.types import Machine
+    from baretorch.machines.types import Machine
     from baretorch.options import Options
     from baretorch.studio.live import LiveModel
     from baretorch.studio.server import Tab
@@ -49,8 +49,8 @@ def studio(
     """
     import webbrowser
 
-    from baretorch.emulators import choose_emulator
     from baretorch.files.write import scratch
+    from baretorch.machines import choose_emulator
     from baretorch.studio.server import StudioServer
 
     if port and options.emulator:
@@ -112,9 +112,9 @@ def live_model(model: str, board: Board, port: str | None, options: Options, fol
     from itertools import count
 
     from baretorch.cli.work import compiled_model
-    from baretorch.devices.serial import open_port
-    from baretorch.emulators import open_machine
     from baretorch.explore.sweep import read_sweep
+    from baretorch.machines import open_machine
+    from baretorch.machines.hardware.serial import open_port
     from baretorch.pipeline import build_image
     from baretorch.studio.live import LiveModel, Made
 

@@ -119,11 +119,11 @@ def tune(
     left out.
     """
     from baretorch.cli.work import compiled_model, opener
-    from baretorch.emulators import choose_emulator
     from baretorch.explore.evaluate import evaluated
     from baretorch.files.write import staged, write_scratch
     from baretorch.frontends.model_file import load_evaluate, load_offer, load_train
     from baretorch.frontends.offer import Arguments
+    from baretorch.machines import choose_emulator
     from baretorch.options import Weights
     from baretorch.pipeline import read
     from baretorch.report.tuning import Budget, Tuning, tuning_page, tuning_screen

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from baretorch.cli.verb import Stage
-from baretorch.emulators import open_machine
-from baretorch.emulators.types import Machine
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source
+from baretorch.machines import open_machine
+from baretorch.machines.types import Machine
 from baretorch.options import Options
 from baretorch.pipeline import Compiled, build_image, compile_source, need_cores, read
 from baretorch.targets.types import Board
@@ -54,7 +54,7 @@ def opener(stage: Stage) -> Callable[[Compiled, str | None], Machine]:
 
     def opened(compiled: Compiled, port: str | None) -> Machine:
         if port:
-            from baretorch.devices.serial import open_port
+            from baretorch.machines.hardware.serial import open_port
 
             return open_port(port, compiled.board)
         return open_machine(built_image(compiled, None, stage), compiled.c.run, compiled.options.emulator)

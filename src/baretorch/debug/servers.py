@@ -16,20 +16,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from baretorch.devices.flash import pyocd_command
-from baretorch.devices.serial import SerialMachine
-from baretorch.emulators import choose_emulator
-from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
 from baretorch.escape import reported
 from baretorch.firmware.elf import ARM
 from baretorch.firmware.types import Image
+from baretorch.machines import choose_emulator
+from baretorch.machines.hardware.flash import pyocd_command
+from baretorch.machines.hardware.serial import SerialMachine
+from baretorch.machines.types import Machine
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.types import Board
 
 if TYPE_CHECKING:
-    from baretorch.emulators.qemu import QemuMachine
-    from baretorch.emulators.rp2040js import Rp2040JsMachine
+    from baretorch.machines.qemu.machine import QemuMachine
+    from baretorch.machines.rp2040js.machine import Rp2040JsMachine
 
 EMULATORS = ("unicorn", "qemu", "rp2040js")  # that gdb can look into
 START_SECONDS = 10.0  # for a server to listen
@@ -78,8 +78,8 @@ def emulated(image: Image, run_symbol: str, emulator: str, folder: Path) -> Iter
         finally:
             process.close()
         return
-    from baretorch.emulators.gdb_stub import GdbStub
-    from baretorch.emulators.unicorn import UnicornMachine
+    from baretorch.machines.unicorn.gdb_stub import GdbStub
+    from baretorch.machines.unicorn.machine import UnicornMachine
 
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -97,10 +97,10 @@ def _stop_at_faults(board: Board) -> str:
 def _process(image: Image, run_symbol: str, emulator: str, path: Path) -> QemuMachine | Rp2040JsMachine:
     """An emulator that is a program of its own, and waits for gdb itself."""
     if emulator == "rp2040js":
-        from baretorch.emulators.rp2040js import Rp2040JsMachine
+        from baretorch.machines.rp2040js.machine import Rp2040JsMachine
 
         return Rp2040JsMachine(image, run_symbol, gdb=path)
-    from baretorch.emulators.qemu import QemuMachine
+    from baretorch.machines.qemu.machine import QemuMachine
 
     return QemuMachine(image, run_symbol, path)
 

@@ -16,15 +16,15 @@ import numpy as np
 from baretorch.debug.about import FACTS, About
 from baretorch.debug.plain import plain_commands
 from baretorch.debug.servers import Server
-from baretorch.emulators.gdb_stub import DebuggerGone
-from baretorch.emulators.link import Link
-from baretorch.emulators.types import DeviceHang
 from baretorch.errors import CompileError
 from baretorch.escape import gdb_path, gdb_quoted
 from baretorch.files.ownership import MARK, check_file
 from baretorch.firmware.elf import ARM
 from baretorch.ir.graph import Array
 from baretorch.ir.io import stored
+from baretorch.machines.link import Link
+from baretorch.machines.types import DeviceHang
+from baretorch.machines.unicorn.gdb_stub import DebuggerGone
 from baretorch.pipeline import Compiled
 from baretorch.targets.runtime import RUNTIME
 from baretorch.targets.types import Board

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from baretorch.emulators.session import Checker, Recorder, Session
-from baretorch.emulators.types import Machine
 from baretorch.frontends.model_file import Evaluate
 from baretorch.ir.graph import Array
 from baretorch.ir.io import Answer, Runner
+from baretorch.machines.session import Checker, Recorder, Session
+from baretorch.machines.types import Machine
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled, compile_graphs

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.emulators.run import call, greeted
-from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
 from baretorch.frontends import Source
 from baretorch.frontends.consecutive import in_graph
 from baretorch.frontends.model_file import import_file
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import arranged, real, real_inputs, stored
+from baretorch.machines.run import call, greeted
+from baretorch.machines.types import Machine
 from baretorch.report.sweep import Sweep, Trace, value_of
 
 

@@ -13,13 +13,13 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from baretorch.emulators.judgement import Judgement
 from baretorch.errors import CompileError
 from baretorch.frontends.pte.export import PteInfo, write_whole
 from baretorch.frontends.pte.host import importing_executorch
 from baretorch.frontends.source import Source
 from baretorch.ir.graph import DType, Graph, Node, Port
 from baretorch.ir.io import stored
+from baretorch.machines.npu.cached_check import Judgement
 from baretorch.npu import vela
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.lower import to_tosa

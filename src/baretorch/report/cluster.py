@@ -14,9 +14,9 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from baretorch.emulators.blame import OTHERS
-from baretorch.emulators.types import BARRIER, Pause, Span, Trace, Work
 from baretorch.errors import InternalError
+from baretorch.machines.blame import OTHERS
+from baretorch.machines.types import BARRIER, Pause, Span, Trace, Work
 from baretorch.plan.schedule import Copy, Executor, Phase, Step
 from baretorch.plan.types import Plan
 from baretorch.targets.parts import Cluster

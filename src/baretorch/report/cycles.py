@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from baretorch.emulators.run import Run
-from baretorch.emulators.types import Block, FlashReads
 from baretorch.firmware import avr, riscv, thumb
 from baretorch.firmware.elf import ARM, AVR, Elf, read_elf
 from baretorch.firmware.types import Image
+from baretorch.machines.run import Run
+from baretorch.machines.types import Block, FlashReads
 from baretorch.report.numbers import figure, frequency
 from baretorch.targets.cycles import FRIENDS, Timing
 from baretorch.targets.flash import CONTROLLERS, FIXED

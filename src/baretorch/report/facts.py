@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from baretorch.emulators.run import Run
-from baretorch.emulators.types import Cores
 from baretorch.firmware.types import Image
 from baretorch.frontends import ODD_INT8
 from baretorch.ir.graph import Array, DType, Graph, interpret
 from baretorch.ir.io import real, stored
 from baretorch.ir.layerwise import Layerwise, compare_layers
 from baretorch.ir.ties import up_to_ties
+from baretorch.machines.run import Run
+from baretorch.machines.types import Cores
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.plan.schedule import Executor

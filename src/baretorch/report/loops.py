@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from baretorch.emulators.types import Block
+from baretorch.machines.types import Block
 from baretorch.report.cycles import Listing
 from baretorch.targets.kinds import CALLS
 

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from baretorch.emulators.run import Run
-from baretorch.emulators.types import Block, FlashReads, Trace
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
 from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import stored
+from baretorch.machines.run import Run
+from baretorch.machines.types import Block, FlashReads, Trace
 from baretorch.plan.schedule import Step
 from baretorch.report.cluster import Traced, Use, traced
 from baretorch.report.cycles import (

@@ -10,9 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from baretorch.emulators.types import Cores
 from baretorch.escape import line, markup
 from baretorch.firmware.types import Image
+from baretorch.machines.types import Cores
 from baretorch.passes.to_int8 import float_layers
 from baretorch.report.cycles import Time, is_exact, time_words, unpaid_flash
 from baretorch.report.facts import RunFacts, image_files, warnings_of

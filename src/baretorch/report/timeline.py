@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from baretorch.emulators.types import BARRIER
+from baretorch.machines.types import BARRIER
 from baretorch.plan.types import Buffer
 from baretorch.report.cluster import DMA, GEMM, Moved, Traced, Use, Visit
 from baretorch.report.findings import layer_of

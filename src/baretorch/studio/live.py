@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from baretorch.emit.names import output_labels
-from baretorch.emulators.link import Reply
-from baretorch.emulators.run import Run, measured
-from baretorch.emulators.session import Session
-from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.ir.graph import Array
 from baretorch.ir.io import Answer
+from baretorch.machines.link import Reply
+from baretorch.machines.run import Run, measured
+from baretorch.machines.session import Session
+from baretorch.machines.types import Machine
 from baretorch.pipeline import Compiled
 from baretorch.report.cycles import Time, milliseconds, time_of, time_words, unpaid_flash
 from baretorch.report.facts import is_int8, warnings_of

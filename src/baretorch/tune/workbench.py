@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.emulators.run import Run as Ran
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch
 from baretorch.firmware.fit import roomy
@@ -30,6 +29,7 @@ from baretorch.ir.equivalence import says_int8
 from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor
 from baretorch.ir.io import Answer, arranged, real, restored, stored
 from baretorch.machines.host_program import on_host
+from baretorch.machines.run import Run as Ran
 from baretorch.ops.int4 import GROUP
 from baretorch.options import Options
 from baretorch.passes.order import FLOAT, stages

@@ -11,12 +11,12 @@ from math import prod
 
 import numpy as np
 
-from baretorch.emulators.npu.faults import Fault
-from baretorch.emulators.npu.interpreter import run_payload
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import Row
 from baretorch.frontends.lowering import Lowering
 from baretorch.ir.graph import Array, DType, Graph, Shape, Tensor
+from baretorch.machines.npu.faults import Fault
+from baretorch.machines.npu.interpreter import run_payload
 from baretorch.npu.accelerators import by_config
 from baretorch.npu.payload import SCRATCH, Payload, Slot
 from baretorch.ops.delegate import MOST_PARTS, Computes, Delegate, Part

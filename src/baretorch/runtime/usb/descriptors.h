@@ -7,7 +7,7 @@
 #define PACKET 64u /* bytes at most, of every endpoint but the one for notices */
 
 /* Raspberry Pi's vendor number, and theirs for a Pico that is a serial port: hosts find the port by it, and
- * devices/serial.py by the maker's name. */
+ * machines/hardware/serial.py by the maker's name. */
 #define VENDOR 0x2e8au
 #define PRODUCT 0x000au
 #define RELEASE 0x0100u

@@ -1,0 +1,68 @@
+"""Which layer an image was in when it stopped: each step of a model is one call in the run function."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+from baretorch.firmware import avr, riscv, thumb
+from baretorch.firmware.elf import ARM, AVR
+from baretorch.machines.code import Code
+from baretorch.targets.kinds import CALLS
+
+TEAM = "bt_team"  # what cores of a cluster do for each other
+OTHERS = ("mem", "bt_stream", "bt_meet", TEAM)  # memcpy, __aeabi_memcpy4 …: in no name of a layer
+
+
+def step_at(code: Code, addresses: Iterable[int], steps: int, core: int = 0) -> int | None:
+    """The number, from 0, of the core's step that the first of these addresses with an answer is in: return addresses
+    from inside to outside. None if there is no such address, or the compiler did not make one call of each step."""
+    home = code.core1_home if core else code.home
+    both = code.parts[core - 1 : core] if core and code.parts else (home[:2], home[2:])
+    homes = [(first, end) for first, end in both if first != end]
+    for address in (a & ~1 for a in addresses):
+        for first, end in homes:
+            calls = list(_calls(code, first, end))
+            returns = [behind for behind, name in calls if not any(other in name for other in OTHERS)]
+            if len(returns) != steps:
+                continue
+            if address in returns:
+                return returns.index(address)
+            if any(behind == address and TEAM in name for behind, name in calls):  # for the step that comes next
+                return min(bisect_left(returns, address), steps - 1)
+    return None
+
+
+def calls_of(code: Code) -> dict[int, str]:
+    """The functions that a model's cores call for its steps, and for each other, by where these return to."""
+    homes = (code.home[:2], code.home[2:], *code.parts)
+    return {behind: name for first, end in homes if first != end for behind, name in _calls(code, first, end)}
+
+
+def _calls(code: Code, first: int, end: int) -> Iterator[tuple[int, str]]:
+    """Where the function's calls return to, in the order of its code, and what they call, if its code says so."""
+    raw = code.elf.bytes_at(first, end - first)
+    calls = {ARM: _thumb, AVR: _avr}.get(code.elf.machine, _riscv)
+    for behind, target in calls(raw, first):
+        yield behind, "" if target is None else code.function_at(target & ~1)
+
+
+def _thumb(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
+    """Behind each call, and where that goes if its code says so."""
+    for i in thumb.instructions(raw, first):
+        if thumb.work_of(i).kind in CALLS:
+            yield i.address + len(i.raw), thumb.branch_target(i.raw, i.address)
+
+
+def _avr(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
+    for i in avr.instructions(raw, first):
+        if avr.work_of(i).kind in CALLS:
+            yield i.end, avr.call_target(i)
+
+
+def _riscv(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
+    before = None
+    for i in riscv.instructions(raw, first):
+        if riscv.work_of(i).kind in CALLS:
+            yield i.address + i.size, riscv.call_target(before, i)
+        before = i

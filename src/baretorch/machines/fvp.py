@@ -1,0 +1,136 @@
+"""Arm's Fixed Virtual Platforms, where the user has them: closed programs with a chip, its core and its NPU in them.
+
+UART0 is a terminal of the platform, at a TCP port that it names when it starts; our bytes pass through it as they are.
+Nothing is counted: an FVP does not say how many instructions it executed between two addresses.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import IO
+
+from baretorch.errors import CompileError
+from baretorch.firmware.types import Image
+from baretorch.machines.process import CHUNK, Process
+from baretorch.machines.types import Block, DeviceFault, DeviceHang
+from baretorch.npu.accelerators import by_name
+from baretorch.targets.types import Board, Fvp
+
+START_SECONDS = 60.0  # until it says where its terminal is: it is a large program, and may ask for a licence
+READY_SECONDS = 5.0  # until the image says that it is ready
+SAID = 1 << 16  # characters of its own text that are kept
+
+
+class FvpMachine(Process):
+    """An image on an FVP."""
+
+    name = "fvp"
+
+    def __init__(self, image: Image) -> None:
+        fvp, program = need_fvp(image.board)
+        ends = ExitStack()
+        super().__init__([program, *arguments(image, fvp)], keep=(ends,))
+        self._words = _Words(self._stdout)
+        line = os.fdopen(self._connect(fvp).detach(), "r+b", buffering=0)
+        self._stdin = self._stdout = ends.enter_context(line)
+        self._listens = False  # bytes that come before the image has set up its UART may be lost
+        self._beside = self._words
+
+    def read(self, timeout: float) -> bytes:
+        """If the image said that it is ready before we were at its line, we speak first."""
+        if not self._listens:
+            try:
+                return super().read(min(timeout, READY_SECONDS))
+            except DeviceHang:
+                self._listens = True
+        return super().read(timeout)
+
+    def instructions(self) -> tuple[int, ...]:
+        return ()
+
+    def blocks(self) -> tuple[Block, ...]:
+        return ()
+
+    def _connect(self, fvp: Fvp) -> socket.socket:
+        """To the terminal, as soon as there is one."""
+        terminal = fvp.terminal.rpartition(".")[2]
+        deadline = time.monotonic() + START_SECONDS
+        while (found := re.search(rf"\b{terminal}: Listening .* on port (\d{{1,5}})\b", self._words.said)) is None:
+            if not select.select([self._words], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                self.close()
+                raise DeviceFault(f"{fvp.program} does not say where its terminal is", have=self._words.last())
+            self._words.look()
+            if self._words.over:
+                self._ended()
+        try:
+            line = socket.create_connection(("127.0.0.1", int(found[1])), timeout=START_SECONDS)
+        except (OSError, OverflowError) as error:
+            self.close()
+            raise DeviceFault(f"{fvp.program}'s terminal does not answer", have=f"port {found[1]}: {error}") from None
+        line.setblocking(False)
+        return line
+
+    def _ended(self) -> bytes:
+        try:
+            return super()._ended()
+        except DeviceFault as fault:
+            raise DeviceFault(fault.what, have=[*self._words.last(), *fault.have]) from None
+
+
+class _Words:
+    """What the platform says itself, beside what the image does."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self.said = ""
+        self.over = False
+
+    def fileno(self) -> int:
+        return self._pipe.fileno()
+
+    def patience(self) -> float | None:
+        return None
+
+    def look(self) -> None:
+        came = os.read(self._pipe.fileno(), CHUNK)
+        self.said = (self.said + came.decode(errors="replace"))[-SAID:]
+        self.over = not came
+        if self.over:
+            time.sleep(0.01)  # its end of the line is about to close, too
+
+    def last(self) -> list[str]:
+        return self.said.strip().splitlines()[-10:]
+
+
+def need_fvp(board: Board) -> tuple[Fvp, str]:
+    """The platform, and the program that it is; CompileError with the remedy if it is not installed."""
+    assert board.fvp is not None  # targets/checks.py
+    program = shutil.which(board.fvp.program)
+    if program is None:
+        raise CompileError(
+            f"board {board.name}: Arm's FVP is not installed",
+            need=f"the program {board.fvp.program} on PATH",
+            try_="download it from Arm (Ecosystem FVPs), or leave --emulator out",
+        )
+    return board.fvp, program
+
+
+def arguments(image: Image, fvp: Fvp) -> Iterator[str]:
+    """What the program is told: the image, where it starts, which NPU there is, and how to talk to UART0."""
+    chip = image.board.chip
+    settings = [f"{fvp.terminal}.{what}" for what in ("start_telnet=0", "mode=raw", "quiet=0")]
+    settings += [f"{name}=1" for name in fvp.on]
+    settings += [f"{name}={chip.memory(chip.code).origin:#x}" for name in fvp.vectors]
+    accelerator = by_name(chip.npu.accelerator) if chip.npu else None
+    if accelerator is not None and fvp.npu is not None:
+        settings.append(f"{fvp.npu}.num_macs={accelerator.macs}")
+    yield from ("-a", str(image.elf))
+    for setting in settings:
+        yield from ("-C", setting)

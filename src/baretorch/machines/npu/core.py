@@ -1,0 +1,75 @@
+"""What the operations of all families have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from baretorch.machines.npu.commands import Set
+from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.memory import INTERNAL, Memory
+from baretorch.machines.npu.registers import Element, Ints, Names, Registers, Shape, Window, surface
+from baretorch.machines.npu.windows import source_size, upscaled
+from baretorch.npu.accelerators import Accelerator
+
+SCALE_BYTES = 10  # of a channel's bias, factor and shift
+
+
+@dataclass
+class Core:
+    """The state of an NPU between operations."""
+
+    accelerator: Accelerator
+    memory: Memory
+    registers: Registers = field(default_factory=Registers)
+    chained: dict[int, Ints] = field(default_factory=dict)  # U85: buffers that hand one operation's output to the next
+    sums: Ints | None = None  # U85: accumulators that the next operation goes on with
+
+
+def read_window(core: Core, names: Names, w: Window, out: Shape, depth: int) -> Ints:
+    """The part of an input that an output is made of, less its zero point."""
+    rows, columns = w.needs(out[0], out[1])
+    mode = core.registers[Set.IFM_UPSCALE]
+    where = surface(core.registers, names)
+    small = source_size(mode, rows, columns)
+    x = core.memory.read(where, (*small, depth)) - zero_point(core.registers, names, where.element)
+    return upscaled(x, mode, rows, columns)
+
+
+def zero_point(r: Registers, names: Names, element: Element) -> int:
+    return r.signed(names.zero, element.signed)
+
+
+def stream(core: Core, region: Set, base: Set, length: Set, name: str) -> bytes:
+    """Compressed weights, or scales."""
+    r = core.registers
+    count = r.second(length)
+    if count == 0:
+        return b""
+    at = r.address(base)
+    if at % 16 or (count % 16 and "weights" in name):
+        raise Fault(Kind.BUS, f"{name} at {at:#x}, of {count} bytes, are not aligned")
+    return core.memory.read_bytes(r[region], at, count, name)
+
+
+def table(core: Core, address: int, kind: str, count: int) -> Ints:
+    """A lookup table of internal memory."""
+    size = np.dtype(kind).itemsize * count
+    data = core.memory.read_bytes(INTERNAL, address, size, "a lookup table")
+    return np.frombuffer(data, kind).astype(np.int64)
+
+
+def interpolated(pairs: Ints, values: Ints) -> Ints:
+    """With 7 fractional bits, from 512 pairs of a base and a slope, for numbers of 16 bits."""
+    base, slope = pairs[0::2], pairs[1::2]
+    entry = (values + 32768) >> 7
+    found: Ints = (base[entry] << 7) + slope[entry] * (values & 127)
+    return found
+
+
+def leading_zeros(values: Ints) -> Ints:
+    """Of 32 bits."""
+    low = values & 0xFFFFFFFF
+    _, bits = np.frexp(low.astype(np.float64))
+    return 32 - bits.astype(np.int64)

@@ -1,0 +1,113 @@
+"""Runs a command stream: one command after the other, as the hardware's result is defined, and strictly.
+
+The hardware overlaps operations; a stream says where it must not. What it says is checked: an operation that reads what
+another has not yet written, or may not have, is an error, although here everything happens in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from baretorch.machines.npu import dma, u55, u85
+from baretorch.machines.npu.commands import Command, Do, decode
+from baretorch.machines.npu.core import Core
+from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.memory import INTERNAL, Memory, Region
+from baretorch.machines.npu.overlap import Queues
+from baretorch.machines.npu.registers import Ints
+from baretorch.npu.accelerators import Accelerator, Family
+from baretorch.npu.payload import FAST, INPUT, OUTPUT, SCRATCH, WEIGHTS, Payload
+
+KERNELS = (Do.CONV, Do.DEPTHWISE, Do.POOL, Do.ELEMENTWISE, Do.RESIZE)
+
+
+Watch = Callable[[Command, Ints], None]  # told of each operation, and of the feature map that it wrote
+
+
+def run_stream(
+    accelerator: Accelerator,
+    words: bytes,
+    memory: Memory,
+    layers: Mapping[int, str] | None = None,
+    watch: Watch | None = None,
+) -> None:
+    """All operations of a stream, in order. A Fault says where it went wrong.
+
+    `layers` are names of layers, by the position of their first command.
+    """
+    core = Core(accelerator, memory)
+    queues = Queues(accelerator.family)
+    kernels = u85.run if accelerator.family is Family.U85 else u55.run
+    at = 0
+    try:
+        for command in decode(words, accelerator.family):
+            at = command.at
+            what = command.what
+            if not isinstance(what, Do):
+                core.registers.set(what, command.carries)
+            elif what in KERNELS:
+                memory.begin()
+                kernels(core, what, command.parameter)
+                queues.kernel(core, memory.touched, what, command.parameter)
+                if watch is not None and memory.touched.made is not None:
+                    watch(command, memory.touched.made)
+            elif what is Do.DMA_START:
+                memory.begin()
+                dma.run(core)
+                queues.dma(memory.touched)
+            elif what is Do.DMA_WAIT:
+                queues.wait_dma(command.parameter)
+            elif what is Do.KERNEL_WAIT:
+                queues.wait_kernel(command.parameter)
+            elif what is Do.BRANCH:
+                target = command.carries >> 16
+                if target % 4 or target >= len(words):
+                    raise Fault(Kind.BRANCH, f"a branch to {target:#x} in a stream of {len(words):#x} bytes")
+                raise Fault(Kind.MODEL, "a branch in a command stream")
+    except Fault as fault:
+        raise fault.placed(at, _layer(layers, at)) from None
+
+
+def _layer(layers: Mapping[int, str] | None, at: int) -> str | None:
+    if not layers:
+        return None
+    before = [position for position in layers if position <= at]
+    return layers[max(before)] if before else None
+
+
+def payload_memory(payload: Payload) -> Memory:
+    """What a stream sees before it runs: constants, and memory that nobody has written."""
+    scratch = _unwritten(payload.scratch, SCRATCH)
+    regions = {
+        WEIGHTS: Region(np.frombuffer(payload.weights, np.uint8), constant=True),
+        SCRATCH: scratch,
+        FAST: _unwritten(payload.fast, FAST) if payload.fast else scratch,
+        INPUT: _unwritten(payload.room(INPUT), INPUT),
+        OUTPUT: _unwritten(payload.room(OUTPUT), OUTPUT),
+        INTERNAL: internal_memory(payload.accelerator),
+    }
+    return Memory(regions)
+
+
+def internal_memory(accelerator: Accelerator) -> Region:
+    """Where tables are."""
+    return _unwritten(accelerator.internal, INTERNAL)
+
+
+def _unwritten(size: int, space: int) -> Region:
+    return Region(np.full(size, 0xA5, np.uint8), np.zeros(size, np.bool_), space=space)
+
+
+def run_payload(
+    payload: Payload, inputs: Sequence[bytes], layers: Mapping[int, str] | None = None, watch: Watch | None = None
+) -> list[bytes]:
+    """What a graph answers: inputs and outputs as they lie in memory."""
+    memory = payload_memory(payload)
+    for slot, data in zip(payload.inputs, inputs, strict=True):
+        if len(data) != slot.size:
+            raise Fault(Kind.BUS, f"an input has {len(data)} bytes, and the stream wants {slot.size}")
+        memory.write_bytes(slot.region, slot.offset, data, "an input")
+    run_stream(payload.accelerator, payload.commands, memory, layers, watch)
+    return [memory.read_bytes(slot.region, slot.offset, slot.size, "an output") for slot in payload.outputs]

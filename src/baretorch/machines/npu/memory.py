@@ -1,0 +1,174 @@
+"""The memory that an NPU sees: regions, some of which may not be written, and what is in them so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.registers import Ints, Shape, Surface
+
+Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
+Flags: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+INTERNAL = 8  # the number of the memory inside the NPU, behind those of the regions
+
+
+@dataclass
+class Region:
+    """`data` may be a copy of memory that is elsewhere: then `fetch` is told which bytes, from one to before another,
+    are going to be looked at, and `wrote` which ones were changed."""
+
+    data: Bytes
+    known: Flags | None = None  # which bytes were ever written; None: all
+    constant: bool = False
+    space: int = 0  # regions of one space are parts of the same memory,
+    base: int = 0  # and begin there
+    fetch: Callable[[int, int], None] | None = None
+    wrote: Callable[[int, int], None] | None = None
+
+
+@dataclass(frozen=True)
+class Access:
+    """The bytes of a space that an operation reads or writes."""
+
+    space: int
+    addresses: Ints
+    low: int
+    end: int
+
+    def meets(self, other: Access) -> bool:
+        if self.space != other.space or self.end <= other.low or other.end <= self.low:
+            return False
+        low, end = max(self.low, other.low), min(self.end, other.end)
+        marks = np.zeros(end - low, np.bool_)
+        marks[self.addresses[(self.addresses >= low) & (self.addresses < end)] - low] = True
+        return bool(marks[other.addresses[(other.addresses >= low) & (other.addresses < end)] - low].any())
+
+
+def access(region: Region, addresses: Ints) -> Access:
+    there = addresses + region.base
+    return Access(region.space, there, int(there.min()), int(there.max()) + 1)
+
+
+@dataclass
+class Touched:
+    """What an operation has read and written."""
+
+    reads: list[Access] = field(default_factory=list)
+    writes: list[Access] = field(default_factory=list)
+    made: Ints | None = None  # the feature map that it wrote, as it lies in memory
+
+
+class Memory:
+    def __init__(self, regions: dict[int, Region]) -> None:
+        self._regions = regions
+        self.touched = Touched()
+
+    def begin(self) -> None:
+        """From here on it is another operation that reads and writes."""
+        self.touched = Touched()
+
+    def read(self, surface: Surface, shape: Shape) -> Ints:
+        """The elements of a feature map."""
+        surface.check(shape)
+        addresses = surface.addresses(shape)
+        size = surface.element.size
+        region = self._reached(surface.region, addresses, size, surface.name)
+        spread = addresses[..., None] + np.arange(size) if size > 1 else addresses[..., None]
+        self._check_known(region, spread, surface.name)
+        self.touched.reads.append(access(region, spread))
+        raw = region.data[spread]
+        return raw.view(surface.element.dtype)[..., 0].astype(np.int64)
+
+    def write(self, surface: Surface, values: Ints) -> None:
+        """All elements of a feature map."""
+        height, width, depth = values.shape
+        surface.check((height, width, depth))
+        addresses = surface.addresses((height, width, depth))
+        size = surface.element.size
+        region = self._reached(surface.region, addresses, size, surface.name)
+        if region.constant:
+            raise Fault(Kind.BUS, f"{surface.name} is in region {surface.region}, which cannot be written")
+        spread = addresses[..., None] + np.arange(size) if size > 1 else addresses[..., None]
+        marks = np.zeros(int(addresses.max()) - int(addresses.min()) + size, np.bool_)
+        marks[spread - addresses.min()] = True
+        if np.count_nonzero(marks) != spread.size:
+            raise Fault(Kind.STRICT, f"{surface.name} has elements that share a byte")
+        raw = values.astype(surface.element.dtype)[..., None].view(np.uint8)
+        region.data[spread] = raw
+        if region.known is not None:
+            region.known[spread] = True
+        _tell(region, int(addresses.min()), int(addresses.max()) + size)
+        self.touched.writes.append(access(region, spread))
+        self.touched.made = values
+
+    def read_bytes(self, number: int, address: int, length: int, name: str) -> bytes:
+        region = self._stretch(number, address, length, name)
+        self._check_known(region, np.arange(address, address + length), name)
+        self.touched.reads.append(access(region, np.arange(address, address + length)))
+        return region.data[address : address + length].tobytes()
+
+    def write_bytes(self, number: int, address: int, data: bytes, name: str) -> None:
+        region = self._stretch(number, address, len(data), name)
+        if region.constant:
+            raise Fault(Kind.BUS, f"{name} is in region {number}, which cannot be written")
+        region.data[address : address + len(data)] = np.frombuffer(data, np.uint8)
+        if region.known is not None:
+            region.known[address : address + len(data)] = True
+        _tell(region, address, address + len(data))
+        self.touched.writes.append(access(region, np.arange(address, address + len(data))))
+
+    def copy(self, out_of: int, begin: int, into: int, end: int, length: int, name: str) -> None:
+        """Bytes that nobody has written may be moved; who then reads them is at fault."""
+        source, target = self._stretch(out_of, begin, length, name), self._stretch(into, end, length, name)
+        if target.constant:
+            raise Fault(Kind.BUS, f"{name} writes to region {into}, which is constant")
+        target.data[end : end + length] = source.data[begin : begin + length].copy()
+        if target.known is not None:
+            known = True if source.known is None else source.known[begin : begin + length].copy()
+            target.known[end : end + length] = known
+        _tell(target, end, end + length)
+        self.touched.reads.append(access(source, np.arange(begin, begin + length)))
+        self.touched.writes.append(access(target, np.arange(end, end + length)))
+
+    def forget(self, number: int, address: int, length: int) -> None:
+        """What was there is no longer."""
+        region = self._stretch(number, address, length, "what is forgotten")
+        if region.known is not None:
+            region.known[address : address + length] = False
+
+    def _stretch(self, number: int, address: int, length: int, name: str) -> Region:
+        if length < 1:
+            raise Fault(Kind.PARSE, f"{name} has {length} bytes")
+        return self._reached(number, np.array([address, address + length - 1]), 1, name)
+
+    def _reached(self, number: int, addresses: Ints, size: int, name: str) -> Region:
+        if number not in self._regions:
+            raise Fault(Kind.BUS, f"{name} is in region {number}, which there is not")
+        region = self._regions[number]
+        low, high = int(addresses.min()), int(addresses.max()) + size
+        if low < 0 or high > len(region.data):
+            raise Fault(
+                Kind.BUS,
+                f"{name} reaches from {low:#x} to {high:#x} in region {number}, which has {len(region.data):#x} bytes",
+            )
+        if region.fetch is not None:
+            region.fetch(low, high)
+        return region
+
+    def _check_known(self, region: Region, addresses: Ints, name: str) -> None:
+        if region.known is None:
+            return
+        known = region.known[addresses]
+        if not known.all():
+            first = int(addresses.reshape(-1)[int(np.argmin(known.reshape(-1)))])
+            raise Fault(Kind.STRICT, f"{name} reads byte {first:#x}, which nobody has written")
+
+
+def _tell(region: Region, low: int, end: int) -> None:
+    if region.wrote is not None:
+        region.wrote(low, end)

@@ -1,0 +1,275 @@
+"""The registers of a command stream, and what their bits say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from baretorch.machines.npu.commands import Set
+from baretorch.machines.npu.faults import Fault, Kind
+
+MOST = 1 << 24  # elements of a feature map: more is damage, because no microcontroller has memory for it
+
+Ints: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+Shape: TypeAlias = tuple[int, int, int]  # height, width, depth
+
+
+class Registers:
+    """They keep their values from operation to operation; to use one that was never set is an error."""
+
+    def __init__(self) -> None:
+        self._values: dict[Set, int] = {}
+
+    def set(self, which: Set, carries: int) -> None:
+        self._values[which] = carries
+
+    def __getitem__(self, which: Set) -> int:
+        """The parameter: 16 bits."""
+        return self._whole(which) & 0xFFFF
+
+    def second(self, which: Set) -> int:
+        """The second word: 32 bits."""
+        return self._whole(which) >> 16
+
+    def address(self, which: Set) -> int:
+        """40 bits."""
+        value = self._whole(which)
+        return value >> 16 | (value & 0xFF) << 32
+
+    def stride(self, which: Set) -> int:
+        """40 bits, in two's complement."""
+        value = self.address(which)
+        return value - (1 << 40) if value >> 39 else value - (1 << 32) if value >> 31 == 1 else value
+
+    def bits(self, which: Set, low: int, count: int) -> int:
+        return self[which] >> low & ((1 << count) - 1)
+
+    def signed(self, which: Set, signed: bool = True) -> int:
+        """The parameter, of 16 bits with or without a sign."""
+        return signed16(self[which]) if signed else self[which]
+
+    def _whole(self, which: Set) -> int:
+        if which not in self._values:
+            raise Fault(Kind.STRICT, f"{which.name} was never set")
+        return self._values[which]
+
+
+def signed16(value: int) -> int:
+    return value - 0x10000 if value & 0x8000 else value
+
+
+@dataclass(frozen=True)
+class Element:
+    """The type of a feature map's elements."""
+
+    size: int  # bytes
+    signed: bool
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        return np.dtype(f"<{'i' if self.signed else 'u'}{self.size}")
+
+    @property
+    def low(self) -> int:
+        return -(1 << (8 * self.size - 1)) if self.signed else 0
+
+    @property
+    def high(self) -> int:
+        return (1 << (8 * self.size - (1 if self.signed else 0))) - 1
+
+
+@dataclass(frozen=True)
+class Surface:
+    """How a feature map lies in a region: up to four tiles, rows of pixels or of bricks of 16 channels."""
+
+    name: str
+    region: int
+    element: Element
+    bricks: bool
+    bases: tuple[int, int, int, int]
+    width0: int
+    height0: int
+    height1: int
+    stride_y: int
+    stride_x: int
+    stride_c: int
+
+    def addresses(self, shape: Shape) -> Ints:
+        """Of the first byte of every element, in its region."""
+        height, width, depth = within(shape)
+        size = self.element.size
+        y, x = np.arange(height)[:, None], np.arange(width)[None, :]
+        right = x >= self.width0
+        below = y >= np.where(right, self.height1, self.height0)
+        base = np.array(self.bases)[right + 2 * below]
+        row = y - np.where(below, np.where(right, self.height1, self.height0), 0)
+        column = x - np.where(right, self.width0, 0)
+        c = np.arange(depth)
+        if self.bricks:
+            pixels = base + row * self.stride_y + column * (16 * size)
+            channels = c // 16 * self.stride_c + c % 16 * size
+        else:
+            pixels = base + row * self.stride_y + column * self.stride_x
+            channels = c * size
+        return (pixels[:, :, None] + channels).astype(np.int64)
+
+    def check(self, shape: Shape) -> None:
+        """That addresses and strides are as aligned as the hardware wants them."""
+        height, width, depth = shape
+        if height * width * depth > MOST:
+            raise Fault(Kind.BUS, f"{self.name} has {height * width * depth:,} elements, more than there is memory for")
+        used = [True, width > self.width0, height > self.height0, width > self.width0 and height > self.height1]
+        unit = 16 if self.bricks else self.element.size
+        for base, use in zip(self.bases, used, strict=True):
+            if use and base % unit:
+                raise Fault(Kind.BUS, f"{self.name} begins at {base:#x}, which is no multiple of {unit}")
+        strides = (self.stride_y, self.stride_c) if self.bricks else (self.stride_y, self.stride_x)
+        for stride in strides:
+            if stride % unit:
+                raise Fault(Kind.BUS, f"a stride of {self.name} is {stride}, which is no multiple of {unit}")
+
+
+@dataclass(frozen=True)
+class Names:
+    """The registers of a feature map."""
+
+    name: str
+    region: Set
+    precision: Set
+    bases: tuple[Set, Set, Set, Set]
+    width0: Set
+    height0: Set
+    height1: Set
+    stride_y: Set
+    stride_x: Set
+    stride_c: Set
+    zero: Set
+
+
+IFM = Names(
+    "the input",
+    Set.IFM_REGION,
+    Set.IFM_PRECISION,
+    (Set.IFM_BASE0, Set.IFM_BASE1, Set.IFM_BASE2, Set.IFM_BASE3),
+    Set.IFM_WIDTH0_M1,
+    Set.IFM_HEIGHT0_M1,
+    Set.IFM_HEIGHT1_M1,
+    Set.IFM_STRIDE_Y,
+    Set.IFM_STRIDE_X,
+    Set.IFM_STRIDE_C,
+    Set.IFM_ZERO_POINT,
+)
+IFM2 = Names(
+    "the second input",
+    Set.IFM2_REGION,
+    Set.IFM2_PRECISION,
+    (Set.IFM2_BASE0, Set.IFM2_BASE1, Set.IFM2_BASE2, Set.IFM2_BASE3),
+    Set.IFM2_WIDTH0_M1,
+    Set.IFM2_HEIGHT0_M1,
+    Set.IFM2_HEIGHT1_M1,
+    Set.IFM2_STRIDE_Y,
+    Set.IFM2_STRIDE_X,
+    Set.IFM2_STRIDE_C,
+    Set.IFM2_ZERO_POINT,
+)
+OFM = Names(
+    "the output",
+    Set.OFM_REGION,
+    Set.OFM_PRECISION,
+    (Set.OFM_BASE0, Set.OFM_BASE1, Set.OFM_BASE2, Set.OFM_BASE3),
+    Set.OFM_WIDTH0_M1,
+    Set.OFM_HEIGHT0_M1,
+    Set.OFM_HEIGHT1_M1,
+    Set.OFM_STRIDE_Y,
+    Set.OFM_STRIDE_X,
+    Set.OFM_STRIDE_C,
+    Set.OFM_ZERO_POINT,
+)
+
+
+def element(r: Registers, names: Names) -> Element:
+    low = 1 if names is OFM else 2
+    return Element(1 << r.bits(names.precision, low, 2), bool(r.bits(names.precision, 0, 1)))
+
+
+def surface(r: Registers, names: Names) -> Surface:
+    form = r.bits(names.precision, 6, 2)
+    if form > 1:
+        raise Fault(Kind.PARSE, f"{names.name} has the unknown format {form}")
+    base0, base1, base2, base3 = (r.address(each) for each in names.bases)
+    return Surface(
+        names.name,
+        r[names.region],
+        element(r, names),
+        form == 1,
+        (base0, base1, base2, base3),
+        r[names.width0] + 1,
+        r[names.height0] + 1,
+        r[names.height1] + 1,
+        r.stride(names.stride_y),
+        r.stride(names.stride_x),
+        r.stride(names.stride_c),
+    )
+
+
+def within(shape: Shape) -> Shape:
+    if shape[0] * shape[1] * shape[2] > MOST:
+        raise Fault(Kind.MODEL, f"a feature map of {shape[0]}x{shape[1]}x{shape[2]} elements")
+    return shape
+
+
+def ofm_shape(r: Registers) -> Shape:
+    return within((r[Set.OFM_HEIGHT_M1] + 1, r[Set.OFM_WIDTH_M1] + 1, r[Set.OFM_DEPTH_M1] + 1))
+
+
+@dataclass(frozen=True)
+class Window:
+    """A kernel: its size without what dilation spreads it to, and how it moves."""
+
+    height: int
+    width: int
+    stride_y: int
+    stride_x: int
+    dilation_y: int
+    dilation_x: int
+    top: int
+    left: int
+    bottom: int
+    right: int
+    part_kernel: bool
+
+    def needs(self, height: int, width: int) -> tuple[int, int]:
+        """How many rows and columns of the input so many of the output are made of, without the padding."""
+        rows = (height - 1) * self.stride_y + (self.height - 1) * self.dilation_y + 1 - self.top - self.bottom
+        columns = (width - 1) * self.stride_x + (self.width - 1) * self.dilation_x + 1 - self.left - self.right
+        if rows < 1 or columns < 1:
+            raise Fault(Kind.PARSE, "padding is all that the window sees")
+        return rows, columns
+
+
+def window(r: Registers) -> Window:
+    word = r[Set.KERNEL_STRIDE]
+    dilation_x, dilation_y = 1 + (word >> 3 & 1), 1 + (word >> 4 & 1)
+    height, width = r[Set.KERNEL_HEIGHT_M1], r[Set.KERNEL_WIDTH_M1]
+    if height % dilation_y or width % dilation_x:
+        raise Fault(Kind.PARSE, f"a kernel of {height + 1}x{width + 1} does not fit its dilation")
+    if word >> 5 & 1:
+        raise Fault(Kind.MODEL, "kernels in parts of 4x4")
+    return Window(
+        height // dilation_y + 1,
+        width // dilation_x + 1,
+        1 + (word >> 1 & 1) + 2 * (word >> 9 & 1),
+        1 + (word & 1) + 2 * (word >> 6 & 1),
+        dilation_y,
+        dilation_x,
+        r[Set.IFM_PAD_TOP],
+        r[Set.IFM_PAD_LEFT],
+        r[Set.IFM_PAD_BOTTOM],
+        r[Set.IFM_PAD_RIGHT],
+        bool(word >> 2 & 1),
+    )
+
+
+POINT = Window(1, 1, 1, 1, 1, 1, 0, 0, 0, 0, False)  # one element of the input for one of the output

@@ -1,0 +1,217 @@
+"""The operations of Ethos-U55 and U65."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from baretorch.machines.npu.commands import Do, Set
+from baretorch.machines.npu.core import (
+    SCALE_BYTES,
+    Core,
+    interpolated,
+    leading_zeros,
+    read_window,
+    stream,
+    table,
+    zero_point,
+)
+from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.memory import INTERNAL
+from baretorch.machines.npu.registers import (
+    IFM,
+    IFM2,
+    OFM,
+    POINT,
+    Element,
+    Ints,
+    Shape,
+    element,
+    ofm_shape,
+    surface,
+    window,
+)
+from baretorch.machines.npu.scaling import Round, reciprocal, scaled, wrapped
+from baretorch.machines.npu.weights import Layer, decoded
+from baretorch.machines.npu.windows import convolved, convolved_depthwise, largest, summed
+
+TABLE_BYTES = 2048
+SLOT_BYTES = 256
+FIRST_TABLE = 16  # number of an activation function
+NO_FUNCTION = (0, 1)  # none, and the limits alone
+ROUNDINGS = {0: Round.DOUBLE, 1: Round.TO_ZERO, 2: Round.NATURAL}
+
+MAX, AVERAGE, REDUCE_SUM = range(3)
+MUL, ADD, SUB, MIN, MAXIMUM, LRELU, ABS, CLZ, SHR, SHL = range(10)
+
+
+def run(core: Core, what: Do, parameter: int) -> None:
+    """One operation that makes an output."""
+    keep_tables(core)
+    if what in (Do.CONV, Do.DEPTHWISE):
+        y = _convolution(core, what is Do.DEPTHWISE)
+    elif what is Do.POOL:
+        y = _pool(core, parameter)
+    else:
+        y = _elementwise(core, parameter)
+    core.memory.write(surface(core.registers, OFM), _activated(core, y))
+
+
+def keep_tables(core: Core) -> None:
+    """The smallest NPUs have accumulators where tables are, unless an operation uses those."""
+    if core.accelerator.macs <= 64 and core.registers.bits(Set.ACTIVATION, 0, 5) < FIRST_TABLE:
+        core.memory.forget(INTERNAL, core.accelerator.lut, TABLE_BYTES)
+
+
+def _convolution(core: Core, depthwise: bool) -> Ints:
+    r = core.registers
+    out, w = ofm_shape(r), window(r)
+    x = read_window(core, IFM, w, out, out[2] if depthwise else r[Set.IFM_DEPTH_M1] + 1)
+    wide = element(r, IFM).size == 2
+    layer = Layer(out[2], 1 if depthwise else x.shape[2], w, r[Set.OFM_BLK_DEPTH_M1] + 1, wide, depthwise)
+    streams = [stream(core, Set.WEIGHT_REGION, Set.WEIGHT_BASE, Set.WEIGHT_LENGTH, "the weights")]
+    if core.accelerator.cores == 2:
+        streams.append(stream(core, Set.WEIGHT_REGION, Set.WEIGHT1_BASE, Set.WEIGHT1_LENGTH, "the weights of core 1"))
+    weights = decoded(core.accelerator, layer, tuple(streams))
+    total = convolved_depthwise(x, weights, w, out) if depthwise else convolved(x, weights, w, out)
+    return _scaled(core, total)
+
+
+def _scaled(core: Core, total: Ints) -> Ints:
+    """Biased and scaled as OFM_PRECISION says."""
+    r = core.registers
+    how = _rounding(r.bits(Set.OFM_PRECISION, 14, 2))
+    if r.bits(Set.OFM_PRECISION, 8, 1):
+        return scaled(total, r.second(Set.OFM_SCALE), r.bits(Set.OFM_SCALE, 0, 6), how)
+    bias, factor, shift = _channels(core, total.shape[2])
+    return scaled(total + bias, factor, shift, how)
+
+
+def _channels(core: Core, depth: int) -> tuple[Ints, Ints, Ints]:
+    """Bias, factor and shift of each channel; cores take channels in turn."""
+    names = [(Set.SCALE_BASE, Set.SCALE_LENGTH), (Set.SCALE1_BASE, Set.SCALE1_LENGTH)][: core.accelerator.cores]
+    made = np.zeros((depth, SCALE_BYTES), np.uint8)
+    for i, (base, length) in enumerate(names):
+        rows = made[i :: len(names)]
+        data = stream(core, Set.SCALE_REGION, base, length, "the scales")
+        if len(data) < rows.size:
+            raise Fault(Kind.PARSE, f"there are {len(data)} bytes of scales, for {len(rows)} channels")
+        rows[:] = np.frombuffer(data, np.uint8)[: rows.size].reshape(rows.shape)
+    wide = made.astype(np.int64)
+    bias = sum((wide[:, i] << (8 * i) for i in range(5)), np.zeros(depth, np.int64))
+    factor = sum((wide[:, 5 + i] << (8 * i) for i in range(4)), np.zeros(depth, np.int64))
+    return wrapped(bias, 40), factor, wide[:, 9] & 0x3F
+
+
+def _pool(core: Core, mode: int) -> Ints:
+    r = core.registers
+    out, w = ofm_shape(r), window(r)
+    if mode == REDUCE_SUM:
+        if out[2] != 1:
+            raise Fault(Kind.PARSE, f"a sum over channels has {out[2]} of them")
+        x = read_window(core, IFM, w, out, r[Set.IFM_DEPTH_M1] + 1)
+        return _scaled(core, summed(x.sum(2, keepdims=True), w, out)[0])
+    x = read_window(core, IFM, w, out, out[2])
+    if mode == MAX:
+        return _scaled(core, largest(x, w, out))
+    if mode != AVERAGE:
+        raise Fault(Kind.PARSE, f"no pool is {mode}")
+    total, count = summed(x, w, out)
+    if w.top or w.left or w.bottom or w.right:
+        return divided(total, count)
+    return _scaled(core, total)
+
+
+def divided(total: Ints, count: Ints) -> Ints:
+    """Averages of windows that are not all of one size."""
+    most = int(count.max())
+    pairs = np.array([reciprocal(max(n, 1)) for n in range(most + 1)], np.int64)[count]
+    return scaled(total, pairs[..., 0], pairs[..., 1], Round.NATURAL)
+
+
+def _elementwise(core: Core, mode: int) -> Ints:
+    r = core.registers
+    out = ofm_shape(r)
+    a = read_window(core, IFM, POINT, out, out[2])
+    if mode in (ABS, CLZ):
+        return _scaled(core, np.abs(a)) if mode == ABS else leading_zeros(a)
+    if mode == LRELU:
+        raise Fault(Kind.MODEL, "a leaky ReLU of a U55, which nothing here makes")
+    b = _second(core, out)
+    reversed_ = bool(r.bits(Set.IFM2_BROADCAST, 6, 1))
+    if reversed_:
+        a, b = b, a
+    if mode in (ADD, SUB):
+        a, b = _operands(core, a, b)
+        return _scaled(core, a + b if mode == ADD else a - b)
+    if mode == MUL:
+        return _scaled(core, a * b)
+    if mode in (MIN, MAXIMUM):
+        return np.minimum(a, b) if mode == MIN else np.maximum(a, b)
+    if mode == SHL:
+        return wrapped(a << np.clip(b, 0, 63), 32)
+    if mode == SHR:
+        how = _rounding(r.bits(Set.OFM_PRECISION, 14, 2))
+        return scaled(a, 1, np.clip(b, 0, 62), how if how is Round.NATURAL else Round.DOWN)
+    raise Fault(Kind.PARSE, f"no elementwise operation is {mode}")
+
+
+def _second(core: Core, out: Shape) -> Ints:
+    """The second input, less its zero point, as large as it is: NumPy broadcasts it."""
+    r = core.registers
+    word = r[Set.IFM2_BROADCAST]
+    kind = element(r, IFM2)
+    zero = zero_point(r, IFM2, kind)
+    if word >> 7 & 1:
+        return np.full((1, 1, 1), r.signed(Set.IFM2_SCALAR, kind.signed) - zero, np.int64)
+    shape = (1 if word & 1 else out[0], 1 if word & 2 else out[1], 1 if word & 4 else out[2])
+    return core.memory.read(surface(r, IFM2), shape) - zero
+
+
+def _operands(core: Core, a: Ints, b: Ints) -> tuple[Ints, Ints]:
+    """The two of a sum, in one scale."""
+    r = core.registers
+    mode = r.bits(Set.IFM_PRECISION, 8, 2)
+    factor, shift = r.second(Set.OPA_SCALE), r.bits(Set.OPA_SCALE, 0, 6)
+    if mode == 0:
+        return a * (factor & 0xFFFF), b * (r.second(Set.OPB_SCALE) & 0xFFFF)
+    how = _rounding(r.bits(Set.IFM_PRECISION, 14, 2))
+    left = 19 if element(r, IFM).size == 1 else 14
+    if mode == 1:
+        return scaled(a, factor, shift, how), b << left
+    if mode == 2:
+        return a << left, scaled(b, factor, shift, how)
+    raise Fault(Kind.PARSE, f"no way to scale operands is {mode}")
+
+
+def _rounding(number: int) -> Round:
+    if number not in ROUNDINGS:
+        raise Fault(Kind.PARSE, f"no rounding is {number}")
+    return ROUNDINGS[number]
+
+
+def _activated(core: Core, y: Ints) -> Ints:
+    """With zero point, within limits, and looked up."""
+    r = core.registers
+    kind = element(r, OFM)
+    function, clip = r.bits(Set.ACTIVATION, 0, 5), r.bits(Set.ACTIVATION, 12, 3)
+    y = y + zero_point(r, OFM, kind)
+    limits = {0: kind, 2: Element(1, False), 3: Element(1, True), 5: Element(2, True)}
+    if clip not in limits:
+        raise Fault(Kind.PARSE, f"no range to limit an output to is {clip}")
+    if clip or kind.size < 4:
+        ends = limits[clip]
+        low, high = r.signed(Set.ACTIVATION_MIN, ends.signed), r.signed(Set.ACTIVATION_MAX, ends.signed)
+        y = np.clip(y, max(low, ends.low), min(high, ends.high))
+    if function >= FIRST_TABLE:
+        return _looked_up(core, y, kind, function - FIRST_TABLE)
+    if function not in NO_FUNCTION:
+        raise Fault(Kind.MODEL, f"the activation function {function}, which nothing here makes")
+    return wrapped(y, 32) if kind.size == 4 else y
+
+
+def _looked_up(core: Core, y: Ints, kind: Element, slot: int) -> Ints:
+    at = core.accelerator.lut + slot * SLOT_BYTES
+    if kind.size == 2:
+        return (interpolated(table(core, at, "<i2", 1024), y) + 64) >> 7
+    values = table(core, at, ("<i4" if kind.size == 4 else "i1" if kind.signed else "u1"), 256)
+    return values[np.clip(y, -128, 127) + 128 if kind.signed else np.clip(y, 0, 255)]

@@ -1,0 +1,302 @@
+"""The operations of Ethos-U85. One may hand its output to the next through a buffer inside (a chain)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from baretorch.machines.npu.commands import Do, Set
+from baretorch.machines.npu.core import (
+    SCALE_BYTES,
+    Core,
+    interpolated,
+    leading_zeros,
+    read_window,
+    stream,
+    table,
+    zero_point,
+)
+from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.registers import IFM, IFM2, OFM, Ints, Names, Shape, element, ofm_shape, surface, window
+from baretorch.machines.npu.resize import resized
+from baretorch.machines.npu.scaling import Round, scaled, wrapped
+from baretorch.machines.npu.u55 import divided
+from baretorch.machines.npu.weights import Layer, decoded
+from baretorch.machines.npu.windows import convolved, convolved_depthwise, largest, summed, taps
+
+TILES, CHAINED, NOWHERE = 0, 2, 3  # where a feature map is
+RESET, KEEP, FROM_IFM2 = range(3)  # what accumulators begin with
+MICROBLOCKS = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 16}  # how many pixels are worked on at once
+TRANSPOSED = {0: (0, 1, 2), 1: (1, 0, 2), 2: (0, 2, 1), 3: (1, 2, 0), 6: (2, 0, 1), 7: (2, 1, 0)}  # axes of an output
+REVERSED = {1: 0, 2: 1, 3: 2}  # the axis
+ROUNDINGS = {
+    0: Round.DOUBLE,
+    1: Round.NATURAL,
+    2: Round.DOUBLE_ASYMMETRIC,
+    3: Round.SYMMETRIC,
+    4: Round.TO_ZERO,
+    5: Round.DOWN,
+}
+
+MAX, AVERAGE, REDUCE_SUM, SUM, NONE, MIN, ARGMAX_X, ARGMAX_Y = range(8)
+MUL, ADD, SUB, MINIMUM, MAXIMUM, LRELU, ABS, CLZ, SHR, SHL, LSR, DIV = range(12)
+CMP_EQ, CMP_NE, CMP_GE, CMP_GT = range(16, 20)
+AND, OR, XOR, NOT, AND_NOT = 33, 34, 35, 36, 42
+
+Pair = Callable[[Ints, Ints], Ints]
+
+ALONE: dict[int, Callable[[Ints], Ints]] = {ABS: np.abs, CLZ: leading_zeros, NOT: np.invert}
+
+PAIRS: dict[int, Pair] = {
+    MUL: lambda a, b: a * b,
+    ADD: lambda a, b: a + b,
+    SUB: lambda a, b: a - b,
+    MINIMUM: np.minimum,
+    MAXIMUM: np.maximum,
+    SHL: lambda a, b: wrapped(a << np.clip(b, 0, 63), 32),
+    LSR: lambda a, b: wrapped((a & 0xFFFFFFFF) >> np.clip(b, 0, 62), 32),
+    DIV: lambda a, b: np.sign(a) * np.sign(b) * (np.abs(a) // np.maximum(np.abs(b), 1)),
+    CMP_EQ: lambda a, b: -(a == b).astype(np.int64),  # all bits set
+    CMP_NE: lambda a, b: -(a != b).astype(np.int64),
+    CMP_GE: lambda a, b: -(a >= b).astype(np.int64),
+    CMP_GT: lambda a, b: -(a > b).astype(np.int64),
+    AND: np.bitwise_and,
+    OR: np.bitwise_or,
+    XOR: np.bitwise_xor,
+    AND_NOT: lambda a, b: a & ~b,
+}
+
+LUT = {  # number of an activation function: type of its entries, how many, and whether numbers of 16 bits look them up
+    1: ("u1", 256, False),
+    4: ("i1", 256, False),
+    5: ("<i2", 256, False),
+    7: ("<i4", 256, False),
+    8: ("<i2", 1024, True),
+    9: ("<i2", 1024, True),
+}
+LUT_S16_S32 = 9
+LUT_U8 = 1
+
+
+def run(core: Core, what: Do, parameter: int) -> None:
+    """One operation that makes an output, or leaves its sums for the next."""
+    if what in (Do.CONV, Do.DEPTHWISE):
+        y = _convolution(core, what is Do.DEPTHWISE, bool(parameter))
+    elif what is Do.POOL:
+        y = _pool(core, parameter)
+    elif what is Do.RESIZE:
+        y = _scaled(core, resized(core, parameter) << 16)
+    else:
+        y = _elementwise(core, parameter)
+    if y is not None:
+        _write(core, _activated(core, y))
+
+
+def _storage(core: Core, names: Names) -> int:
+    return core.registers.bits(names.precision, 14, 2)
+
+
+def _input(core: Core, names: Names, broadcast: Set, out: Shape) -> Ints:
+    """An input of an elementwise operation, less its zero point, as large as it is: NumPy broadcasts it."""
+    r = core.registers
+    word = r[broadcast]
+    kind = element(r, names)
+    zero = zero_point(r, names, kind)
+    if word & 8:
+        value = r.second(Set.OP_SCALAR)
+        return np.full((1, 1, 1), wrapped(np.array(value), 32) - zero, np.int64)
+    if _storage(core, names) == CHAINED:
+        return _chained(core, names) - zero
+    shape = (1 if word & 1 else out[0], 1 if word & 2 else out[1], 1 if word & 4 else out[2])
+    return core.memory.read(surface(r, names), shape) - zero
+
+
+def _chained(core: Core, names: Names) -> Ints:
+    number = core.registers[names.region]
+    if number not in core.chained:
+        raise Fault(Kind.STRICT, f"{names.name} comes from chain buffer {number}, which nobody has filled")
+    return core.chained[number]
+
+
+def _write(core: Core, y: Ints) -> None:
+    r = core.registers
+    storage = _storage(core, OFM)
+    if storage == CHAINED:
+        core.chained[r[Set.OFM_REGION]] = y
+        return
+    core.chained.clear()
+    if storage != TILES:
+        raise Fault(Kind.MODEL, f"an output stored in the way {storage}")
+    turn, back = r.bits(Set.OFM_PRECISION, 11, 3), r.bits(Set.OFM_PRECISION, 9, 2)
+    if turn not in TRANSPOSED:
+        raise Fault(Kind.PARSE, f"no order of axes is {turn}")
+    if back:
+        y = np.flip(y, REVERSED[back])
+    core.memory.write(surface(r, OFM), y.transpose(TRANSPOSED[turn]))
+
+
+def _finished(core: Core, total: Ints, join: Pair = np.add) -> Ints | None:
+    """Sums, or what else is joined, with what they go on from, scaled; None: the next operation goes on with them."""
+    r = core.registers
+    begin = r.bits(Set.ACC_FORMAT, 4, 2)
+    if begin == KEEP:
+        if core.sums is None or core.sums.shape != total.shape:
+            raise Fault(Kind.STRICT, "accumulators go on with what no operation has left there")
+        total = join(total, core.sums)
+    elif begin == FROM_IFM2:
+        kind = element(r, IFM2)
+        total = total + core.memory.read(surface(r, IFM2), _shape(total)) - zero_point(r, IFM2, kind)
+    core.sums = None
+    if r.bits(Set.ACC_FORMAT, 6, 1):
+        core.sums = total
+        return None
+    return _scaled(core, total)
+
+
+def _shape(values: Ints) -> Shape:
+    height, width, depth = values.shape
+    return height, width, depth
+
+
+def _rounding(core: Core) -> Round:
+    number = core.registers.bits(Set.OFM_SCALE, 13, 3)
+    if number not in ROUNDINGS:
+        raise Fault(Kind.PARSE, f"no rounding is {number}")
+    return ROUNDINGS[number]
+
+
+def _scaled(core: Core, total: Ints) -> Ints:
+    """Biased and scaled, as OFM_PRECISION says by one factor or by one for each channel."""
+    r = core.registers
+    how = _rounding(core)
+    if r.bits(Set.OFM_SCALE, 6, 5):
+        raise Fault(Kind.MODEL, "an output that is rounded a second time")
+    if r.bits(Set.OFM_PRECISION, 8, 1):
+        return scaled(total, r.second(Set.OFM_SCALE), r.bits(Set.OFM_SCALE, 0, 6), how)
+    bias, factor, shift = _channels(core, total.shape[2])
+    return scaled(total + bias, factor, shift, how)
+
+
+def _channels(core: Core, depth: int) -> tuple[Ints, Ints, Ints]:
+    """Bias, factor and shift of each channel."""
+    data = stream(core, Set.SCALE_REGION, Set.SCALE_BASE, Set.SCALE_LENGTH, "the scales")
+    if len(data) < depth * SCALE_BYTES:
+        raise Fault(Kind.PARSE, f"there are {len(data)} bytes of scales, for {depth} channels")
+    rows = np.frombuffer(data, np.uint8)[: depth * SCALE_BYTES].reshape(depth, SCALE_BYTES).astype(np.int64)
+    split = 6 if core.registers.bits(Set.ACC_FORMAT, 0, 2) else 4  # accumulators of 48 bits, or of 32
+    zeros = np.zeros(depth, np.int64)
+    bias = sum((rows[:, i] << (8 * i) for i in range(split)), zeros)
+    factor = sum((rows[:, i] << (8 * (i - split)) for i in range(split, 8)), zeros)
+    return wrapped(bias, 8 * split), factor & ((1 << (8 * (8 - split) - 1)) - 1), rows[:, 8] & 0x3F
+
+
+def _convolution(core: Core, depthwise: bool, dynamic: bool) -> Ints | None:
+    r = core.registers
+    out, w = ofm_shape(r), window(r)
+    x = read_window(core, IFM, w, out, out[2] if depthwise else r[Set.IFM_DEPTH_M1] + 1)
+    if dynamic:
+        if (w.height, w.width) != (1, 1):
+            raise Fault(Kind.MODEL, "a kernel of more than one element that is computed")
+        y = core.memory.read(surface(r, IFM2), (1, out[2], x.shape[2])) - zero_point(r, IFM2, element(r, IFM2))
+        return _finished(core, convolved(x, y.reshape(out[2], 1, 1, x.shape[2]), w, out))
+    form = r[Set.WEIGHT_FORMAT]
+    pixels = MICROBLOCKS.get(r.bits(Set.ACC_FORMAT, 8, 3))
+    if pixels is None:
+        raise Fault(Kind.PARSE, "ACC_FORMAT names no block")
+    layer = Layer(
+        out[2],
+        1 if depthwise else x.shape[2],
+        w,
+        r[Set.OFM_BLK_DEPTH_M1] + 1,
+        element(r, IFM).size == 2,
+        depthwise,
+        fast=bool(form & 1),
+        sparse=bool(form >> 4),
+        unit=core.accelerator.macs // (8 * pixels),
+    )
+    names = (
+        (Set.WEIGHT_BASE, Set.WEIGHT_LENGTH),
+        (Set.WEIGHT1_BASE, Set.WEIGHT1_LENGTH),
+        (Set.WEIGHT2_BASE, Set.WEIGHT2_LENGTH),
+        (Set.WEIGHT3_BASE, Set.WEIGHT3_LENGTH),
+    )[: 1 if layer.fast else core.accelerator.cores]
+    streams = tuple(stream(core, Set.WEIGHT_REGION, base, length, "the weights") for base, length in names)
+    weights = decoded(core.accelerator, layer, streams)
+    return _finished(core, convolved_depthwise(x, weights, w, out) if depthwise else convolved(x, weights, w, out))
+
+
+def _pool(core: Core, mode: int) -> Ints | None:
+    r = core.registers
+    out = ofm_shape(r)
+    if mode == NONE:
+        return _finished(core, np.zeros(out, np.int64))
+    w = window(r)
+    if mode == REDUCE_SUM:
+        if out[2] != 1:
+            raise Fault(Kind.PARSE, f"a sum over channels has {out[2]} of them")
+        x = read_window(core, IFM, w, out, r[Set.IFM_DEPTH_M1] + 1)
+        return _finished(core, summed(x.sum(2, keepdims=True), w, out)[0])
+    x = read_window(core, IFM, w, out, out[2])
+    if mode == MAX:
+        return _finished(core, largest(x, w, out), np.maximum)
+    if mode == MIN:
+        return _finished(core, -largest(-x, w, out), np.minimum)
+    if mode in (ARGMAX_X, ARGMAX_Y):
+        seen = np.stack([each for _, _, each in taps(x, w, out, 0)])
+        return _finished(core, np.argmax(seen, 0) << 16)
+    total, count = summed(x, w, out)
+    return _finished(core, divided(total, count) if mode == AVERAGE else total)
+
+
+def _elementwise(core: Core, mode: int) -> Ints:
+    """Both operands are scaled, and so is what is made of them."""
+    r = core.registers
+    out = ofm_shape(r)
+    x = _input(core, IFM, Set.IFM_BROADCAST, out)
+    a = np.zeros(out, np.int64) + _operand(core, x, Set.IFM_SCALE)
+    if mode == LRELU:
+        return _scaled(core, np.where(a < 0, _operand(core, x, Set.IFM2_SCALE), a))
+    if mode in ALONE:
+        return _scaled(core, ALONE[mode](a))
+    b = np.zeros(out, np.int64) + _operand(core, _input(core, IFM2, Set.IFM2_BROADCAST, out), Set.IFM2_SCALE)
+    if mode == SHR:
+        return scaled(a, 1, np.clip(b, 0, 62), _rounding(core))
+    if mode not in PAIRS:
+        raise Fault(Kind.PARSE, f"no elementwise operation is {mode}")
+    return _scaled(core, PAIRS[mode](a, b))
+
+
+def _operand(core: Core, values: Ints, name: Set) -> Ints:
+    """Scaled on its own."""
+    r = core.registers
+    if r.bits(name, 6, 5):
+        raise Fault(Kind.MODEL, f"{name.name} that rounds a second time")
+    how = Round.NATURAL if r.bits(name, 13, 1) else Round.DOUBLE
+    return scaled(values, r.second(name), r.bits(name, 0, 6), how)
+
+
+def _activated(core: Core, y: Ints) -> Ints:
+    """With zero point, within limits, and looked up."""
+    r = core.registers
+    kind = element(r, OFM)
+    function = r.bits(Set.ACTIVATION, 0, 5)
+    y = y + zero_point(r, OFM, kind)
+    if not r.bits(Set.ACTIVATION, 12, 1):
+        low = r.signed(Set.ACTIVATION_MIN)
+        y = np.clip(y, low, r.signed(Set.ACTIVATION_MAX, low < 0))
+    if function:
+        y = _looked_up(core, y, function)
+    return wrapped(y, 8 * kind.size) if kind.size > 2 else np.clip(y, kind.low, kind.high)
+
+
+def _looked_up(core: Core, y: Ints, function: int) -> Ints:
+    if function not in LUT:
+        raise Fault(Kind.MODEL, f"the activation function {function}, which nothing here makes")
+    kind, count, wide = LUT[function]
+    size = np.dtype(kind).itemsize * count
+    entries = table(core, core.accelerator.lut + core.registers.bits(Set.ACTIVATION, 5, 3) * size, kind, count)
+    if wide:
+        found = interpolated(entries, np.clip(y, -32768, 32767))
+        return found if function == LUT_S16_S32 else (found + 64) >> 7
+    return entries[np.clip(y, 0, 255) if function == LUT_U8 else np.clip(y, -128, 127) + 128]

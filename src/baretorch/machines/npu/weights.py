@@ -1,0 +1,219 @@
+"""Weights as the NPU's decoders give them: compressed, and in the order in which its units want them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.machines.hooks import shared_library
+from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.registers import Ints, Window
+from baretorch.npu.accelerators import Accelerator, Family
+
+_WRONG = {
+    -1: "a stream of weights ends early",
+    -2: "there are more weights than the layer has",
+    -3: "a stream of weights is damaged",
+}
+_MOST = 1 << 28  # places in a stream of weights
+_KEPT = 256  # layers
+
+
+class _Order(ctypes.Structure):
+    """order_t of npu_weights.c."""
+
+    outputs: int
+    rows: int
+    columns: int
+    inputs: int
+    block: int
+    input_block: int
+    unit: int
+    input_unit: int
+    sub_rows: int
+    sub_columns: int
+    round: int
+    stride_y: int
+    stride_x: int
+    padding: int
+    part_kernel: int
+    depthwise: int
+    sparse: int
+    core: int
+    cores: int
+    _fields_: ClassVar = [
+        ("outputs", ctypes.c_int32),
+        ("rows", ctypes.c_int32),
+        ("columns", ctypes.c_int32),
+        ("inputs", ctypes.c_int32),
+        ("block", ctypes.c_int32),
+        ("input_block", ctypes.c_int32),
+        ("unit", ctypes.c_int32),
+        ("input_unit", ctypes.c_int32),
+        ("sub_rows", ctypes.c_int32),
+        ("sub_columns", ctypes.c_int32),
+        ("round", ctypes.c_int32),
+        ("stride_y", ctypes.c_int32),
+        ("stride_x", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+        ("part_kernel", ctypes.c_int32),
+        ("depthwise", ctypes.c_int32),
+        ("sparse", ctypes.c_int32),
+        ("core", ctypes.c_int32),
+        ("cores", ctypes.c_int32),
+    ]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What decides about the order of a layer's weights."""
+
+    outputs: int
+    inputs: int  # 1 of a depthwise layer
+    window: Window
+    block: int  # depth of an output block
+    wide: bool  # inputs of 16 bits
+    depthwise: bool
+    fast: bool = False  # U85: which decoder
+    sparse: bool = False  # U85: two of four weights are 0
+    unit: int = 8  # U85: depth of an output unit
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(str(shared_library("npu_weights.c")))
+
+
+_kept: OrderedDict[tuple[Accelerator, Layer, tuple[bytes, ...]], Ints] = OrderedDict()
+
+
+def decoded(accelerator: Accelerator, layer: Layer, streams: tuple[bytes, ...]) -> Ints:
+    """[output, row, column, input], from a stream per core (of the fast decoder: one)."""
+    key = accelerator, layer, streams
+    if key not in _kept:
+        _kept[key] = _decoded(accelerator, layer, streams)
+        if len(_kept) > _KEPT:
+            _kept.popitem(last=False)
+    _kept.move_to_end(key)
+    return _kept[key]
+
+
+def _decoded(accelerator: Accelerator, layer: Layer, streams: tuple[bytes, ...]) -> Ints:
+    w = layer.window
+    shape = (layer.outputs, w.height, w.width, layer.inputs)
+    new = accelerator.family is Family.U85
+    order = _order_u85 if new else _order_u55
+    place = _library().bt_npu_order_u85 if new else _library().bt_npu_order_u55
+    orders = [order(accelerator, layer, core) for core in range(accelerator.cores)]
+    if layer.block < accelerator.cores or (layer.fast and layer.depthwise) or _places(layer, orders[0]) > _MOST:
+        raise Fault(Kind.PARSE, f"a layer of {shape} weights, in blocks of {layer.block}")
+    made = np.zeros(shape, np.int16)
+    empty = np.zeros(1, np.int16)
+    counts = [place(ctypes.byref(o), _pointer(empty), 0, _pointer(made)) for o in orders]
+    numbers = (
+        _fast(layer, orders, counts, streams[0])
+        if layer.fast
+        else [_standard(count, stream) for count, stream in zip(counts, streams, strict=True)]
+    )
+    for o, count, found in zip(orders, counts, numbers, strict=True):
+        _check(place(ctypes.byref(o), _pointer(found), count, _pointer(made)))
+    return made.astype(np.int64)
+
+
+def _places(layer: Layer, o: _Order) -> int:
+    """How long a stream may get, at most."""
+    w = layer.window
+    elements = w.height * w.width * (o.round + o.padding)
+    inputs = 1 if layer.depthwise else -(-layer.inputs // o.input_block) * o.input_block
+    return (layer.outputs + o.block + o.unit) * elements * inputs
+
+
+def _standard(count: int, stream: bytes) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
+    found = np.zeros(max(count, 1), np.int16)
+    if not stream and not count:
+        return found
+    made = _check(_library().bt_npu_decode(stream, len(stream), _pointer(found), count))
+    if made != count:
+        raise Fault(Kind.DECODER, f"there are {made} weights, and the layer has {count}")
+    return found
+
+
+def _fast(
+    layer: Layer, orders: list[_Order], counts: list[int], stream: bytes
+) -> list[np.ndarray[tuple[int], np.dtype[np.int16]]]:
+    """One stream for all cores, which take blocks of it in turn."""
+    found = np.zeros(max(sum(counts), 1), np.int16)
+    _check(_library().bt_npu_decode_fast(stream, len(stream), _pointer(found), sum(counts)))
+    cores = len(counts)
+    if cores == 1:
+        return [found]
+    o = orders[0]
+    size = o.unit * o.input_unit * o.round // cores
+    if len(set(counts)) > 1 or counts[0] % size:
+        raise Fault(Kind.MODEL, "fast weights that cores do not share evenly")
+    shares = found.reshape(-1, cores, size)
+    return [np.ascontiguousarray(shares[:, core]).reshape(-1) for core in range(cores)]
+
+
+def _order_u55(accelerator: Accelerator, layer: Layer, core: int) -> _Order:
+    w = layer.window
+    made = _common(layer, core, accelerator.cores)
+    made.input_block = 16 if w.part_kernel or layer.wide else 32
+    made.unit = 4 if accelerator.macs == 32 else 8
+    made.input_unit = 8
+    made.round = 4 if layer.depthwise else 1 if not w.part_kernel else 2 if layer.wide else 4
+    return made
+
+
+def _order_u85(accelerator: Accelerator, layer: Layer, core: int) -> _Order:
+    w = layer.window
+    made = _common(layer, core, accelerator.cores)
+    made.unit = layer.unit
+    made.padding = 0 if not layer.wide and accelerator.macs <= 256 else 2 if accelerator.macs <= 512 else 6
+    made.sparse = layer.sparse
+    if layer.depthwise:
+        made.input_block, made.input_unit, made.round = layer.block, 1, 10
+    elif w.part_kernel:
+        made.input_block = 16
+        made.input_unit = 8 if layer.wide and not layer.sparse else 16
+        made.round = 10 if layer.wide or layer.sparse else 5
+    else:
+        narrow = accelerator.macs in (128, 256) and layer.unit == 16 and not layer.sparse
+        made.input_block = 32 if narrow else 128 if layer.sparse and not layer.wide else 64
+        made.input_unit, made.round = made.input_block, 1
+        made.stride_y = made.stride_x = 1
+    return made
+
+
+def _common(layer: Layer, core: int, cores: int) -> _Order:
+    w = layer.window
+    return _Order(
+        outputs=layer.outputs,
+        rows=w.height,
+        columns=w.width,
+        inputs=layer.inputs,
+        block=layer.block,
+        sub_rows=8 // w.dilation_y,
+        sub_columns=8 // w.dilation_x,
+        stride_y=w.stride_y,
+        stride_x=w.stride_x,
+        part_kernel=w.part_kernel,
+        depthwise=layer.depthwise,
+        core=core,
+        cores=cores,
+    )
+
+
+def _check(result: int) -> int:
+    if result < 0:
+        raise Fault(Kind.DECODER, _WRONG[result])
+    return result
+
+
+def _pointer(values: np.ndarray[tuple[int, ...], np.dtype[np.int16]]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(values.ctypes.data)

@@ -1,0 +1,131 @@
+"""An image that runs in a process of its own: bytes in on its standard input, bytes out on its standard output."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import tempfile
+import time
+import weakref
+from collections.abc import Sequence
+from typing import IO, Protocol
+
+from baretorch.machines.types import Cores, DeviceFault, DeviceHang, FlashReads
+
+CHUNK = 1 << 16
+
+
+class HasFileno(Protocol):
+    """An open file, or a socket."""
+
+    def fileno(self) -> int: ...
+
+
+class Closes(Protocol):
+    def close(self) -> None: ...
+
+
+class Beside(Protocol):
+    """What stands beside a process and acts when it is spoken to, or after some seconds of silence."""
+
+    def fileno(self) -> int: ...
+
+    def patience(self) -> float | None:
+        """Seconds of silence after which it wants to look; None: it waits to be spoken to."""
+
+    def look(self) -> None: ...
+
+
+class Process:
+    """A child process that never outlives us: `close`, the garbage collector and the interpreter's end all stop it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        inherit: Sequence[HasFileno] = (),
+        keep: Sequence[Closes] = (),
+        apart: bool = False,
+    ) -> None:
+        """`inherit` are open files that the child gets too; `keep` are closed after it has ended. If it is `apart`, a
+        Ctrl-C at the terminal is not for it."""
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self._child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            pass_fds=[file.fileno() for file in inherit],
+            bufsize=0,
+            start_new_session=apart,
+        )
+        assert self._child.stdin is not None and self._child.stdout is not None
+        self._stdin, self._stdout = self._child.stdin, self._child.stdout
+        os.set_blocking(self._stdin.fileno(), False)
+        self._unsent = b""
+        self._listens = True
+        self._beside: Beside | None = None
+        self.close = weakref.finalize(self, _end, self._child, self._errors, *keep)
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes; they are sent while `read` waits, as a pipe holds only so many."""
+        self._unsent += data
+
+    def read(self, timeout: float) -> bytes:
+        deadline = time.monotonic() + timeout
+        while True:
+            sending = [self._stdin] if self._unsent and self._listens else []
+            left, beside = deadline - time.monotonic(), self._beside
+            patience = beside.patience() if beside is not None else None
+            limit = max(0.0, left if patience is None else min(left, patience))
+            reading: list[IO[bytes] | Beside] = [self._stdout] if beside is None else [self._stdout, beside]
+            readable, writable, _ = select.select(reading, sending, [], limit)
+            if self._stdout in readable:
+                self._listens = True
+                return os.read(self._stdout.fileno(), CHUNK) or self._ended()
+            if writable:
+                self._send()
+                continue
+            if beside is not None and (readable or limit < left):
+                beside.look()
+            if time.monotonic() >= deadline:
+                raise DeviceHang(f"the image sent nothing in {timeout:g} s")
+
+    def cycles(self) -> tuple[int, ...]:
+        return ()
+
+    def cores(self) -> Cores | None:
+        return None
+
+    def trace(self) -> None:
+        return None
+
+    def flash_reads(self) -> tuple[FlashReads, ...] | None:
+        return None
+
+    def _send(self) -> None:
+        """Send what fits."""
+        try:
+            sent = os.write(self._stdin.fileno(), self._unsent[:CHUNK])
+        except BrokenPipeError:
+            sent = len(self._unsent)  # the other end is gone: the next read tells
+        self._unsent = self._unsent[sent:]
+
+    def _ended(self) -> bytes:
+        status = self._child.wait()
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip().splitlines()[-10:]
+        how = f"by signal {-status}" if status < 0 else f"with exit status {status}"
+        raise DeviceFault(f"the image's process ended {how}", have=said)
+
+
+def _end(child: subprocess.Popen[bytes], *files: Closes) -> None:
+    child.kill()
+    child.wait()
+    for file in (child.stdin, child.stdout, *files):
+        if file is not None:
+            file.close()

@@ -1,0 +1,100 @@
+"""The other end of QEMU's gdb stub: a few of gdb's packets, over a socket that both ends were born with."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+
+from baretorch.machines.types import DeviceFault
+
+PACKET = 0x1000  # characters of a packet, as QEMU says
+CHUNK = 0x700  # bytes that fit into one as hexadecimal digits
+PATIENCE = 30.0  # seconds
+INTERRUPT = b"\x03"
+PC = 15
+
+
+class GdbClient:
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self._came = b""
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def greet(self) -> None:
+        """QEMU tells of registers only after it was asked what there are."""
+        self.ask("qSupported:xmlRegisters=arm")
+        self.ask("qXfer:features:read:target.xml:0,fff")
+
+    def ask(self, text: str) -> str:
+        self.send(text)
+        return self.take()
+
+    def demand(self, text: str) -> None:
+        answer = self.ask(text)
+        if answer != "OK":
+            raise DeviceFault(f"QEMU's gdb stub does not do {text[:40]!r}", have=answer or "nothing")
+
+    def send(self, text: str) -> None:
+        data = text.encode()
+        self._socket.sendall(b"$" + data + b"#%02x" % (sum(data) & 0xFF))
+
+    def take(self) -> str:
+        """The next packet."""
+        deadline = time.monotonic() + PATIENCE
+        while (packet := self.poll(max(0.0, deadline - time.monotonic()))) is None:
+            if time.monotonic() >= deadline:
+                raise DeviceFault("QEMU's gdb stub went silent")
+        return packet
+
+    def poll(self, patience: float = 0.0) -> str | None:
+        """The next packet, if it is there soon."""
+        if (packet := self._packet()) is not None:
+            return packet
+        if select.select([self._socket], [], [], patience)[0]:
+            more = self._socket.recv(1 << 16)
+            if not more:
+                raise DeviceFault("QEMU's gdb stub is gone")
+            self._came += more
+        return self._packet()
+
+    def _packet(self) -> str | None:
+        begin = self._came.find(b"$")
+        end = self._came.find(b"#", begin)
+        if not 0 <= begin < end or len(self._came) < end + 3:
+            return None
+        data, self._came = self._came[begin + 1 : end], self._came[end + 3 :]
+        self._socket.sendall(b"+")
+        return data.decode("latin-1")
+
+    def interrupt(self) -> None:
+        """Stop what runs; it is known to have stopped then."""
+        self._socket.sendall(INTERRUPT)
+        self.take()
+
+    def register(self, number: int) -> int:
+        return int.from_bytes(bytes.fromhex(self.ask(f"p{number:x}")), "little")
+
+    def set_register(self, number: int, value: int) -> None:
+        self.demand(f"P{number:x}={value.to_bytes(4, 'little').hex()}")
+
+    def read(self, address: int, size: int) -> bytes:
+        made = b""
+        while len(made) < size:
+            count = min(CHUNK, size - len(made))
+            answer = self.ask(f"m{address + len(made):x},{count:x}")
+            part = b"" if answer.startswith("E") else bytes.fromhex(answer)
+            if len(part) != count:
+                raise DeviceFault(f"QEMU does not show the memory at {address + len(made):#010x}")
+            made += part
+        return made
+
+    def write(self, address: int, data: bytes) -> None:
+        for at in range(0, len(data), CHUNK):
+            part = data[at : at + CHUNK]
+            self.demand(f"M{address + at:x},{len(part):x}:{part.hex()}")

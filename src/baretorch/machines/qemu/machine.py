@@ -1,0 +1,125 @@
+"""QEMU's own machines: Arm's MPS2 and MPS3 boards, the micro:bit and RISC-V's virt."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import shutil
+import struct
+import tempfile
+from pathlib import Path
+
+from baretorch.errors import CompileError
+from baretorch.firmware.elf import ARM, RISCV
+from baretorch.firmware.types import Image
+from baretorch.machines.code import read_code
+from baretorch.machines.hooks import shared_library
+from baretorch.machines.process import HasFileno, Process
+from baretorch.machines.qemu.npu import Beside
+from baretorch.machines.qemu.npu import Place as NpuPlace
+from baretorch.machines.rows import ROW_ROOM, ROWS, read_rows
+from baretorch.machines.types import Block
+from baretorch.npu.accelerators import by_name
+from baretorch.targets.types import Board
+
+CALL_ROOM = 1 << 12  # of bt_counts in hooks/qemu.c
+ROW_COUNT = 8 * (1 + CALL_ROOM)  # its offset there
+PROGRAMS = {ARM: "qemu-system-arm", RISCV: "qemu-system-riscv32"}
+PACKAGES = {ARM: "qemu-system-arm", RISCV: "qemu-system-misc"}
+STARTS = {"mps3-an547": 0x10000000}  # where a machine's core looks for its first stack and program counter
+
+
+class QemuMachine(Process):
+    """An image on a QEMU machine, with hooks/qemu.c as the plugin that counts."""
+
+    name = "qemu"
+
+    def __init__(self, image: Image, run_symbol: str, gdb: Path | None = None) -> None:
+        """With `gdb` it waits there, at a socket, for a debugger to say that it may start."""
+        program = find_qemu(image.board)
+        code = read_code(image, run_symbol)
+        counts = tempfile.TemporaryFile()  # noqa: SIM115
+        counts.truncate(ROW_COUNT + 8 + ROWS.size * ROW_ROOM)
+        self._counts = mmap.mmap(counts.fileno(), 0)
+        ends = os.pipe()
+        lifeline, held = os.fdopen(ends[0], "rb"), os.fdopen(ends[1], "wb")
+        home = ",".join(f"home{i}={address}" for i, address in enumerate(code.home))
+        plugin = (
+            f"{_escaped(shared_library('qemu.c'))},thumb={int(code.elf.machine == ARM)},"
+            f"run={code.run},returned={code.returned},{home},"
+            f"counts={counts.fileno()},lifeline={lifeline.fileno()}"
+        )
+        first = tempfile.NamedTemporaryFile()  # noqa: SIM115
+        with lifeline, counts:
+            command = [program, *_machine(image.board), "-kernel", str(image.elf), "-plugin", plugin]
+            if (start := _starts_elsewhere(image.board)) is not None:
+                first.write(code.elf.bytes_at(image.board.chip.memory(image.board.chip.code).origin, 8))
+                first.flush()
+                command += ["-device", f"loader,file={_escaped(Path(first.name))},addr={start:#x},force-raw=on"]
+            npu = _npu(image.board) if gdb is None else None
+            if gdb is not None:
+                command += ["-S", "-gdb", f"unix:{_escaped(gdb)},server=on,wait=off"]
+            elif npu is not None:
+                command += npu.options
+            files: list[HasFileno] = [counts, lifeline, *(npu.files if npu is not None else ())]
+            super().__init__(command, inherit=files, keep=(held, first, *([npu] if npu else ())), apart=gdb is not None)
+            if npu is not None:
+                npu.start()
+                self._beside = npu
+        self._listens = False  # bytes that reach QEMU's UARTs before the image has set them up are lost
+
+    def instructions(self) -> tuple[int, ...]:
+        (count,) = struct.unpack_from("<Q", self._counts)
+        calls = struct.unpack_from(f"<{CALL_ROOM}Q", self._counts, 8)
+        return tuple(calls[i % CALL_ROOM] for i in range(max(0, count - CALL_ROOM), count))
+
+    def blocks(self) -> tuple[Block, ...]:
+        (count,) = struct.unpack_from("<Q", self._counts, ROW_COUNT)
+        return read_rows(memoryview(self._counts)[ROW_COUNT + 8 :], count)
+
+
+def find_qemu(board: Board) -> str:
+    """The program that emulates the board; CompileError with the remedy if it is not installed."""
+    machine = board.chip.cpu.elf_machine
+    program = shutil.which(PROGRAMS[machine])
+    if program is None:
+        raise CompileError(
+            f"board {board.name} needs QEMU",
+            need=f"the program {PROGRAMS[machine]}",
+            try_=f"`apt-get install {PACKAGES[machine]}`",
+        )
+    return program
+
+
+def _machine(board: Board) -> tuple[str, ...]:
+    """One instruction takes the power of two of nanoseconds that is nearest to a clock cycle: same run, same ticks."""
+    shift = max(0, round(math.log2(1e9 / board.chip.clock_hz)))
+    console = ("-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-echr", "256")
+    bare = ("-bios", "none") if board.chip.boot == "riscv" else ()
+    quiet = ("-nodefaults", "-display", "none", "-monitor", "none")
+    return ("-M", board.qemu_machine or "", *bare, *quiet, *console, "-icount", f"shift={shift}")
+
+
+def _starts_elsewhere(board: Board) -> int | None:
+    """Where the machine starts, if that is not where the chip does: it gets the first two words of the image there, as
+    if its core had been told the address of the image's vectors."""
+    start = STARTS.get(board.qemu_machine or "")
+    return None if start == board.chip.memory(board.chip.code).origin else start
+
+
+def _npu(board: Board) -> Beside | None:
+    """The chip's NPU, which none of QEMU's machines has."""
+    npu, chip = board.chip.npu, board.chip
+    if npu is None:
+        return None
+    accelerator = by_name(npu.accelerator)
+    assert accelerator is not None, npu.accelerator
+    reached = (chip.memory(name) for name in dict.fromkeys((npu.ram, npu.constants)))
+    place = NpuPlace(npu.base, npu.irq, tuple((m.origin, m.size) for m in reached))
+    return Beside(accelerator, place, board.qemu_machine or "")
+
+
+def _escaped(path: Path) -> str:
+    """A path inside an option of QEMU, where commas separate."""
+    return str(path).replace(",", ",,")

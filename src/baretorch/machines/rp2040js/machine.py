@@ -1,0 +1,170 @@
+"""The RP2040 of the npm package rp2040js, run by node: a second opinion on what Unicorn says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from baretorch.errors import CompileError
+from baretorch.firmware.boot import check_rp2040
+from baretorch.firmware.types import Image
+from baretorch.firmware.uf2 import decode_uf2, flash_contents
+from baretorch.machines.code import read_code
+from baretorch.machines.process import Process
+from baretorch.machines.types import Block, Cores
+from baretorch.machines.unicorn.attached import Attached, Events
+
+PACKAGE, VERSION = "rp2040js", "1.4.1"
+PROGRAM = Path(__file__).parent / "js" / "main.mjs"
+
+
+class Rp2040JsMachine(Process):
+    """An image on rp2040js; js/ is the process, and counts."""
+
+    name = "rp2040js"
+
+    def __init__(
+        self,
+        image: Image,
+        run_symbol: str,
+        quad: bool = True,
+        app: bool = False,
+        attached: Attached | None = None,
+        gdb: Path | None = None,
+    ) -> None:
+        """Unless `quad`, its flash chip cannot be read by four lines. An image with an `app` may have a camera and a
+        display `attached`, and does not talk frames. At the socket `gdb` it waits for a debugger before the first
+        instruction, and a Ctrl-C at the terminal is for that one."""
+        node, library = find_node(), find_package()
+        chip, uf2 = image.board.chip, image.uf2
+        assert uf2 is not None and chip.uf2_family is not None  # targets/checks.py
+        check_rp2040(flash_contents(decode_uf2(uf2.read_bytes()), chip.uf2_family))
+        code = read_code(image, run_symbol)
+        self._counts = tempfile.TemporaryFile()  # noqa: SIM115
+        self.events = Events()
+        about = {
+            "library": str(library),
+            "uf2": str(uf2.absolute()),
+            "counts": self._counts.fileno(),
+            "quad": quad,
+            "usb": image.board.usb is not None,
+            "cores": image.cores,
+            "code": [code.addresses.start, code.addresses.stop],
+            "run": code.run,
+            "returned": code.returned,
+            "home": code.home,
+            "core1_home": code.core1_home,
+            "meets": [address for function in code.meets for address in function],
+            "app": app,
+            "gdb": str(gdb) if gdb else None,
+            "attached": attached.about(image.board, self.events.file.fileno()) if attached else None,
+        }
+        files = (self._counts, self.events.file)
+        super().__init__([node, str(PROGRAM), json.dumps(about)], inherit=files, keep=files, apart=gdb is not None)
+        self._told: dict[str, Any] = {"instructions": [], "cycles": [], "flash": "", "cores": [], "rows": []}
+
+    def instructions(self) -> tuple[int, ...]:
+        return tuple(self._read()["instructions"])
+
+    def cycles(self) -> tuple[int, ...]:
+        return tuple(self._read()["cycles"])
+
+    def cores(self) -> Cores | None:
+        each = self._read()["cores"]
+        if len(each) < 2:
+            return None
+        path = each[0]["path"]
+        return Cores(
+            instructions=tuple(core["instructions"] for core in each),
+            critical_path=path,
+            waiting=tuple(max(0, path - (core["instructions"] - core["met"])) for core in each),
+        )
+
+    def blocks(self) -> tuple[Block, ...]:
+        return tuple(Block(*row) for row in self._read()["rows"])
+
+    def flash_command(self) -> str:
+        """What flash was read with in the last call."""
+        return str(self._read()["flash"])
+
+    def _read(self) -> dict[str, Any]:
+        """What the process wrote at the end of the last call."""
+        if not self._counts.closed:
+            written = os.pread(self._counts.fileno(), os.fstat(self._counts.fileno()).st_size, 0)
+            self._told = json.loads(written) if written else self._told
+        return self._told
+
+
+def is_installed() -> bool:
+    try:
+        return bool(find_node() and find_package())
+    except CompileError:
+        return False
+
+
+def find_node() -> str:
+    """The program node; CompileError with the remedy if it is not installed."""
+    node = shutil.which("node")
+    if node is None:
+        raise CompileError(
+            f"the emulator {PACKAGE} needs Node.js", need="the program node, version 18 or later", try_=_remedy()
+        )
+    return node
+
+
+def find_package() -> Path:
+    """The package's entry; CompileError with the remedy if it is not installed, or another version is."""
+    found = _found()
+    if found is None:
+        raise CompileError(
+            f"the emulator {PACKAGE} needs the npm package of that name", need=f"version {VERSION}", try_=_remedy()
+        )
+    folder, version = found
+    if version != VERSION:
+        raise CompileError(
+            f"the emulator {PACKAGE} needs version {VERSION} of its npm package",
+            have=f"version {version}",
+            need=f"version {VERSION}, which our additions were written for",
+            try_=_remedy(),
+        )
+    return folder / "dist" / "esm" / "index.js"
+
+
+def installed_version() -> str | None:
+    found = _found()
+    return found[1] if found else None
+
+
+def _found() -> tuple[Path, str] | None:
+    """The package's folder and version."""
+    for folder in (root / PACKAGE for root in package_roots()):
+        with suppress(OSError, ValueError, KeyError):
+            return folder, str(json.loads((folder / "package.json").read_text())["version"])
+    return None
+
+
+def package_roots() -> tuple[Path, ...]:
+    """Where npm installs for everybody: beside this Python, in what NODE_PATH lists, and where node itself is. Never in
+    the current folder, where others' code may lie."""
+    listed = [Path(p) for p in os.environ.get("NODE_PATH", "").split(os.pathsep) if p]
+    node = shutil.which("node")
+    beside = [Path(node).resolve().parents[1] / "lib" / "node_modules"] if node else []
+    return (
+        Path(sys.prefix) / "lib" / "node_modules",
+        *listed,
+        *beside,
+        Path("/usr/local/lib/node_modules"),
+    )
+
+
+def _remedy() -> list[str]:
+    return [
+        "`apt-get install nodejs npm`",
+        f"`npm install --global {PACKAGE}@{VERSION}`; where you may not, add `--prefix` and the folder of your venv",
+    ]

@@ -1,0 +1,90 @@
+"""Image + inputs -> Run: what the image answered, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from baretorch.errors import InternalError
+from baretorch.escape import c_prefix
+from baretorch.ir.graph import Array, Graph
+from baretorch.machines.link import Link, Reply
+from baretorch.machines.types import Block, Cores, FlashReads, Machine, Trace
+
+
+@dataclass(frozen=True)
+class Run:
+    """One set of inputs through a running image, twice: `outputs` and figures are of the second call. `others` are the
+    outputs of calls after it, with other inputs."""
+
+    emulator: str
+    first: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    instructions: int | None
+    ticks: int
+    stack_peak: int
+    blocks: tuple[Block, ...] = ()  # what was executed; empty if not known
+    cores: Cores | None = None  # what each core did, if there are two
+    emulator_cycles: int | None = None  # by the emulator's own table; ours is in report/cycles.py
+    flash: tuple[FlashReads, ...] | None = None  # what was read from flash; None if that costs nothing, or is not known
+    trace: Trace | None = None  # what a cluster did when
+    others: tuple[tuple[Array, ...], ...] = ()
+
+
+def run_on(
+    machine: Machine,
+    graph: Graph,
+    inputs: Sequence[Array],
+    timeout: float = 120.0,
+    others: Sequence[Sequence[Array]] = (),
+) -> Run:
+    """Run the example inputs twice on the machine, then each set of `others`; the figures are of the second call."""
+    link = greeted(machine, graph)
+    first = call(link, graph, inputs, timeout)
+    reply = link.run([np.ascontiguousarray(x).tobytes() for x in inputs], timeout)
+    outputs = decode(graph, reply.outputs)
+    same = (np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, outputs, strict=True))
+    if not graph.state and not all(same):
+        raise InternalError("the image gave two answers to the same inputs")
+    run = measured(machine, reply, first, outputs)  # before another call: a machine tells of its last one
+    return replace(run, others=tuple(call(link, graph, x, timeout) for x in others))
+
+
+def measured(machine: Machine, reply: Reply, first: tuple[Array, ...], outputs: tuple[Array, ...]) -> Run:
+    """What the machine tells of its last call."""
+    return Run(
+        emulator=machine.name,
+        first=first,
+        outputs=outputs,
+        instructions=_last(machine.instructions()),
+        ticks=reply.ticks,
+        stack_peak=reply.stack_peak,
+        blocks=machine.blocks(),
+        cores=machine.cores(),
+        emulator_cycles=_last(machine.cycles()),
+        flash=machine.flash_reads(),
+        trace=machine.trace(),
+    )
+
+
+def _last(calls: tuple[int, ...]) -> int | None:
+    return calls[-1] if calls else None
+
+
+def greeted(machine: Machine, graph: Graph) -> Link:
+    """Return a link to the image; CompileError if it does not hold this model."""
+    link = Link(machine, outputs=[t.bytes for t in graph.of(graph.outputs)])
+    link.hello(c_prefix(graph.name))
+    return link
+
+
+def call(link: Link, graph: Graph, inputs: Sequence[Array], timeout: float = 60.0) -> tuple[Array, ...]:
+    """The image's answer to one set of inputs."""
+    return decode(graph, link.run([np.ascontiguousarray(x).tobytes() for x in inputs], timeout).outputs)
+
+
+def decode(graph: Graph, outputs: Sequence[bytes]) -> tuple[Array, ...]:
+    tensors = graph.of(graph.outputs)
+    return tuple(np.frombuffer(raw, t.dtype.numpy).reshape(t.shape) for raw, t in zip(outputs, tensors, strict=True))

@@ -1,0 +1,145 @@
+"""A booted image that is fed as PyTorch is: tensors or arrays in, arrays out, one start for any number of inputs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.ir.graph import Array, Graph
+from baretorch.ir.io import Answer, Runner, arranged, real, restored, stored
+from baretorch.ir.ties import indices_of, up_to_ties
+from baretorch.machines.link import Hello, Reply
+from baretorch.machines.run import decode, greeted
+from baretorch.machines.types import DeviceFault, Machine
+
+TOLERANCE = 1e-3  # of the largest magnitude: how far fp32 on two machines may be apart
+
+
+class Session:
+    """A booted image. Inputs are real numbers or stored values (see `ir/io.py`), outputs real numbers."""
+
+    def __init__(self, machine: Machine, graph: Graph) -> None:
+        self.machine = machine
+        self._graph = graph
+        self._link = greeted(machine, graph)
+
+    def __call__(self, *inputs: Any) -> Answer:
+        return self.ask(*inputs)[0]
+
+    def ask(self, *inputs: Any) -> tuple[Answer, Reply]:
+        """The answer, and what the image told with it."""
+        arrays = stored(self._graph, arranged(self._graph, inputs))
+        reply = self._link.run([np.ascontiguousarray(x).tobytes() for x in arrays])
+        return restored(self._graph, real(self._graph, decode(self._graph, reply.outputs))), reply
+
+    @property
+    def hello(self) -> Hello:
+        """What the image said of itself."""
+        return self._link.hello()
+
+    def reset(self) -> None:
+        self._link.reset()
+
+    def close(self) -> None:
+        self.machine.close()
+
+
+@dataclass
+class Recorder:
+    """Runs, and remembers a fingerprint of each input and the answer to it."""
+
+    run: Runner
+    inputs: list[int] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+
+    def __call__(self, *inputs: Any) -> Answer:
+        answer = self.run(*inputs)
+        self.inputs.append(_fingerprint(inputs))
+        self.answers.append(answer)
+        return answer
+
+    def reset(self) -> None:
+        self.run.reset()
+
+
+@dataclass
+class Checker:
+    """Goes through the inputs of a recording again. Each `every`-th is run, and must be answered as it was then:
+    exactly, or for fp32 nearly; the others get the recorded answer."""
+
+    run: Runner
+    recorded: Recorder
+    every: int
+    exact: bool
+    name: str  # of what runs, for the error
+    graph: Graph
+    asked: int = 0
+    ran: int = 0
+
+    def __call__(self, *inputs: Any) -> Answer:
+        index, self.asked = self.asked, self.asked + 1
+        if index >= len(self.recorded.answers) or self.recorded.inputs[index] != _fingerprint(inputs):
+            raise CompileError(
+                f"evaluate() sends other inputs when it is called again, from number {index} on",
+                need="the same inputs in the same order each time",
+                try_="a fixed seed for what is random",
+            )
+        known = self.recorded.answers[index]
+        if index % self.every:
+            return known
+        self.ran += 1
+        answer = self.run(*inputs)
+        if not self._same(inputs, answer, known):
+            raise DeviceFault(
+                f"{self.name} answers input {index} of evaluate() otherwise than the host",
+                have=[f"{self.name}: {_brief(answer)}", f"host: {_brief(known)}"],
+                need="the same bits" if self.exact else f"a difference below {TOLERANCE:g} of the largest value",
+            )
+        return answer
+
+    def _same(self, inputs: Sequence[Any], answer: Answer, known: Answer) -> bool:
+        """Whether the two answers are the same but for rounding, and for indices of elements that are equal but for
+        rounding."""
+        pairs = list(zip(_all(answer), _all(known), strict=True))
+        if self.exact:
+            return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
+        indices = [indices_of(self.graph, name) is not None for name in self.graph.outputs]
+        if any(indices):
+            pairs = self._up_to_ties(inputs, pairs)
+        return all(np.array_equal(a, b) if index else _near(a, b) for index, (a, b) in zip(indices, pairs, strict=True))
+
+    def _up_to_ties(self, inputs: Sequence[Any], pairs: Sequence[tuple[Array, Array]]) -> list[tuple[Array, Array]]:
+        """Pairs of outputs in the memory order of the C interface, where the first has the indices of the second."""
+        graph = self.graph
+        moved = [(p.to_memory(a), p.to_memory(b)) for p, (a, b) in zip(graph.gives(), pairs, strict=True)]
+        want = [b for _, b in moved]
+        have = up_to_ties(graph, stored(graph, arranged(graph, inputs)), [a for a, _ in moved], want)
+        return list(zip(have, want, strict=True))
+
+    def reset(self) -> None:
+        self.run.reset()
+
+
+def _fingerprint(inputs: Sequence[Any]) -> int:
+    total = 0
+    for x in inputs:
+        array = np.asarray(x.detach().numpy() if hasattr(x, "detach") else x)
+        total = zlib.crc32(np.ascontiguousarray(array).tobytes(), total)
+    return total
+
+
+def _all(answer: Answer) -> tuple[Array, ...]:
+    return answer if isinstance(answer, tuple) else (answer,)
+
+
+def _near(a: Array, b: Array) -> bool:
+    return bool(np.allclose(a, b, 0, TOLERANCE * float(np.abs(b).max(initial=0)), equal_nan=True))
+
+
+def _brief(answer: Answer) -> str:
+    return ", ".join(np.array2string(a.reshape(-1), threshold=8, edgeitems=3) for a in _all(answer))

@@ -1,0 +1,142 @@
+"""The engine that copies from flash beside the cores: channel 0 of the RP2040's and RP2350's DMA, fed by the stream of
+the flash controller.
+
+What it copies is there when it has been waited for, and not before: until then its target holds nothing useful. A core
+that waits goes on when the time is over that flash takes for it. What the data sheets forbid ends the emulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from baretorch.machines.types import DeviceFault, FlashReads
+from baretorch.machines.unicorn.core import Core, SharedMemory
+from baretorch.machines.unicorn.silicon import Stopped
+from baretorch.machines.unicorn.state import USB, Change, ChipState
+from baretorch.targets.flash import Waits
+from baretorch.targets.parts import FlashDma
+
+READ_ADDR, WRITE_ADDR, TRANS_COUNT, CTRL = 0x0, 0x4, 0x8, 0xC  # of channel 0
+STREAM_ADDR, STREAM_CTR = 0x0, 0x4
+ENABLED, SIZE, WORDS = 1, 3 << 2, 2 << 2
+NOTHING_USEFUL = b"\xa5"
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Where the chips' control registers differ."""
+
+    incr_write: int
+    treq: int
+    busy: int
+
+
+DRIVERS = {"rp2040": Bits(1 << 5, 15, 1 << 24), "rp2350": Bits(1 << 6, 17, 1 << 26)}
+
+
+class DmaEngine:
+    def __init__(
+        self,
+        dma: FlashDma,
+        memories: Sequence[SharedMemory],
+        answers: Callable[[], bool],
+        word: Callable[[], Waits],
+        left: bool,
+    ) -> None:
+        """`answers`: whether it is out of reset. `word`: what one takes from flash. `left`: another program may have
+        begun something."""
+        self._dma, self._bits = dma, DRIVERS[dma.driver]
+        self._memories, self._answers, self._word = memories, answers, word
+        self._registers: dict[int, int] = {}
+        self._left: tuple[int, int, int] | None = None  # from, to, bytes of what is under way
+        self._done = 0.0  # clock
+        self._began = 0  # site
+        self._stale = left  # words of an earlier stream come first
+        self.error: Exception | None = None
+        self.reads: list[FlashReads] = []  # of the last call of the run function
+        self._call = -1
+        self._callback = USB(self._access)
+
+    def attach(self, state: ChipState, core: Core) -> None:
+        self._state, self._core = state, core
+        state.dma = self._callback
+        state.dma_base[:] = (self._dma.base, self._dma.stream)
+
+    def stopped(self, where: list[str]) -> DeviceFault | None:
+        if self.error is None:
+            return None
+        if isinstance(self.error, Stopped):
+            return DeviceFault(f"DMA is used wrongly: {self.error}", have=[*self.error.have, *where])
+        raise self.error
+
+    def _access(self, address: int, value: int, why: int, clock: int) -> int:
+        try:
+            if not self._answers():
+                raise Stopped("the engine is in reset", "rule: RESETS first")
+            if why == Change.READ:
+                return self._read(address, clock)
+            if self._left is not None and address != self._dma.base + CTRL:
+                raise Stopped("a copy is set up while another one is under way", "rule: wait until it is not BUSY")
+            self._registers[address] = value
+            if address == self._dma.stream + STREAM_CTR and value == 0:
+                self._stale = False
+            if address == self._dma.base + CTRL and value & ENABLED:
+                self._begin(value, clock)
+        except Exception as error:
+            self.error = error  # an exception does not find its way through the hooks
+        return int(self.error is not None)
+
+    def _read(self, address: int, clock: int) -> int:
+        """Whoever looks whether it is busy waits until it is not."""
+        if address == self._dma.base + CTRL and self._left is not None:
+            core = self._core.state
+            waits = max(0, int(self._done - clock))
+            core.idle += waits
+            core.entered[2] += waits  # they are no instructions of a call
+            source, target, size = self._left
+            self._put(target, self._bytes(source, size))
+            self._left = None
+            if core.running:
+                taken = Waits(*(cycles * size / 4 for cycles in self._word()))
+                self.reads.append(FlashReads(core.number, core.site, 0, 0, size, taken, self._began))
+        return self._registers.get(address, 0)
+
+    def _begin(self, control: int, clock: int) -> None:
+        dma, bits = self._dma, self._bits
+        source, words = (self._registers.get(dma.stream + at, 0) for at in (STREAM_ADDR, STREAM_CTR))
+        read, target, count = (self._registers.get(dma.base + at, 0) for at in (READ_ADDR, WRITE_ADDR, TRANS_COUNT))
+        wanted = ENABLED | WORDS | bits.incr_write | dma.dreq << bits.treq
+        if self._stale:
+            raise Stopped("words that another program asked for come first", "rule: STREAM_CTR = 0 ends its stream")
+        if self._left is not None:
+            raise Stopped("a copy begins while another one is under way", "rule: wait until it is not BUSY")
+        if control != wanted:
+            raise Stopped(f"CTRL is {control:#010x}", f"rule: {wanted:#010x} takes words from the stream to memory")
+        if read != dma.fifo or not words or words != count or source % 4 or target % 4:
+            told = f"from {source:#010x}, {words} words, read at {read:#010x}; to {target:#010x}, {count} words"
+            raise Stopped("stream and channel do not agree", told)
+        self._bytes(source, 4 * words)
+        self._put(target, NOTHING_USEFUL * (4 * words))
+        self._left = source, target, 4 * words
+        self._done = clock + words * self._word().expected
+        self._registers[dma.stream + STREAM_CTR] = 0
+        core = self._core.state
+        self._began = core.site
+        if self._call != self._state.call_count:
+            self._call = self._state.call_count
+            self.reads = []
+
+    def _bytes(self, address: int, size: int) -> bytes:
+        memory, at = self._find(address, size, "flash is streamed from")
+        return memory.bytes[at : at + size]
+
+    def _put(self, address: int, data: bytes) -> None:
+        memory, at = self._find(address, len(data), "RAM is written to")
+        memory.bytes[at : at + len(data)] = data
+
+    def _find(self, address: int, size: int, what: str) -> tuple[SharedMemory, int]:
+        for memory in self._memories:
+            if memory.origin <= address and address + size <= memory.origin + len(memory.bytes):
+                return memory, address - memory.origin
+        raise Stopped(f"{what} {address:#010x}, where no memory is")

@@ -1,0 +1,210 @@
+"""gdb's remote protocol for an image on Unicorn: a debugger that the machine asks whenever a core stops.
+
+It speaks with one gdb over a socket. While gdb looks, the emulation waits in `stopped`; then it goes on.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+
+import unicorn as uc
+from unicorn import arm_const as arm
+
+from baretorch.machines.types import DeviceFault
+from baretorch.machines.unicorn.core import REGISTERS, Core
+from baretorch.machines.unicorn.machine import UnicornMachine
+
+PACKET = 0x1000
+INTERRUPT = b"\x03"
+INTERRUPTED, TRAP, SEGMENT = 2, 5, 11  # signals, as gdb numbers them
+
+
+@dataclass(frozen=True)
+class Register:
+    """As gdb numbers them, from 0."""
+
+    name: str
+    number: int  # Unicorn's
+    bits: int = 32
+    kind: str = "int"
+
+
+CORE = tuple(
+    Register(name, number, kind={"sp": "data_ptr", "pc": "code_ptr"}.get(name, "int"))
+    for name, number in {**REGISTERS, "xpsr": arm.UC_ARM_REG_CPSR}.items()
+)
+FPU = (
+    *(Register(f"d{i}", arm.UC_ARM_REG_D0 + i, 64, "ieee_double") for i in range(16)),
+    Register("fpscr", arm.UC_ARM_REG_FPSCR),
+)
+
+
+class DebuggerGone(DeviceFault):
+    """gdb has ended, and with it the emulation."""
+
+
+class GdbStub:
+    """Waits at a socket for gdb; `attach` it to a machine before that runs."""
+
+    def __init__(self, listener: socket.socket, has_fpu: bool) -> None:
+        self._listener = listener
+        self._gdb: socket.socket | None = None
+        self._left: socket.socket | None = None
+        self._registers = (*CORE, *(FPU if has_fpu else ()))
+        self._has_fpu = has_fpu
+        self._unread = b""
+        self._asked = False  # for a stop
+
+    def attach(self, machine: UnicornMachine) -> None:
+        machine.debugger = self
+        self.stopped(machine.core, None, first=True)
+
+    def stopped(self, core: Core, fault: DeviceFault | None, first: bool = False) -> None:
+        """Do what gdb says until it lets the core go on."""
+        if first:
+            self._gdb = self._listener.accept()[0]
+        core.stepping = False
+        signal = SEGMENT if fault is not None else INTERRUPTED if self._asked else TRAP
+        self._asked = False
+        if not first:
+            self._send(f"S{signal:02x}")
+        while (packet := self._packet()) is not None:
+            if packet == "?":
+                self._send(f"S{signal:02x}")
+            elif packet[:1] in ("c", "s", "C", "S"):
+                core.stepping = packet[0] in "sS"
+                core.pass_breakpoint()
+                return
+            elif packet[:1] in ("D", "k"):
+                self._send("OK")
+                break
+            else:
+                self._send(self._answer(core, packet))
+        raise self._gone()
+
+    def wants(self) -> bool:
+        """gdb has sent Ctrl-C."""
+        while self._gdb is None or self._gdb.fileno() < 0 or select.select([self._gdb], [], [], 0)[0]:
+            more = b"" if self._gdb is None or self._gdb.fileno() < 0 else self._gdb.recv(PACKET)
+            if not more:
+                raise self._gone()
+            self._unread += more
+        self._asked = INTERRUPT in self._unread
+        self._unread = self._unread.replace(INTERRUPT, b"")
+        return self._asked
+
+    def ended(self) -> None:
+        """The image runs no more."""
+        self._send(f"X{SEGMENT:02x}")
+
+    def close(self) -> None:
+        """Stop the emulation too, if it goes on."""
+        for one in filter(None, (self._gdb, self._left)):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def _gone(self) -> DebuggerGone:
+        self._left, self._gdb = self._gdb, None  # open: gdb may have a last word
+        return DebuggerGone("the debugger is gone")
+
+    def _answer(self, core: Core, packet: str) -> str:
+        kind, rest = packet[0], packet[1:]
+        if packet.startswith("qSupported"):
+            return f"PacketSize={PACKET:x};qXfer:features:read+"
+        if packet.startswith("qXfer:features:read:target.xml:"):
+            return _part(self._description(), packet.rpartition(":")[2])
+        if packet == "qAttached":
+            return "1"
+        if kind == "H":
+            return "OK"
+        if kind == "g":
+            return "".join(self._read(core, r) for r in self._registers)
+        if kind == "G":
+            for r in self._registers:
+                self._write(core, r, rest[: r.bits // 4])
+                rest = rest[r.bits // 4 :]
+            return "OK"
+        if kind == "p" and int(rest, 16) < len(self._registers):
+            return self._read(core, self._registers[int(rest, 16)])
+        if kind == "P":
+            number, _, value = rest.partition("=")
+            self._write(core, self._registers[int(number, 16)], value)
+            return "OK"
+        if kind in "mM":
+            return _memory(core, kind, rest)
+        if packet[:3] in ("Z0,", "Z1,", "z0,", "z1,"):
+            address = int(packet.split(",")[1], 16) & ~1
+            (core.set_breakpoint if kind == "Z" else core.remove_breakpoint)(address)
+            return "OK"
+        return ""  # which says that we do not know it
+
+    def _read(self, core: Core, register: Register) -> str:
+        value = core.pc if register.name == "pc" else core.uc.reg_read(register.number)
+        if register.name == "xpsr":
+            value = value & 0xF8000000 | 1 << 24  # Thumb, as always, where M cores have it
+        return int(value).to_bytes(register.bits // 8, "little").hex()
+
+    def _write(self, core: Core, register: Register, text: str) -> None:
+        value = int.from_bytes(bytes.fromhex(text), "little")
+        if register.name == "pc":
+            core.pc = value & ~1
+        elif register.name != "xpsr":
+            core.uc.reg_write(register.number, value)
+
+    def _description(self) -> str:
+        parts = [_feature("m-profile", CORE), _feature("vfp", FPU) if self._has_fpu else ""]
+        head = '<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd">'
+        return f"{head}<target><architecture>arm</architecture>{''.join(parts)}</target>"
+
+    def _send(self, text: str) -> None:
+        data = text.encode("latin-1")
+        if self._gdb is not None:
+            try:
+                self._gdb.sendall(b"$%b#%02x" % (data, sum(data) % 256))
+            except OSError:
+                self._gdb = None
+
+    def _packet(self) -> str | None:
+        """The next packet, acknowledged; None if gdb is gone."""
+        while self._gdb is not None:
+            begin = self._unread.find(b"$")
+            end = self._unread.find(b"#", begin)
+            if begin >= 0 and end >= 0 and len(self._unread) >= end + 3:
+                data, self._unread = self._unread[begin + 1 : end], self._unread[end + 3 :]
+                self._gdb.sendall(b"+")
+                return data.decode("latin-1")
+            try:
+                more = self._gdb.recv(PACKET)
+            except OSError:
+                return None
+            if not more:
+                return None
+            self._unread += more
+        return None
+
+
+def _feature(name: str, registers: tuple[Register, ...]) -> str:
+    rows = "".join(f'<reg name="{r.name}" bitsize="{r.bits}" type="{r.kind}"/>' for r in registers)
+    return f'<feature name="org.gnu.gdb.arm.{name}">{rows}</feature>'
+
+
+def _part(text: str, window: str) -> str:
+    offset, length = (int(word, 16) for word in window.split(","))
+    rest = text[offset:]
+    return ("m" if len(rest) > length else "l") + rest[:length]
+
+
+def _memory(core: Core, kind: str, rest: str) -> str:
+    place, _, data = rest.partition(":")
+    address, length = (int(word, 16) for word in place.split(","))
+    if kind == "m":
+        return core.peek(address, min(length, PACKET // 2 - 8)).hex() or "E01"
+    try:
+        core.uc.mem_write(address, bytes.fromhex(data))
+    except uc.UcError:
+        return "E01"
+    return "OK"

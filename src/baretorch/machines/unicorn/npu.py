@@ -1,0 +1,78 @@
+"""An emulated Ethos-U in a chip on Unicorn: its page of registers, the memory that it reaches, its interrupt line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from baretorch.machines.npu.device import SIZE, Bank, Device, Misuse
+from baretorch.machines.npu.faults import Fault
+from baretorch.machines.npu.memory import Region
+from baretorch.machines.types import DeviceFault
+from baretorch.machines.unicorn.core import Core, SharedMemory
+from baretorch.machines.unicorn.state import NEVER, ChipState, Stop
+from baretorch.npu.accelerators import by_name
+from baretorch.targets.parts import Npu
+from baretorch.targets.types import Chip
+
+
+class NpuPort:
+    def __init__(self, npu: Npu, chip: Chip, memories: Sequence[SharedMemory], state: ChipState) -> None:
+        accelerator = by_name(npu.accelerator)
+        assert accelerator is not None, npu.accelerator
+        reached = {npu.ram, npu.constants}
+        banks = [
+            Bank(m.origin, Region(np.frombuffer(m.bytes, np.uint8), constant=chip.memory(m.name).kind == "flash"))
+            for m in memories
+            if m.name in reached
+        ]
+        self.device = Device(accelerator, banks)
+        self.error: Exception | None = None
+        self._npu, self._state = npu, state
+
+    def attach(self, core: Core) -> None:
+        def read(_uc: object, offset: int, size: int, _data: object) -> int:
+            return self._do(core, lambda: self.device.read(_word(offset, size)))
+
+        def write(_uc: object, offset: int, size: int, value: int, _data: object) -> None:
+            self._do(core, lambda: self.device.write(_word(offset, size), value))
+
+        core.uc.mmio_map(self._npu.base, SIZE, read, None, write, None)
+        core.before_sleep = lambda: self._sleep(core)
+
+    def _sleep(self, core: Core) -> None:
+        """It works while the core sleeps. If it does not end, the image does not wait for input, but for its alarm."""
+        self._do(core, self.device.work)
+        if self.device.busy:
+            self._state.idle_until = NEVER
+
+    def stopped(self, where: list[str]) -> DeviceFault | None:
+        """What the image or the stream did not survive, if that is so."""
+        if self.error is None:
+            return None
+        if isinstance(self.error, Misuse):
+            return DeviceFault(f"the NPU is used wrongly: {self.error}", have=where)
+        if isinstance(self.error, Fault):
+            return DeviceFault(f"the NPU: {self.error}", have=where)
+        raise self.error
+
+    def _do(self, core: Core, act: Callable[[], int | None]) -> int:
+        try:
+            value = act() or 0
+        except Exception as error:
+            self.error = error  # an exception does not find its way through Unicorn
+            self._state.stopped = Stop.CHIP_CHANGED
+            core.uc.emu_stop()
+            return 0
+        if self._npu.irq is not None:
+            bit = 1 << self._npu.irq % 32
+            lines = self._state.lines
+            lines[self._npu.irq // 32] = lines[self._npu.irq // 32] & ~bit | (bit if self.device.irq else 0)
+        return value
+
+
+def _word(offset: int, size: int) -> int:
+    if size != 4 or offset % 4:
+        raise Misuse(f"{size} bytes at {offset:#05x} are not a word")
+    return offset
