@@ -31,11 +31,11 @@ from baretorch.errors import CompileError
 from baretorch.explore.one_core import on_one_core
 from baretorch.firmware.toolchain import NAMES, find_toolchain
 from baretorch.ir.graph import Graph
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qlinear import QLinear
+from baretorch.measure.facts import compare
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qlinear import QLinear
 from baretorch.options import Compiler, Console, Io, Options
 from baretorch.pipeline import read
-from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 

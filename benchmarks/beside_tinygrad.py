@@ -26,8 +26,8 @@ from baretorch.frontends.model_file import load_model_file
 from baretorch.ir.graph import Array
 from baretorch.machines import open_machine
 from baretorch.machines.run import run_on
+from baretorch.measure.facts import compare
 from baretorch.options import Compiler, Console, Io, Options
-from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -17,8 +17,8 @@ from typing import Any
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8
+from baretorch.measure.facts import compare, image_json
 from baretorch.options import Io, Options
-from baretorch.report.facts import compare, image_json
 from baretorch.targets.boards import board_names, load_board
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -16,9 +16,9 @@ from typing import Any
 
 from baretorch import pipeline
 from baretorch.frontends import Int8, Source
+from baretorch.measure.cluster import Traced, Use
+from baretorch.measure.profile import make_profile
 from baretorch.options import Io, Options, Requant, Units
-from baretorch.report.cluster import Traced, Use
-from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,8 +10,8 @@ from typing import Any
 from peers import M0PLUS, M4F, M33, M55, TOOLCHAIN
 
 from baretorch import frontends, pipeline
+from baretorch.measure.facts import compare
 from baretorch.options import Compiler, Io, Options
-from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[1]

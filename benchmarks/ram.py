@@ -22,7 +22,7 @@ from baretorch.ir.graph import Graph
 from baretorch.options import Input, Io, Options
 from baretorch.pipeline import read
 from baretorch.plan import make_plan
-from baretorch.plan.offsets import lower_bound, place
+from baretorch.plan.memory.offsets import lower_bound, place
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 

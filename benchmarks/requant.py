@@ -16,10 +16,10 @@ from baretorch.frontends.source import Int8, Source
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import as_real, stored
 from baretorch.machines.host_program import on_host
-from baretorch.ops.kernel import Call
-from baretorch.ops.narrow import narrow_form
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qlinear import QLinear
+from baretorch.ops.helpers.kernel import Call
+from baretorch.ops.int8.narrow_requant import narrow_form
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qlinear import QLinear
 from baretorch.options import Requant
 from baretorch.pipeline import optimized, read
 from baretorch.quantize.accuracy import sqnr_db

@@ -46,29 +46,32 @@ LAYERS: dict[str, str] = {
     "plan": "errors ir ir.text ops options passes targets units",
     "emit": "errors escape ir ir.text ops options plan version",
     "firmware": "errors files.write firmware.cache firmware.tools options targets",
-    "machines": "errors escape firmware firmware.cache ir ir.io ir.ties machines.hooks machines.npu npu "
-    "npu.accelerators targets",
+    "machines": "errors escape firmware ir ir.io ir.ties machines.hooks machines.npu npu.accelerators targets",
     "machines.hardware": "errors escape files.read files.write firmware machines targets",
     "machines.host_program": "emit errors files.write firmware firmware.cache ir options plan quantize targets",
     "pipeline": "emit errors files.ownership files.write firmware frontends ir ir.equivalence ir.io ir.text ir.verify "
     "machines machines.host_program machines.npu npu options passes plan quantize stopwatch targets",
     "debug": "emit errors escape files.ownership firmware ir ir.io machines machines.hardware pipeline plan targets",
-    "report": "errors escape files.ownership files.write firmware frontends ir ir.io ir.layerwise ir.text ir.ties "
-    "machines npu ops options passes pipeline plan quantize targets targets.features units version",
-    "explore": "emit errors files.write firmware frontends ir ir.io machines ops options passes pipeline plan report "
-    "targets",
-    "tune": "errors escape files.ownership files.read files.write firmware frontends ir ir.equivalence ir.io "
-    "machines machines.host_program ops options passes pipeline plan quantize report targets "
-    "targets.features version",
-    "exports": "debug emit errors files.ownership files.read files.write firmware frontends ir ir.io machines "
-    "machines.npu npu npu.accelerators ops options pipeline report targets version",
-    "api": "errors escape explore files.write firmware frontends ir.io machines machines.host_program options "
-    "pipeline quantize report targets",
-    "__init__": "api errors version",
-    "studio": "emit errors firmware ir ir.io machines pipeline report targets",
-    "cli": "debug errors escape explore exports files.read files.write firmware frontends machines "
-    "machines.hardware options pipeline plan report stopwatch studio targets targets.features tune units "
+    "report.numbers": "",
+    "measure": "errors escape firmware frontends ir ir.io ir.layerwise ir.ties machines npu ops options passes "
+    "pipeline plan quantize report.numbers targets units",
+    "report": "errors escape files.ownership files.write firmware frontends ir ir.io ir.text ir.ties machines "
+    "measure ops options passes pipeline plan quantize report.numbers targets targets.features units "
     "version",
+    "explore": "emit errors files.write firmware frontends ir ir.io machines measure ops options passes pipeline "
+    "plan report report.numbers targets",
+    "tune": "errors escape files.ownership files.read files.write firmware frontends ir ir.equivalence ir.io "
+    "machines machines.host_program measure ops options passes pipeline plan quantize report "
+    "report.numbers targets targets.features version",
+    "exports": "debug emit errors files.ownership files.read files.write firmware frontends ir ir.io machines.npu "
+    "measure npu npu.accelerators ops options pipeline targets version",
+    "api": "errors escape explore files.write firmware frontends ir.io machines machines.host_program measure "
+    "options pipeline quantize report targets",
+    "__init__": "api errors version",
+    "studio": "emit errors firmware ir ir.io machines measure pipeline report report.numbers targets",
+    "cli": "debug errors escape explore exports files.read files.write firmware frontends machines "
+    "machines.hardware measure options pipeline plan report report.numbers stopwatch studio targets "
+    "targets.features tune units version",
     "__main__": "cli",
 }
 

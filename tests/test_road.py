@@ -9,8 +9,8 @@ from baretorch import pipeline
 from baretorch.frontends import Source, load
 from baretorch.machines import open_machine
 from baretorch.machines.run import run_on
+from baretorch.measure.facts import RunFacts, compare
 from baretorch.options import Compiler, Optimize, Options
-from baretorch.report.facts import RunFacts, compare
 from baretorch.targets.boards import board_names, load_board
 
 SINE = "examples/sine/model.py"

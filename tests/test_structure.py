@@ -14,9 +14,9 @@ from baretorch.errors import CompileError
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
 from baretorch.machines.run import call
+from baretorch.measure.facts import RunFacts, compare
 from baretorch.ops.move import Copy
 from baretorch.options import Options
-from baretorch.report.facts import RunFacts, compare
 from baretorch.targets.boards import load_board
 
 BOARD = "mps2-an386"

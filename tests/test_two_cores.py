@@ -16,10 +16,10 @@ from baretorch.explore.one_core import on_one_core
 from baretorch.frontends import Source, from_methods, from_module
 from baretorch.machines.run import Run
 from baretorch.machines.types import CoresRace
+from baretorch.measure.facts import warnings_of
+from baretorch.measure.profile import make_profile
 from baretorch.options import Buffers, Io, Optimize, Options
 from baretorch.plan.schedule import Executor
-from baretorch.report.facts import warnings_of
-from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 from tests.zoo.zoo import MODELS
 from tests.zoo.zoo import source as zoo_source

@@ -29,7 +29,7 @@ from baretorch.frontends.torch.export import flat_inputs
 from baretorch.ir.graph import Graph, Quant
 from baretorch.machines import open_machine
 from baretorch.machines.session import Session
-from baretorch.ops.scaled import FIXED
+from baretorch.ops.int8.scaled import FIXED
 from baretorch.options import Io, Options
 from baretorch.passes.order import FLOAT
 from baretorch.targets.boards import load_board

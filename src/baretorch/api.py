@@ -27,9 +27,9 @@ from baretorch.ir.io import Answer, Runner
 from baretorch.machines import open_machine
 from baretorch.machines.host_program import on_host
 from baretorch.machines.session import Session
+from baretorch.measure.facts import is_int8, warnings_of
 from baretorch.options import OPTIONS, read_options
 from baretorch.quantize.source import quantized
-from baretorch.report.facts import is_int8, warnings_of
 from baretorch.targets.boards import load_board
 
 
@@ -99,10 +99,10 @@ class Model:
     def report(self, path: str | Path) -> None:
         """Write one HTML page about memory, time and accuracy, measured on the emulated chip with the examples."""
         from baretorch.explore.advice import advise
-        from baretorch.report.facts import compare
+        from baretorch.measure.facts import compare
+        from baretorch.measure.profile import make_profile
         from baretorch.report.findings import Report
         from baretorch.report.page import write_page
-        from baretorch.report.profile import make_profile
 
         image = self.build()
         run = pipeline.run_image(self.compiled, image)

@@ -37,8 +37,8 @@ from baretorch.machines.types import CoresRace, DeviceFault
 from baretorch.npu.partition import Partition
 from baretorch.npu.use import delegated
 from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, Weights
-from baretorch.passes.bare_io import bare_io, float_io
-from baretorch.passes.bare_state import bare_state, common_forms
+from baretorch.passes.int8_io import bare_io, float_io
+from baretorch.passes.int8_state import bare_state, common_forms
 from baretorch.passes.order import FLOAT, PASSES, stages
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan

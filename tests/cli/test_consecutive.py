@@ -9,8 +9,8 @@ import pytest
 from baretorch import pipeline
 from baretorch.frontends.consecutive import consecutive_calls
 from baretorch.frontends.variations import variations
+from baretorch.measure.facts import compare
 from baretorch.options import Options
-from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.cli.program import baretorch
 

@@ -17,13 +17,13 @@ import baretorch as api
 from baretorch import escape, frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.ir.graph import interpret
+from baretorch.measure.facts import compare
+from baretorch.measure.profile import make_profile
 from baretorch.options import Buffers, Compiler, Options
 from baretorch.quantize.source import quantized
-from baretorch.report.facts import compare
 from baretorch.report.findings import Report
 from baretorch.report.html import el
 from baretorch.report.page import make_page
-from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 from tests.cli.program import baretorch, check_golden
 

@@ -20,8 +20,8 @@ from baretorch.machines.host_program import on_host
 from baretorch.machines.types import DeviceFault
 from baretorch.options import Io, Options, Units
 from baretorch.plan import stored_by_name
-from baretorch.plan.check import check_plan
-from baretorch.plan.choose_tiles import Workshop
+from baretorch.plan.check.plan import check_plan
+from baretorch.plan.cluster.choose_tiles import Workshop
 from baretorch.plan.schedule import Copy, Phase, Step
 from baretorch.plan.types import Plan
 from baretorch.quantize.source import quantized

@@ -23,19 +23,19 @@ from baretorch.machines import open_machine
 from baretorch.machines.host_program import on_host
 from baretorch.machines.link import Link
 from baretorch.machines.run import call
+from baretorch.measure.profile import make_profile
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qlinear import QLinear
+from baretorch.ops.int8.qsums import QFromSums, QSums
 from baretorch.ops.layout import Reshape
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qlinear import QLinear
-from baretorch.ops.qsums import QFromSums, QSums
 from baretorch.options import Compiler, Io, Options, Units
 from baretorch.plan import make_plan
-from baretorch.plan.check import check_plan
+from baretorch.plan.check.plan import check_plan
+from baretorch.plan.cluster.channel_parts import in_parts, places
 from baretorch.plan.schedule import Phase, Step
-from baretorch.plan.sums import in_parts, places
 from baretorch.plan.types import Plan
 from baretorch.quantize.source import quantized
 from baretorch.report.cluster_page import cut_along
-from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 from tests.plan.test_banks import smaller
 

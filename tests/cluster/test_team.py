@@ -20,10 +20,10 @@ from baretorch.machines.host_program import on_host
 from baretorch.machines.run import Run
 from baretorch.machines.types import DeviceFault
 from baretorch.options import Io, Options, Requant, Units, Weights
-from baretorch.plan.check_order import check_order
+from baretorch.plan.check.order import check_order
+from baretorch.plan.cluster.tiles import FIRST
 from baretorch.plan.cores import with_meetings
 from baretorch.plan.schedule import Executor, Phase, Schedule
-from baretorch.plan.tiles import FIRST
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board

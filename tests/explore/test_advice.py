@@ -11,12 +11,12 @@ from torch import nn
 from baretorch import frontends, pipeline
 from baretorch.explore.advice import advise
 from baretorch.frontends import Source
+from baretorch.measure.facts import compare
+from baretorch.measure.profile import make_profile
 from baretorch.options import DEFAULT, Buffers, Io, Optimize, Options
 from baretorch.pipeline import Compiled
 from baretorch.plan import make_plan
 from baretorch.quantize.source import quantized
-from baretorch.report.facts import compare
-from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 
 DATA = Path(__file__).parents[1] / "frontends" / "data"

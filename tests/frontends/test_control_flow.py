@@ -29,7 +29,7 @@ from baretorch.ops.move import Cat
 from baretorch.ops.reduce import Sum
 from baretorch.pipeline import compile_source, optimized
 from baretorch.plan import make_plan
-from baretorch.plan.check_guards import check_guards
+from baretorch.plan.check.guards import check_guards
 from baretorch.plan.guards import guarded
 from baretorch.plan.schedule import one_by_one
 from baretorch.targets.boards import load_board

@@ -16,7 +16,7 @@ from torch import nn
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import from_methods, load
-from baretorch.report.facts import compare
+from baretorch.measure.facts import compare
 from baretorch.targets.boards import load_board
 
 BOARDS = ("host", "mps2-an386", "cluster8")

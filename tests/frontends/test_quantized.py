@@ -23,12 +23,12 @@ from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.pte import operators
 from baretorch.frontends.torch.read import read_plain
 from baretorch.ir.graph import Array, DType, Graph, interpret
-from baretorch.ops.quantize import Dequantize
+from baretorch.measure.facts import compare, is_int8
+from baretorch.ops.int8.quantize import Dequantize
 from baretorch.options import Io, Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import build_image, compile_source, optimized, run_image
 from baretorch.quantize.source import quantized
-from baretorch.report.facts import compare, is_int8
 from baretorch.targets.boards import load_board
 
 DATA = Path(__file__).parent / "data"

@@ -23,7 +23,7 @@ from baretorch.ir.verify import verify
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
 from baretorch.machines.run import call
-from baretorch.ops.quantize import Dequantize
+from baretorch.ops.int8.quantize import Dequantize
 from baretorch.options import Optimize, Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.quantize.source import quantized as in_int8

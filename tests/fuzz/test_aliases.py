@@ -11,7 +11,7 @@ import pytest
 
 from baretorch import plan
 from baretorch.ir.graph import Graph
-from baretorch.plan import check
+from baretorch.plan.check import plan as check
 from baretorch.plan.schedule import Step, View
 from tests.fuzz.alias import grow_aliases
 from tests.fuzz.aliased import Subject, outcome, prepared, run

@@ -20,12 +20,12 @@ from baretorch.frontends.torch.ties import FirstOfEquals
 from baretorch.ir.equivalence import WrongStep
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Shape, interpret
 from baretorch.ir.ties import up_to_ties
+from baretorch.measure.facts import compare
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Cast
 from baretorch.ops.move import Slice
 from baretorch.ops.ordered import KthValue, Median, Mode
 from baretorch.ops.scan import ArgMax, ArgMin, TopK
-from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.models import seeded
 

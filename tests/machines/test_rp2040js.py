@@ -23,8 +23,8 @@ from baretorch.machines.link import Link
 from baretorch.machines.rp2040js import machine as rp2040js
 from baretorch.machines.run import Run, run_on
 from baretorch.machines.types import Block, Cores
+from baretorch.measure.cycles import Listing, cycles_of, read_listing
 from baretorch.options import Console, Emulator, Io, Options
-from baretorch.report.cycles import Listing, cycles_of, read_listing
 from baretorch.targets.boards import load_board
 from tests.machines.images import RUN, TWO_CORES, image
 from tests.machines.test_machines import DATA, FAULTS, fault

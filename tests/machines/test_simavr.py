@@ -12,7 +12,7 @@ from baretorch.machines import open_machine, simavr
 from baretorch.machines.link import Link
 from baretorch.machines.run import Run, measured
 from baretorch.machines.types import DeviceFault
-from baretorch.report.cycles import time_of
+from baretorch.measure.cycles import time_of
 from baretorch.targets.boards import load_board
 from tests.cli.program import baretorch
 from tests.machines.images import REVERSE, RUN, image

@@ -20,12 +20,12 @@ from baretorch.machines.qemu import machine as qemu
 from baretorch.machines.qemu.npu import Beside
 from baretorch.machines.run import Run, run_on
 from baretorch.machines.types import DeviceFault
-from baretorch.ops.qconv2d import QConv2d
+from baretorch.measure.facts import compare
+from baretorch.measure.profile import make_profile
+from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.options import Buffers, Options, UseNpu
 from baretorch.pipeline import Compiled, build_image, compile_graph
 from baretorch.plan import make_plan
-from baretorch.report.facts import compare
-from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from tests.npu.damage import constants_of, damaged

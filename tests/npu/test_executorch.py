@@ -20,16 +20,16 @@ from baretorch.exports.ethos_u_pte import write_npu_pte
 from baretorch.frontends import Int8, Source
 from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import arranged, stored
+from baretorch.measure.facts import compare
+from baretorch.measure.npu import BROUGHT, npu_warnings
+from baretorch.measure.profile import make_profile
 from baretorch.npu import reference, vela
 from baretorch.npu.use import delegated
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Options, UseNpu
 from baretorch.plan import make_plan
-from baretorch.report.facts import compare
 from baretorch.report.findings import Report
-from baretorch.report.npu import BROUGHT, npu_warnings
 from baretorch.report.page import make_page
-from baretorch.report.profile import make_profile
 from baretorch.report.screen import report_screen
 from baretorch.targets.boards import load_board
 from tests.cli.program import baretorch

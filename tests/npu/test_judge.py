@@ -16,17 +16,17 @@ from baretorch.machines.npu.cached_check import Judgement
 from baretorch.machines.npu.commands import Do, decode
 from baretorch.machines.npu.faults import Fault
 from baretorch.machines.npu.stream_check import judge, random_inputs
+from baretorch.measure.npu import npu_warnings
 from baretorch.npu import reference, vela
 from baretorch.npu.accelerators import Family
 from baretorch.npu.lower import to_tosa
 from baretorch.npu.partition import WRONG, WrongStream, partitioned
 from baretorch.npu.payload import Payload
-from baretorch.ops.lookup import Lookup
+from baretorch.ops.int8.lookup import Lookup
+from baretorch.ops.int8.qbinary import sum_of
+from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.pool import MaxPool2d
-from baretorch.ops.qbinary import sum_of
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.report.npu import npu_warnings
 from baretorch.targets.parts import Npu
 from tests.npu.cases import read_case
 from tests.npu.stand_in import NPU

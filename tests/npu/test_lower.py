@@ -13,12 +13,12 @@ from baretorch.npu.lower import ROWS, lower, lowered, why_not
 from baretorch.npu.region import NotTaken, Region
 from baretorch.npu.softmax import LONGEST, Rows
 from baretorch.npu.tosa import Kind, Operator
+from baretorch.ops.int8.qbinary import sum_of
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qpool import QAvgPool2d
 from baretorch.ops.layout import Expand, Reshape
 from baretorch.ops.move import Cat
 from baretorch.ops.pool import MaxPool2d
-from baretorch.ops.qbinary import sum_of
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qpool import QAvgPool2d
 from baretorch.ops.upsample import UpsampleNearest2d
 from tests.ops.case import Case, run_reference
 from tests.ops.cases import TABLE

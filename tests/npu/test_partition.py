@@ -14,12 +14,12 @@ from baretorch.npu.partition import BORDERS, MOST_WRONG, MOVES, WRONG, Partition
 from baretorch.npu.payload import Payload
 from baretorch.npu.vela import Result
 from baretorch.ops.delegate import Delegate
+from baretorch.ops.int8.lookup import Lookup
+from baretorch.ops.int8.qbinary import sum_of
+from baretorch.ops.int8.qsoftmax import QSoftmax, log_softmax_of
 from baretorch.ops.layout import Permute, Reshape
-from baretorch.ops.lookup import Lookup
 from baretorch.ops.move import Slice
 from baretorch.ops.pool import MaxPool2d
-from baretorch.ops.qbinary import sum_of
-from baretorch.ops.qsoftmax import QSoftmax, log_softmax_of
 from baretorch.targets.parts import Npu
 from tests.npu.stand_in import NPU, StandIn
 

@@ -10,13 +10,13 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Graph
+from baretorch.measure.npu import npu_takes
 from baretorch.npu import vela
 from baretorch.npu.lower import to_tosa
 from baretorch.npu.payload import INPUT, OUTPUT
 from baretorch.npu.use import delegated
 from baretorch.ops.elementwise import Add
 from baretorch.options import Input, Options, UseNpu
-from baretorch.report.npu import npu_takes
 from baretorch.targets.boards import load_board
 from tests.cli.program import baretorch
 from tests.npu.stand_in import NPU

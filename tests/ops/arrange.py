@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import lcm
 
 from baretorch.plan import make_plan
-from baretorch.plan.lifetimes import turned
+from baretorch.plan.memory.lifetimes import turned
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from baretorch.ops import kernels_of
-from baretorch.ops.cut import Part, part_of
-from baretorch.ops.kernel import Call, Kernel, nowhere
+from baretorch.ops.helpers.cut import Part, part_of
+from baretorch.ops.helpers.kernel import Call, Kernel, nowhere
 from baretorch.plan.schedule import Step, View, one_by_one
 from baretorch.plan.select import Constants, make_step, select_kernel
 from baretorch.plan.types import Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baretorch.ops import kernels_of
 from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.kernel import Call
+from baretorch.ops.helpers.kernel import Call
 from tests.ops.refusal import refusal, tensors
 
 

@@ -12,10 +12,10 @@ import pytest
 from baretorch.ir.graph import Array, DType, Op, Span, Tensor
 from baretorch.ops import OPS
 from baretorch.ops.conv2d import Conv2d, flat
-from baretorch.ops.cut import part_of, part_within
-from baretorch.ops.kernel import Call, nowhere
+from baretorch.ops.helpers.cut import part_of, part_within
+from baretorch.ops.helpers.kernel import Call, nowhere
+from baretorch.ops.int8.qpool import QAvgPool2d
 from baretorch.ops.linear import Linear
-from baretorch.ops.qpool import QAvgPool2d
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from tests.ops.arrange import spread

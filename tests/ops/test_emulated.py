@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from baretorch.ops.choose import Choose
-from baretorch.ops.kernel import Call, Kernel
+from baretorch.ops.helpers.kernel import Call, Kernel
 from baretorch.ops.move import Assembled
 from baretorch.plan.select import select_kernel
 from baretorch.targets.boards import load_board

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from baretorch.ir.graph import Array, Quant
-from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.attention import Attention
-from baretorch.ops.qattention import attention_of
-from baretorch.ops.qbinary import product_of, sum_of
-from baretorch.ops.qnorm import QNorm, affine_of, eps_of, inverse_root
-from baretorch.ops.qsoftmax import QSoftmax, log_softmax_of
-from baretorch.ops.qupsample import QUpsampleBilinear2d
+from baretorch.ops.int8.arithmetic import dequantize, quantize
+from baretorch.ops.int8.qattention import attention_of
+from baretorch.ops.int8.qbinary import product_of, sum_of
+from baretorch.ops.int8.qnorm import QNorm, affine_of, eps_of, inverse_root
+from baretorch.ops.int8.qsoftmax import QSoftmax, log_softmax_of
+from baretorch.ops.int8.qupsample import QUpsampleBilinear2d
 
 RNG = np.random.default_rng(0)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from baretorch.machines.host_program import computer
-from baretorch.ops.overlap import distance
+from baretorch.ops.helpers.overlap import distance
 from baretorch.plan import make_plan
 from baretorch.plan.schedule import Step
 from baretorch.targets.boards import load_board

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from baretorch.ir.graph import DType, Tensor
-from baretorch.ops.kernel import Call
-from baretorch.ops.qconv2d import QConv2d
+from baretorch.ops.helpers.kernel import Call
+from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.plan.select import select_kernel
 from baretorch.targets.boards import load_board
 

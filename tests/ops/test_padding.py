@@ -20,7 +20,7 @@ from baretorch.machines import open_machine
 from baretorch.machines.link import Link
 from baretorch.machines.run import call
 from baretorch.ops import OPS, PLAN_OPS
-from baretorch.ops.kernel import Call
+from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.layout import Pad
 from baretorch.ops.sample import GridSample2d
 from baretorch.options import Options

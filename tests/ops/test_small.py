@@ -8,8 +8,8 @@ from baretorch.ir.graph import DType, Op, Shape
 from baretorch.ops import kernels_of
 from baretorch.ops.elementwise import Add
 from baretorch.ops.functions import Tanh
+from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.index import Gather, IndexPut, IndexSelect, RavelIndex, Scatter
-from baretorch.ops.kernel import Call
 from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape
 from baretorch.ops.move import SliceScatter
 from baretorch.ops.norm import GroupNorm, LayerNorm

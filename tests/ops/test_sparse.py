@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from baretorch.ir.graph import Array, DType, Op, Tensor
-from baretorch.ops.kernel import Call
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qlinear import QLinear
-from baretorch.ops.sparse import COSTS, LARGEST, fours, wins
+from baretorch.ops.helpers.kernel import Call
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qlinear import QLinear
+from baretorch.ops.packing.sparse import COSTS, LARGEST, fours, wins
 from baretorch.plan.select import select_kernel
 from baretorch.targets.boards import load_board
 from tests.ops.cases.sparse import CASES

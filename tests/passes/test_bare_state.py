@@ -10,12 +10,12 @@ from baretorch.emit import emit
 from baretorch.ir.graph import Builder, DType, Graph, Op, Quant, State, interpret
 from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Add
-from baretorch.ops.fixed_point import FromFixed, ToFixed
-from baretorch.ops.lookup import Lookup
+from baretorch.ops.int8.fixed_point import FromFixed, ToFixed
+from baretorch.ops.int8.lookup import Lookup
+from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.move import Copy
-from baretorch.ops.quantize import Dequantize, Quantize
-from baretorch.passes.bare_io import bare_io, float_io
-from baretorch.passes.bare_state import bare_state, common_forms
+from baretorch.passes.int8_io import bare_io, float_io
+from baretorch.passes.int8_state import bare_state, common_forms
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
 

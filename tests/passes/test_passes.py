@@ -16,8 +16,8 @@ from baretorch.ir.verify import verify
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp, Mul
 from baretorch.ops.functions import Tanh
+from baretorch.ops.helpers.limits import both
 from baretorch.ops.layout import Pad, Permute, Reshape
-from baretorch.ops.limits import both
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d
 from baretorch.passes.dead_code import dead_code

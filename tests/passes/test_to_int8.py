@@ -18,6 +18,7 @@ from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.elementwise import Add, Clamp, Div, Maximum, Mul, Sub
 from baretorch.ops.fft import Magnitude, Rfft
 from baretorch.ops.functions import Log, Sigmoid, Tanh
+from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.layout import Flip, Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.logic import Lt, Where
@@ -25,7 +26,6 @@ from baretorch.ops.matmul import Matmul
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
-from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.ops.reduce import Amax, Mean, Sum
 from baretorch.ops.scan import CumSum
 from baretorch.ops.softmax import LogSoftmax, Softmax

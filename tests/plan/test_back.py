@@ -13,12 +13,12 @@ from torch import nn
 from baretorch.errors import InternalError
 from baretorch.frontends import from_module
 from baretorch.ir.graph import Builder, DType, Graph, interpret
-from baretorch.ops.kernel import Lattice
-from baretorch.ops.qconv2d import QConv2d
+from baretorch.ops.helpers.kernel import Lattice
+from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.pipeline import optimized
 from baretorch.plan import check_plan, make_plan
-from baretorch.plan.lifetimes import turned
-from baretorch.plan.offsets import place
+from baretorch.plan.memory.lifetimes import turned
+from baretorch.plan.memory.offsets import place
 from baretorch.plan.schedule import Phase
 from baretorch.plan.types import Buffer, Overlap, Plan
 from baretorch.report.model import plan_text

@@ -19,14 +19,14 @@ from baretorch.ir.io import stored
 from baretorch.ir.verify import verify
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp
+from baretorch.ops.input_rows import Pull
 from baretorch.ops.move import Cat
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
-from baretorch.ops.pull import Pull
 from baretorch.options import Input, Io, Options
 from baretorch.passes.dead_code import dead_code
 from baretorch.pipeline import build_image, compile_source, read, run_image
 from baretorch.plan import make_plan
-from baretorch.plan.bands import chains, in_bands
+from baretorch.plan.bands.split import chains, in_bands
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,12 +14,12 @@ from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Slice
 from baretorch.plan import make_plan
-from baretorch.plan.lifetimes import find_overlaps, lifetimes
-from baretorch.plan.offsets import lower_bound
+from baretorch.plan.memory.lifetimes import find_overlaps, lifetimes
+from baretorch.plan.memory.offsets import lower_bound
+from baretorch.plan.memory.storage import views
 from baretorch.plan.order import ordered
 from baretorch.plan.schedule import Step, one_by_one
 from baretorch.plan.select import Constants, make_steps
-from baretorch.plan.storage import views
 from baretorch.targets.boards import load_board
 from tests.plan.test_plan import simulate
 

@@ -10,9 +10,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from baretorch.ops.kernel import Lattice
-from baretorch.plan.offsets import first_fit, lower_bound, pack, place
-from baretorch.plan.packing import packing
+from baretorch.ops.helpers.kernel import Lattice
+from baretorch.plan.memory.offsets import first_fit, lower_bound, pack, place
+from baretorch.plan.memory.packing import packing
 from baretorch.plan.types import Buffer, Overlap
 
 

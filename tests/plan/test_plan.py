@@ -24,7 +24,7 @@ from baretorch.ops.move import Cat, Change, Slice, SliceScatter
 from baretorch.options import Options
 from baretorch.pipeline import compile_source, optimized
 from baretorch.plan import check_plan, make_plan
-from baretorch.plan.offsets import lower_bound, place
+from baretorch.plan.memory.offsets import lower_bound, place
 from baretorch.plan.schedule import Operand, Schedule, Step
 from baretorch.plan.types import Buffer, Plan
 from baretorch.targets.boards import load_board

@@ -16,14 +16,14 @@ from baretorch import pipeline
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import Source, from_methods, from_module
 from baretorch.machines.run import Run
+from baretorch.measure.cycles import time_of
+from baretorch.measure.profile import make_profile
 from baretorch.options import Compiler, Emulator, Options, Weights
 from baretorch.pipeline import Compiled
-from baretorch.plan.check import check_plan
+from baretorch.plan.check.plan import check_plan
 from baretorch.plan.schedule import Phase, Step
 from baretorch.plan.streams import streamed
 from baretorch.plan.types import Plan
-from baretorch.report.cycles import time_of
-from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from tests.plan.test_banks import smaller

@@ -21,10 +21,10 @@ from baretorch.ir.io import stored
 from baretorch.machines import open_machine
 from baretorch.machines.run import run_on
 from baretorch.machines.unicorn.machine import UnicornMachine
+from baretorch.measure.memory_map import memory_map
 from baretorch.options import DEFAULT, Buffers, Compiler, Options, Weights
 from baretorch.pipeline import Compiled
 from baretorch.plan.weights import STATIC
-from baretorch.report.memory_map import memory_map
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from tests.models import cnn, cnn_input

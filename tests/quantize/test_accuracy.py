@@ -15,7 +15,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.ir.graph import Array, Graph, Tensor
 from baretorch.ir.verify import verify
-from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.ops.int8.arithmetic import dequantize, quantize
 from baretorch.passes.order import FLOAT
 from baretorch.pipeline import read
 from baretorch.quantize.accuracy import _alone, compare_layers, sqnr_db, worst_layers

@@ -8,7 +8,7 @@ from torch import nn
 from baretorch.frontends import Int8, from_module
 from baretorch.ir.graph import interpret
 from baretorch.ir.io import arranged
-from baretorch.passes.bare_io import float_io
+from baretorch.passes.int8_io import float_io
 from baretorch.pipeline import optimized_methods
 from baretorch.quantize.source import quantized
 

@@ -18,10 +18,10 @@ from baretorch.frontends import Int8, from_module
 from baretorch.ir.graph import DType, interpret
 from baretorch.ir.io import stored
 from baretorch.machines.host_program import on_host
+from baretorch.measure.facts import compare
 from baretorch.options import Io, Options
 from baretorch.passes.order import FLOAT, stages
 from baretorch.quantize.source import quantized
-from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.models import mlp
 

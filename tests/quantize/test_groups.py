@@ -11,10 +11,10 @@ from baretorch.ir.verify import verify
 from baretorch.ops import OPS
 from baretorch.ops.elementwise import Add, Div, Mul
 from baretorch.ops.functions import Abs, Exp, Sigmoid
+from baretorch.ops.int8.scaled import FIXED, Scaled
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Cat, Slice
-from baretorch.ops.scaled import FIXED, Scaled
 from baretorch.ops.scan import CumSum
 from baretorch.ops.softmax import Softmax
 from baretorch.passes.order import FLOAT

@@ -10,16 +10,16 @@ import numpy as np
 from baretorch.ir.graph import Array, Builder, DType, Graph, Quant, interpret
 from baretorch.ir.verify import verify
 from baretorch.machines.host_program import on_host
-from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.kernel import Call, data_of
+from baretorch.ops.helpers.kernel import Call, data_of
+from baretorch.ops.int8.arithmetic import requantize
+from baretorch.ops.int8.narrow_requant import LEAST_MULTIPLIER, narrow_form
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qlinear import QLinear
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
-from baretorch.ops.narrow import LEAST_MULTIPLIER, narrow_form
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qlinear import QLinear
 from baretorch.passes.to_int8 import to_int8
-from baretorch.quantize.narrow import with_narrow
+from baretorch.quantize.narrow_requant import with_narrow
 from baretorch.quantize.observers import per_channel
 
 SCALES = {"x": Quant((0.031,), (-7,)), "image": Quant((0.11,), (-128,)), "y": Quant((0.2,), (3,))}

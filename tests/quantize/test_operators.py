@@ -15,12 +15,12 @@ from baretorch import pipeline
 from baretorch.frontends import Int8, from_module
 from baretorch.ir.graph import interpret
 from baretorch.ir.io import stored
-from baretorch.ops.quantize import Dequantize
+from baretorch.measure.facts import compare
+from baretorch.ops.int8.quantize import Dequantize
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.quantize.qat.quantizer import Int8Quantizer
 from baretorch.quantize.source import quantized
-from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.models import seeded
 

@@ -15,7 +15,7 @@ from baretorch import pipeline
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.frontends.model_file import load_model_file
 from baretorch.ir.graph import Graph, interpret
-from baretorch.ops.qrecurrent import sigmoid, tanh
+from baretorch.ops.int8.qrecurrent import sigmoid, tanh
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.pipeline import optimized, read
 from baretorch.quantize.source import quantized

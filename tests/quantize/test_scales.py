@@ -15,7 +15,7 @@ from baretorch import pipeline
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.ir.graph import Array, Graph, Quant, interpret
 from baretorch.ir.io import stored
-from baretorch.ops.qbinary import quotient_of
+from baretorch.ops.int8.qbinary import quotient_of
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.quantize.observers import BITS, DEAD, Histogram, MinMax, affine, least_loss, per_channel

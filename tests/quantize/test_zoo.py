@@ -13,9 +13,9 @@ from baretorch import pipeline
 from baretorch.frontends import Int8
 from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import stored
+from baretorch.measure.facts import compare
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.pipeline import read
-from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.zoo.zoo import MODELS, ZOO
 

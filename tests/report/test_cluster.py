@@ -13,14 +13,14 @@ from torch import nn
 from baretorch import frontends, pipeline
 from baretorch.explore.advice import advise
 from baretorch.machines.host_program import on_host
+from baretorch.measure.cluster import Traced, Use
+from baretorch.measure.facts import compare
+from baretorch.measure.profile import make_profile
 from baretorch.options import Io, Options
 from baretorch.quantize.source import quantized
-from baretorch.report.cluster import Traced, Use
 from baretorch.report.cluster_page import cluster_sections
-from baretorch.report.facts import compare
 from baretorch.report.findings import Report
 from baretorch.report.page import make_page
-from baretorch.report.profile import make_profile
 from baretorch.report.roofline import roofs
 from baretorch.report.timeline import SCALE
 from baretorch.targets.boards import load_board

@@ -7,7 +7,7 @@ import pytest
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
 from baretorch.machines.types import FlashReads
-from baretorch.report.cycles import (
+from baretorch.measure.cycles import (
     Cycles,
     Flash,
     Time,

@@ -17,18 +17,18 @@ import baretorch
 from baretorch import frontends, pipeline
 from baretorch.explore.advice import advise
 from baretorch.ir.graph import Graph
+from baretorch.measure.facts import compare
+from baretorch.measure.profile import make_profile
 from baretorch.options import Options
 from baretorch.plan.schedule import Schedule
 from baretorch.plan.types import Bank, Buffer, Layout, Plan
 from baretorch.quantize.source import quantized
-from baretorch.report.facts import compare
 from baretorch.report.findings import Report, layer_of
 from baretorch.report.html import Html, el
 from baretorch.report.layered import arrange
 from baretorch.report.lifetimes import when
 from baretorch.report.page import make_page
 from baretorch.report.pictures import DRAWN, lifetimes_picture
-from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 from tests.report.browser import Page, opened
 

@@ -14,11 +14,11 @@ from torch import nn
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
+from baretorch.measure.cycles import Flash
+from baretorch.measure.profile import Profile, make_profile
 from baretorch.options import Compiler, Emulator, Optimize, Options, Weights
 from baretorch.quantize.source import quantized
-from baretorch.report.cycles import Flash
 from baretorch.report.numbers import apart
-from baretorch.report.profile import Profile, make_profile
 from baretorch.report.profile_table import disassembly
 from baretorch.targets.boards import load_board
 

@@ -15,14 +15,14 @@ from baretorch.errors import InternalError
 from baretorch.frontends import Source
 from baretorch.ir.graph import Builder, DType, interpret
 from baretorch.machines.types import DeviceFault
+from baretorch.measure.cluster import traced
+from baretorch.ops.int8.qbinary import QAdd
+from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.move import Cat
-from baretorch.ops.qbinary import QAdd
-from baretorch.ops.qconv2d import QConv2d
 from baretorch.options import Compiler, Options, Units
 from baretorch.pipeline import Compiled
-from baretorch.plan.check_order import check_order
+from baretorch.plan.check.order import check_order
 from baretorch.plan.schedule import Executor, Phase
-from baretorch.report.cluster import traced
 from tests.plan.test_banks import smaller
 from tests.units.test_gemm import BOARD
 

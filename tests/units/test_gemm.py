@@ -16,14 +16,14 @@ from baretorch.ir.graph import Builder, DType, Op
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
 from baretorch.machines.run import call
-from baretorch.ops.kernel import Call
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qlinear import QLinear
+from baretorch.measure.units import units_json
+from baretorch.ops.helpers.kernel import Call
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qlinear import QLinear
 from baretorch.options import Buffers, Compiler, Options, Units
 from baretorch.pipeline import Compiled
 from baretorch.plan import make_plan
 from baretorch.plan.schedule import Executor
-from baretorch.report.units import units_json
 from baretorch.targets.boards import load_board
 from baretorch.units import units_of
 from tests.cli.program import baretorch

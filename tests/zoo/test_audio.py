@@ -13,9 +13,9 @@ import torch
 
 import baretorch
 from baretorch import pipeline
+from baretorch.measure.facts import compare
 from baretorch.options import Compiler, Options
 from baretorch.passes.to_int8 import float_layers
-from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.zoo.zoo import ZOO, source
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, Source
+from baretorch.measure.facts import RunFacts, compare
 from baretorch.options import Compiler, Io, Options
 from baretorch.pipeline import read
-from baretorch.report.facts import RunFacts, compare
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -25,8 +25,8 @@ def build(
     out: str | None,
 ) -> Answer:
     """Make the firmware image: UF2, ELF, HEX, BIN."""
-    from baretorch.cli.work import built_image, compiled_model
-    from baretorch.report.facts import image_json, warnings_of
+    from baretorch.cli.stages import built_image, compiled_model
+    from baretorch.measure.facts import image_json, warnings_of
     from baretorch.report.tables import build_screen
 
     with stages(as_json) as stage:

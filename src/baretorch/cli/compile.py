@@ -29,10 +29,10 @@ def compile_(
     """Write the model as C files."""
     from pathlib import Path
 
-    from baretorch.cli.work import compiled_model
+    from baretorch.cli.stages import compiled_model
     from baretorch.files.write import staged
+    from baretorch.measure.facts import warnings_of
     from baretorch.pipeline import write_c
-    from baretorch.report.facts import warnings_of
     from baretorch.report.tables import c_screen
 
     with stages(as_json) as stage:

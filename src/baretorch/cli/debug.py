@@ -37,7 +37,7 @@ def debug(
     import subprocess
     from pathlib import Path
 
-    from baretorch.cli.work import built_image, compiled_model, image_folder
+    from baretorch.cli.stages import built_image, compiled_model, image_folder
     from baretorch.debug.about import About
     from baretorch.debug.servers import debug_emulator, emulated, probed
     from baretorch.debug.session import START, check_folder, fed, find_gdb, has_python, run_gdb, start_commands

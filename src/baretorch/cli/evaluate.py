@@ -58,14 +58,14 @@ def evaluate(
     The model file's evaluate(run) returns named numbers; run(*inputs) gives the model's answer. The host runs all of
     them, the target all or --target-samples of them, evenly spread; their answers must be the same.
     """
-    from baretorch.cli.work import compiled_model, opener
+    from baretorch.cli.stages import compiled_model, opener
     from baretorch.errors import CompileError
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
     from baretorch.machines import choose_emulator
+    from baretorch.measure.facts import is_int8
     from baretorch.pipeline import arguments_of, blaming
     from baretorch.report.evaluation import evaluation_screen
-    from baretorch.report.facts import is_int8
 
     if port and options.emulator:
         raise click.UsageError("--port and --emulator exclude each other")

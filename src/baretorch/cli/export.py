@@ -21,7 +21,7 @@ def export(as_json: bool, model: str, options: Options, out: str, delegate: bool
     """Write a standard ExecuTorch .pte."""
     from pathlib import Path
 
-    from baretorch.cli.work import read_model
+    from baretorch.cli.stages import read_model
     from baretorch.errors import CompileError
     from baretorch.escape import markup
     from baretorch.exports.ethos_u_pte import write_npu_pte

@@ -31,7 +31,7 @@ def fit(
     options: Options,
 ) -> Answer:
     """Show which boards hold a model, and how to fit the others."""
-    from baretorch.cli.work import read_model
+    from baretorch.cli.stages import read_model
     from baretorch.explore.fit import Fitter
     from baretorch.report.fit import Finding
     from baretorch.report.fit_table import fit_screen

@@ -48,7 +48,7 @@ def flash(
         if path.suffix in IMAGES:
             image = _image(path, board)
         else:
-            from baretorch.cli.work import built_image, compiled_model
+            from baretorch.cli.stages import built_image, compiled_model
 
             compiled = compiled_model(model, board, options, stage)
             image = built_image(compiled, None, stage)

@@ -35,7 +35,7 @@ def inspect(
     """Show a model's stages, operators, memory plan and fit."""
     from rich.text import Text
 
-    from baretorch.cli.work import read_model
+    from baretorch.cli.stages import read_model
     from baretorch.explore.worksheet import find_worksheet, planning_board
     from baretorch.pipeline import optimized_methods, with_io
     from baretorch.plan import make_plan

@@ -49,11 +49,11 @@ def monitor(
     """
     from pathlib import Path
 
-    from baretorch.cli.work import compiled_model, opener
+    from baretorch.cli.stages import compiled_model, opener
     from baretorch.explore.sweep import read_sweep, stream
     from baretorch.machines import choose_emulator
+    from baretorch.measure.facts import wrong_answers
     from baretorch.pipeline import blaming
-    from baretorch.report.facts import wrong_answers
     from baretorch.report.sweep import Trace, need_matplotlib, write_png
 
     if port and options.emulator:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 )
 def ops(as_json: bool, name: str | None, board: str | None) -> Answer:
     """List supported operators, or show one (also by its ATen name)."""
-    from baretorch.report.npu import npu_takes
+    from baretorch.measure.npu import npu_takes
     from baretorch.report.support import aten_names, support
     from baretorch.targets.boards import load_board
     from baretorch.units import units_of

@@ -29,11 +29,11 @@ def profile(
     loops: bool,
 ) -> Answer:
     """Show the instructions and cycles of each layer and loop."""
-    from baretorch.cli.work import built_image, compiled_model
+    from baretorch.cli.stages import built_image, compiled_model
     from baretorch.machines import choose_emulator
+    from baretorch.measure.facts import image_json
+    from baretorch.measure.profile import make_profile
     from baretorch.pipeline import run_image
-    from baretorch.report.facts import image_json
-    from baretorch.report.profile import make_profile
     from baretorch.report.profile_table import profile_screen
 
     choose_emulator(board, options.emulator)

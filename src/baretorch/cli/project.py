@@ -26,13 +26,13 @@ def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: 
     """Write a project for an SDK: the model as its kind of library, and a program that runs and checks it."""
     from pathlib import Path
 
-    from baretorch.cli.work import compiled_model
+    from baretorch.cli.stages import compiled_model
     from baretorch.exports.files import need_folder, write
     from baretorch.exports.project import figures_of
     from baretorch.exports.project import project as files_of
     from baretorch.files.write import scratch
+    from baretorch.measure.facts import warnings_of
     from baretorch.pipeline import build_image
-    from baretorch.report.facts import warnings_of
     from baretorch.report.tables import project_screen
 
     need_board(BY_NAME[sdk], board)

@@ -31,16 +31,16 @@ def report(
     """Write an HTML page about memory, time and accuracy."""
     from pathlib import Path
 
-    from baretorch.cli.work import built_image, compiled_model, opener
+    from baretorch.cli.stages import built_image, compiled_model, opener
     from baretorch.explore.advice import advise
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
     from baretorch.machines import choose_emulator
+    from baretorch.measure.facts import compare
+    from baretorch.measure.profile import make_profile
     from baretorch.pipeline import arguments_of, run_image
-    from baretorch.report.facts import compare
     from baretorch.report.findings import Report
     from baretorch.report.page import write_page
-    from baretorch.report.profile import make_profile
     from baretorch.report.screen import report_screen
 
     choose_emulator(board, options.emulator)

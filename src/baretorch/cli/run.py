@@ -31,12 +31,12 @@ def run(
     trace: str | None,
 ) -> Answer:
     """Compile, build, emulate and compare with the original."""
-    from baretorch.cli.work import built_image, compiled_model
+    from baretorch.cli.stages import built_image, compiled_model
     from baretorch.explore.one_core import on_one_core
     from baretorch.frontends.consecutive import consecutive_calls
     from baretorch.machines import choose_emulator
+    from baretorch.measure.facts import compare
     from baretorch.pipeline import run_image
-    from baretorch.report.facts import compare
     from baretorch.report.tables import run_screen
     from baretorch.stopwatch import timed, watch
 

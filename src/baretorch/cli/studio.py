@@ -111,7 +111,7 @@ def live_model(model: str, board: Board, port: str | None, options: Options, fol
     """The model at a path, built below `folder`, each time into a folder of its own: the image before may still run."""
     from itertools import count
 
-    from baretorch.cli.work import compiled_model
+    from baretorch.cli.stages import compiled_model
     from baretorch.explore.sweep import read_sweep
     from baretorch.machines import open_machine
     from baretorch.machines.hardware.serial import open_port

@@ -118,7 +118,7 @@ def tune(
     a TOML for --config, and confirmed on the emulated board. Where the file has train(model), it makes up for what was
     left out.
     """
-    from baretorch.cli.work import compiled_model, opener
+    from baretorch.cli.stages import compiled_model, opener
     from baretorch.explore.evaluate import evaluated
     from baretorch.files.write import staged, write_scratch
     from baretorch.frontends.model_file import load_evaluate, load_offer, load_train

@@ -10,7 +10,7 @@ import numpy as np
 from baretorch.errors import InternalError
 from baretorch.escape import c_name
 from baretorch.ir.graph import Array
-from baretorch.ops.kernel import Literal
+from baretorch.ops.helpers.kernel import Literal
 
 _C_TYPES = {
     "float32": "float",

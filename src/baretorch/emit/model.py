@@ -15,7 +15,7 @@ from baretorch.emit.streams import copying, headers
 from baretorch.escape import comment
 from baretorch.ir.graph import DType
 from baretorch.ir.text import attributes
-from baretorch.ops.kernel import Params
+from baretorch.ops.helpers.kernel import Params
 from baretorch.options import Optimize
 from baretorch.plan.guards import shared_start
 from baretorch.plan.schedule import Executor, Guard, Operand, Step

@@ -12,11 +12,11 @@ from baretorch.ir.graph import Array
 from baretorch.ir.io import Answer, Runner
 from baretorch.machines.session import Checker, Recorder, Session
 from baretorch.machines.types import Machine
+from baretorch.measure.facts import is_int8, wrong_answers
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled, compile_graphs
 from baretorch.report.evaluation import Column, Evaluation
-from baretorch.report.facts import is_int8, wrong_answers
 from baretorch.targets.boards import load_board
 
 Show = Callable[[str, int, int], None]  # what is done, how much of it, of how much

@@ -18,13 +18,13 @@ from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed, roomy
 from baretorch.frontends import Source
 from baretorch.ir.graph import Graph
+from baretorch.measure.cycles import Time, time_of
+from baretorch.measure.facts import is_int8
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Io, Optimize, Options, UseNpu
 from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized_methods, run_image, with_io
 from baretorch.plan import make_plan
-from baretorch.plan.banks import ARENA
-from baretorch.report.cycles import Time, time_of
-from baretorch.report.facts import is_int8
+from baretorch.plan.memory.banks import ARENA
 from baretorch.report.fit import Finding, Trial, Use
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Board

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from baretorch.errors import InternalError
 from baretorch.files.write import scratch
+from baretorch.measure.facts import OneCore
 from baretorch.pipeline import Compiled, build_image, compile_graphs, run_image
-from baretorch.report.facts import OneCore
 
 
 def on_one_core(compiled: Compiled) -> OneCore:

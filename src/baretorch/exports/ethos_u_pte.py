@@ -27,8 +27,8 @@ from baretorch.npu.partition import Partition, layer_of, partitioned
 from baretorch.npu.payload import as_blocks, read_payload
 from baretorch.npu.use import EDGES
 from baretorch.ops.delegate import ALIGNED, Delegate
+from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.layout import Reshape
-from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.options import Options
 from baretorch.pipeline import optimized_methods, with_io
 from baretorch.targets.parts import Npu

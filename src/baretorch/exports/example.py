@@ -17,9 +17,9 @@ from baretorch.errors import CompileError
 from baretorch.frontends.consecutive import reference_of
 from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import stored
+from baretorch.measure.facts import TOLERANCE, is_int8
+from baretorch.measure.facts import largest_magnitude as largest
 from baretorch.pipeline import Compiled
-from baretorch.report.facts import TOLERANCE, is_int8
-from baretorch.report.facts import largest_magnitude as largest
 
 SHOWN = 16  # numbers of the first output that an example prints
 STEPS = 4  # runs of a model with state, one after the other

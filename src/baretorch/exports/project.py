@@ -15,9 +15,9 @@ from baretorch.exports import Sdk, need_board, need_name
 from baretorch.exports.board import board_files
 from baretorch.exports.example import example_c, example_h, example_of
 from baretorch.firmware.types import Image
+from baretorch.measure.facts import compare
 from baretorch.options import Console, Optimize
 from baretorch.pipeline import Compiled, run_image
-from baretorch.report.facts import compare
 from baretorch.targets.types import Board
 from baretorch.version import __version__
 

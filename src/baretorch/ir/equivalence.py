@@ -15,7 +15,7 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.ir.graph import Array, Graph, Node, interpret
-from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.passes.rewrite import rebuilt
 
 TOLERANCE = 1e-4  # of an output's largest number: sums in another order stay far below, a lost activation far above

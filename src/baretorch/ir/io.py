@@ -14,7 +14,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Array, DType, Graph, Port, Tensor
-from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.ops.int8.arithmetic import dequantize, quantize
 
 Answer: TypeAlias = Array | tuple[Array, ...]
 

@@ -27,7 +27,7 @@ class Run:
     stack_peak: int
     blocks: tuple[Block, ...] = ()  # what was executed; empty if not known
     cores: Cores | None = None  # what each core did, if there are two
-    emulator_cycles: int | None = None  # by the emulator's own table; ours is in report/cycles.py
+    emulator_cycles: int | None = None  # by the emulator's own table; ours is in measure/cycles.py
     flash: tuple[FlashReads, ...] | None = None  # what was read from flash; None if that costs nothing, or is not known
     trace: Trace | None = None  # what a cluster did when
     others: tuple[tuple[Array, ...], ...] = ()

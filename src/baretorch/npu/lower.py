@@ -22,18 +22,18 @@ from baretorch.npu.region import EXACT, NotTaken, Region, sizes
 from baretorch.npu.softmax import LONGEST, softmax
 from baretorch.npu.tosa import PROPAGATE, Block, Kind, Operator, Value
 from baretorch.ops.elementwise import Maximum, Minimum
-from baretorch.ops.kernel import data_of
+from baretorch.ops.helpers.kernel import data_of
+from baretorch.ops.int8.lookup import Lookup
+from baretorch.ops.int8.qbinary import QAdd, QMul, QSquaredDifference
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qconv_transpose2d import QConvTranspose2d
+from baretorch.ops.int8.qlinear import QLinear
+from baretorch.ops.int8.qmatmul import QMatmul
+from baretorch.ops.int8.qpool import QAvgPool2d
+from baretorch.ops.int8.qsoftmax import QSoftmax
 from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape
-from baretorch.ops.lookup import Lookup
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.pool import MaxPool2d
-from baretorch.ops.qbinary import QAdd, QMul, QSquaredDifference
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qconv_transpose2d import QConvTranspose2d
-from baretorch.ops.qlinear import QLinear
-from baretorch.ops.qmatmul import QMatmul
-from baretorch.ops.qpool import QAvgPool2d
-from baretorch.ops.qsoftmax import QSoftmax
 from baretorch.ops.upsample import UpsampleNearest2d
 
 LARGEST_WINDOW = 64  # along a side, of the NPU's convolutions

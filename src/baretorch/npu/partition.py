@@ -25,9 +25,9 @@ from baretorch.npu.lower import to_tosa, why_not
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
 from baretorch.npu.vela import Refused, Result, compiled
 from baretorch.ops.delegate import ALIGNED, Delegate, Part
+from baretorch.ops.int8.qsoftmax import QSoftmax
 from baretorch.ops.layout import Reshape
 from baretorch.ops.move import Cat, Copy, Slice
-from baretorch.ops.qsoftmax import QSoftmax
 from baretorch.passes.rewrite import rebuilt
 from baretorch.targets.parts import Npu
 

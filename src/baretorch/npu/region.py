@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, Graph, Shape, Tensor
 from baretorch.npu.tosa import PROPAGATE, SINGLE_ROUND, Block, Kind, Operator, Value
-from baretorch.ops.window import Padding, Pair
+from baretorch.ops.helpers.window import Padding, Pair
 
 EXACT = 30  # a RESCALE by 2^30 / 2^30 changes nothing
 

@@ -14,7 +14,7 @@ import numpy as np
 from baretorch.ir.graph import Array
 from baretorch.npu.region import EXACT, Region
 from baretorch.npu.tosa import PROPAGATE, Kind, Operator, Value
-from baretorch.ops.qsoftmax import QSoftmax
+from baretorch.ops.int8.qsoftmax import QSoftmax
 
 LONGEST = 1 << 14  # numbers in a row: their sum stays below 2^30
 DIVIDEND = (1 << 31) - 1

@@ -12,8 +12,8 @@ from baretorch.npu.accelerators import by_config, by_name
 from baretorch.npu.lower import why_not
 from baretorch.npu.partition import Judge, Left, Partition, Region, layer_of, partitioned, trusting
 from baretorch.ops.delegate import Delegate
+from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.move import Cat, Slice
-from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.options import Input, Options, UseNpu
 from baretorch.targets.parts import Npu
 from baretorch.targets.types import Board

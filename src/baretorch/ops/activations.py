@@ -12,7 +12,7 @@ from baretorch.ir.graph import Array
 from baretorch.ops import elementwise
 from baretorch.ops.elementwise import Binary, Elementwise, Unary
 from baretorch.ops.functions import erf_of
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from baretorch.ir.graph import Array, DType, Op, Permuted, Shape, Signature, Tensor
-from baretorch.ops.check import need
-from baretorch.ops.kernel import Call, Kernel
+from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.kernel import Call, Kernel
 from baretorch.ops.move import Copy
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Piece, Shape, Signature, Span, Tensor
-from baretorch.ops import cut, half, overlap
-from baretorch.ops.check import need, need_channels, need_float32
-from baretorch.ops.kernel import (
+from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.check import need, need_channels, need_float32
+from baretorch.ops.helpers.kernel import (
     Call,
     Distances,
     Kernel,
@@ -24,8 +24,8 @@ from baretorch.ops.kernel import (
     nowhere,
     with_pitch,
 )
-from baretorch.ops.limits import both
-from baretorch.ops.window import (
+from baretorch.ops.helpers.limits import both
+from baretorch.ops.helpers.window import (
     Axis,
     Fields,
     Padding,
@@ -38,10 +38,11 @@ from baretorch.ops.window import (
     per_group,
     size_params,
 )
+from baretorch.ops.packing import half
 from baretorch.targets.features import FPU, MVE, VECTORS, Needs
 
 if TYPE_CHECKING:
-    from baretorch.ops.qconv2d import QConv2d
+    from baretorch.ops.int8.qconv2d import QConv2d
 
 
 @dataclass(frozen=True)

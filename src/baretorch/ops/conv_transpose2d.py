@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Shape, Signature, Tensor
-from baretorch.ops.check import need, need_channels, need_float32
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
-from baretorch.ops.limits import both
-from baretorch.ops.window import Padding, Pair, padding_params, pair_params, per_group, size_params
+from baretorch.ops.helpers.check import need, need_channels, need_float32
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.limits import both
+from baretorch.ops.helpers.window import Padding, Pair, padding_params, pair_params, per_group, size_params
 
 
 @dataclass(frozen=True)

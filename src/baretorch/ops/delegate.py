@@ -11,8 +11,8 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Op, Shape, Signature, Tensor, interpret
-from baretorch.ops.check import need
-from baretorch.ops.kernel import Call, Kernel, Literal, Params, data_of
+from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.kernel import Call, Kernel, Literal, Params, data_of
 
 ALIGNED = 16  # what an NPU reads and writes begins at a multiple of that
 MOST_PARTS = 8  # inputs, or outputs, of a region that lie inside its scratch

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
-from baretorch.ops import cut, overlap
-from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Params
-from baretorch.ops.limits import both
+from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.check import need, need_float32
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
+from baretorch.ops.helpers.limits import both
 from baretorch.targets.features import ANY_CPU, FPU, Needs
 
 LOOPS = 4  # nested loops of the kernels with several inputs

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Signature, Tensor
-from baretorch.ops import overlap
-from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Packed, Params
+from baretorch.ops.helpers import overlap
+from baretorch.ops.helpers.check import need, need_float32
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params
 
 LARGEST = 1 << 14  # complex numbers that the passes of kernels/fft/passes.c take
 

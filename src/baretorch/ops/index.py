@@ -14,10 +14,10 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Permuted, Shape, Signature, Tensor
-from baretorch.ops.check import need, need_axes
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.helpers.check import need, need_axes
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
+from baretorch.ops.helpers.strided import UNITS, unit_of
 from baretorch.ops.move import Change, Overwrite
-from baretorch.ops.strided import UNITS, unit_of
 
 INDICES = (DType.INT32, DType.INT64)
 ADDABLE = (DType.FLOAT32, DType.INT32)

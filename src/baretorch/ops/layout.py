@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, Op, Permuted, Quant, Shape, Signature, Tensor
-from baretorch.ops import overlap
-from baretorch.ops.check import need, need_axes
-from baretorch.ops.kernel import Call, Kernel, Params
-from baretorch.ops.strided import Move, StridedLoop, move_kernels, steps
+from baretorch.ops.helpers import overlap
+from baretorch.ops.helpers.check import need, need_axes
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
+from baretorch.ops.helpers.strided import Move, StridedLoop, move_kernels, steps
 
 PAD_LOOPS = 4
 

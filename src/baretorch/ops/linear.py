@@ -11,9 +11,10 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
-from baretorch.ops import cut, half, overlap
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights, nowhere
-from baretorch.ops.limits import both
+from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, in_eights, nowhere
+from baretorch.ops.helpers.limits import both
+from baretorch.ops.packing import half
 from baretorch.targets.features import FPU, MVE, VECTORS, Needs
 
 

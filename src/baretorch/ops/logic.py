@@ -10,8 +10,7 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.ir.graph import Array, DType, Signature, Tensor
-from baretorch.ops import cut, elementwise, overlap
-from baretorch.ops.check import need
+from baretorch.ops import elementwise
 from baretorch.ops.elementwise import (
     NUMBERS,
     TYPE_NAMES,
@@ -21,7 +20,9 @@ from baretorch.ops.elementwise import (
     broadcast,
     loop_fields,
 )
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
 
 BOOL = (DType.BOOL,)
 SOURCE = "logic/ref.c"

@@ -10,10 +10,20 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Shape, Signature, Tensor
-from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Literal, Params
-from baretorch.ops.limits import both
-from baretorch.ops.loops import Dims, filled, in_order, need_dims, nested, permuted, repeating, steps, steps_into
+from baretorch.ops.helpers.check import need, need_float32
+from baretorch.ops.helpers.kernel import Call, Kernel, Literal, Params
+from baretorch.ops.helpers.limits import both
+from baretorch.ops.helpers.loops import (
+    Dims,
+    filled,
+    in_order,
+    need_dims,
+    nested,
+    permuted,
+    repeating,
+    steps,
+    steps_into,
+)
 from baretorch.targets.features import FPU
 
 LOOPS = 3  # over matrices

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, Op, Permuted, Piece, Shape, Signature, Tensor
-from baretorch.ops import cut
-from baretorch.ops.check import need, need_axes
-from baretorch.ops.kernel import Call, Kernel
-from baretorch.ops.strided import Move, StridedLoop, move_kernels, steps
+from baretorch.ops.helpers import cut
+from baretorch.ops.helpers.check import need, need_axes
+from baretorch.ops.helpers.kernel import Call, Kernel
+from baretorch.ops.helpers.strided import Move, StridedLoop, move_kernels, steps
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Signature, Tensor
-from baretorch.ops.check import need, need_axes
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.helpers.check import need, need_axes
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
 from baretorch.ops.reduce import NUMBERS, SUFFIXES, need_elements, need_type, reduced
 from baretorch.ops.scan import axis_fields
 

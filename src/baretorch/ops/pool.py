@@ -10,10 +10,11 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Piece, Signature, Tensor
-from baretorch.ops import cut, qpool
-from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Params
-from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs, pair_params
+from baretorch.ops.helpers import cut
+from baretorch.ops.helpers.check import need, need_float32
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
+from baretorch.ops.helpers.window import Axis, Padding, Pair, axes, cut_windows, outputs, pair_params
+from baretorch.ops.int8 import qpool
 from baretorch.targets.features import FPU
 
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Signature, Tensor
-from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights
+from baretorch.ops.helpers.check import need, need_float32
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, in_eights
 from baretorch.targets.features import FPU
 
 

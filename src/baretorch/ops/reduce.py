@@ -13,9 +13,9 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Permuted, Shape, Signature, Tensor
-from baretorch.ops.check import need, need_axes
-from baretorch.ops.kernel import Call, Kernel, Params
-from baretorch.ops.loops import filled, nested, steps
+from baretorch.ops.helpers.check import need, need_axes
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
+from baretorch.ops.helpers.loops import filled, nested, steps
 
 LOOPS = 3  # nested loops of the kernels over the axes that are kept, and over those that are not
 

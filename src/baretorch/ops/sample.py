@@ -13,8 +13,8 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.ir.graph import Array, DType, Op, Signature, Tensor
-from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Packed, Params
+from baretorch.ops.helpers.check import need, need_float32
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params
 from baretorch.ops.upsample import Resampled
 
 MODES = ("bilinear", "nearest", "bicubic")  # in PyTorch's order

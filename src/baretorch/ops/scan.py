@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Permuted, Shape, Signature, Tensor
-from baretorch.ops.check import need, need_axes
-from baretorch.ops.kernel import Call, Kernel, Literal, Params
+from baretorch.ops.helpers.check import need, need_axes
+from baretorch.ops.helpers.kernel import Call, Kernel, Literal, Params
 from baretorch.ops.reduce import FLOAT, NUMBERS, SUFFIXES, SUMS, Types, need_elements, need_type, reduced, without
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from baretorch.errors import InternalError
 from baretorch.ir.graph import Array, DType, Signature, Tensor
 from baretorch.ops import index
-from baretorch.ops.check import need
-from baretorch.ops.kernel import Call, Kernel
+from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.kernel import Call, Kernel
 from baretorch.ops.move import Change, Overwrite
 
 TYPES = {DType.FLOAT32: "f32", DType.INT32: "s32"}

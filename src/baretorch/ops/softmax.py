@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
-from baretorch.ops import cut, overlap
-from baretorch.ops.check import need_axes, need_float32
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.check import need_axes, need_float32
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
 from baretorch.ops.scan import axis_fields
 
 

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Signature, Tensor
-from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Distances, Kernel, Params
+from baretorch.ops.helpers.check import need, need_float32
+from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Params
 
 LARGEST = 4  # rows; as many squared lie on the stack
 

@@ -13,9 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, Op, Signature, Tensor
-from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Packed, Params
-from baretorch.ops.window import Pair
+from baretorch.ops.helpers.check import need, need_float32
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params
+from baretorch.ops.helpers.window import Pair
 
 LARGEST = 1 << 15  # of an image's height and width: tables hold int16
 

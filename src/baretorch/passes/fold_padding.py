@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from baretorch.ir.graph import Graph, Node, Op, Shape, Tensor, fresh
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.layout import Pad, Permute, Reshape
-from baretorch.ops.qconv2d import QConv2d
 from baretorch.passes.rewrite import rebuilt
 
 Sides = tuple[tuple[int, int], ...]  # elements added before and after, per dimension

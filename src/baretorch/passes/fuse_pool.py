@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from baretorch.ir.graph import Graph, Node, Tensor
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.pool import MaxPool2d
-from baretorch.ops.qconv2d import QConv2d
 from baretorch.passes.rewrite import rebuilt
 
 

@@ -12,9 +12,9 @@ from math import prod
 from baretorch.ir.graph import Graph, Node, Op, Quant, Shape, Tensor
 from baretorch.ops import scaled
 from baretorch.ops.elementwise import Clamp
+from baretorch.ops.int8.quantize import Dequantize, Quantize
+from baretorch.ops.int8.scaled import Scaled
 from baretorch.ops.layout import Permute, Reshape
-from baretorch.ops.quantize import Dequantize, Quantize
-from baretorch.ops.scaled import Scaled
 from baretorch.passes.rewrite import rebuilt
 
 

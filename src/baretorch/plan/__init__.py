@@ -10,23 +10,23 @@ from typing import Any
 
 from baretorch.errors import CompileError, see_fit
 from baretorch.ir.graph import Graph, State
-from baretorch.ops.kernel import Call
-from baretorch.ops.pull import pulled
+from baretorch.ops.helpers.kernel import Call
+from baretorch.ops.input_rows import pulled
 from baretorch.options import DEFAULT, Buffers, Input, Options, Units, Weights
-from baretorch.plan.banks import Wishes, place_in_banks, room, wishes
-from baretorch.plan.check import check_plan
-from baretorch.plan.choose_bands import banded
-from baretorch.plan.choose_sums import with_sums
-from baretorch.plan.choose_tiles import Place, Planned, Workshop, without_copies
+from baretorch.plan.bands.choose import banded
+from baretorch.plan.check.plan import check_plan
+from baretorch.plan.cluster.choose_channel_parts import with_sums
+from baretorch.plan.cluster.choose_tiles import Place, Planned, Workshop, without_copies
 from baretorch.plan.cores import cluster, pair, shared, with_meetings
 from baretorch.plan.guards import guarded
-from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_others, turned, with_the_caller
-from baretorch.plan.offsets import lower_bound
+from baretorch.plan.memory.banks import Wishes, place_in_banks, room, wishes
+from baretorch.plan.memory.lifetimes import find_overlaps, lifetimes, of_others, turned, with_the_caller
+from baretorch.plan.memory.offsets import lower_bound
+from baretorch.plan.memory.storage import views
 from baretorch.plan.order import ordered
 from baretorch.plan.schedule import Executor, Operand, Schedule, Step, View, one_by_one
 from baretorch.plan.select import Constants, make_steps, operand_of
 from baretorch.plan.state import renewed, settled
-from baretorch.plan.storage import views
 from baretorch.plan.types import Bank, Buffer, Layout, Overlap, Plan, StateBuffer, Tiles
 from baretorch.targets.types import Board, Chip
 from baretorch.units import Unit, units_of

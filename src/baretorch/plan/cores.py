@@ -14,11 +14,11 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from baretorch.ir.graph import Tensor
-from baretorch.ops import quantize
 from baretorch.ops.conv2d import flat
-from baretorch.ops.cut import Part, part_within
-from baretorch.ops.kernel import Call, Kernel, Split
-from baretorch.plan.cost import by_shape, cycles
+from baretorch.ops.helpers.cut import Part, part_within
+from baretorch.ops.helpers.kernel import Call, Kernel, Split
+from baretorch.ops.int8 import quantize
+from baretorch.plan.cluster.cost import by_shape, cycles
 from baretorch.plan.schedule import Copy, Executor, Operand, Phase, Schedule, Scratch, Step, View
 from baretorch.plan.select import Constants, Packs, constants_of, make_step
 from baretorch.plan.types import InArena, Layout, WithCaller

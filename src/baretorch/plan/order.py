@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from baretorch.ops.pull import Pull
-from baretorch.plan.lifetimes import reach
-from baretorch.plan.packing import aligned
+from baretorch.ops.input_rows import Pull
+from baretorch.plan.memory.lifetimes import reach
+from baretorch.plan.memory.packing import aligned
 from baretorch.plan.schedule import Step
 from baretorch.plan.types import Buffer
 

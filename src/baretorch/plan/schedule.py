@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from baretorch.ir.graph import Node
-from baretorch.ops.kernel import Call, Distances, Kernel, Params
+from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Params
+from baretorch.ops.int8.qsums import QSums
 from baretorch.ops.move import PlaceSlice
-from baretorch.ops.qsums import QSums
 
 
 class Executor(Enum):
@@ -113,7 +113,7 @@ class Step:
 
     @property
     def distances(self) -> Distances:
-        """Of each activation that it reads, from the output in the direction that it goes; see ops/kernel.py."""
+        """Of each activation that it reads, from the output in the direction that it goes; see kernel.py."""
         return self.kernel.behind(self.call) if self.back else self.kernel.overlap(self.call)
 
     @property

@@ -13,13 +13,13 @@ from baretorch.ir.text import attributes
 from baretorch.ops import kernels_of
 from baretorch.ops.choose import Choose
 from baretorch.ops.delegate import ALIGNED, Delegate
-from baretorch.ops.kernel import Call, Kernel, Packed
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed
+from baretorch.ops.int8.qsums import QSums
 from baretorch.ops.move import Assembled, Copy, PlaceSlice
-from baretorch.ops.qsums import QSums
 from baretorch.plan.guards import Needs, side
-from baretorch.plan.packing import ALIGNMENT
+from baretorch.plan.memory.packing import ALIGNMENT
+from baretorch.plan.memory.storage import NOTHING
 from baretorch.plan.schedule import Executor, Guard, Operand, Scratch, Step, View
-from baretorch.plan.storage import NOTHING
 from baretorch.plan.types import Constant
 from baretorch.targets.cpus import Cpu
 from baretorch.units import Unit

@@ -11,11 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from baretorch.ir.graph import Graph, Node, State, fresh
-from baretorch.ops.kernel import Call
+from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.move import Copy
+from baretorch.plan.memory.storage import views
 from baretorch.plan.schedule import Operand, Step, View
 from baretorch.plan.select import Constants, make_step, select_kernel
-from baretorch.plan.storage import views
 from baretorch.targets.cpus import Cpu
 
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from baretorch.ir.graph import DType
-from baretorch.plan.banks import Wishes, place_in_banks
-from baretorch.plan.check import check_plan
-from baretorch.plan.lifetimes import find_overlaps, turned
-from baretorch.plan.offsets import lower_bound
+from baretorch.plan.check.plan import check_plan
+from baretorch.plan.memory.banks import Wishes, place_in_banks
+from baretorch.plan.memory.lifetimes import find_overlaps, turned
+from baretorch.plan.memory.offsets import lower_bound
 from baretorch.plan.schedule import Copy, Operand, Schedule, Step
 from baretorch.plan.types import Buffer, Plan
 from baretorch.targets.cpus import Cpu

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from baretorch.ir.graph import Array, Graph
-from baretorch.ops.kernel import Lattice
+from baretorch.ops.helpers.kernel import Lattice
 from baretorch.plan.schedule import Operand, Phase, Schedule, Scratch, Step
 
 

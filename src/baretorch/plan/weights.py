@@ -14,7 +14,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.options import Weights
-from baretorch.plan.banks import room
+from baretorch.plan.memory.banks import room
 from baretorch.plan.schedule import Step
 from baretorch.plan.streams import Room, best, can_stream, waiting
 from baretorch.plan.types import Constant, Plan

@@ -11,7 +11,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Tensor, interpret
 from baretorch.ir.io import as_real, as_stored, stored
-from baretorch.ops.qsoftmax import QSoftmax
+from baretorch.ops.int8.qsoftmax import QSoftmax
 from baretorch.quantize.observers import ABSENT
 
 

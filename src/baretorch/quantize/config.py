@@ -29,13 +29,13 @@ from baretorch.escape import short, shown
 from baretorch.files.read import need_regular, read_toml
 from baretorch.frontends.offer import LISTS, Arguments, is_number
 from baretorch.ir.graph import Array, DType, Graph, Node, Quant, Tensor, fresh, with_data
-from baretorch.ops import int4
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Sub
+from baretorch.ops.int8.qmove import MOVES_16_BITS
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
+from baretorch.ops.packing import int4
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
-from baretorch.ops.qmove import MOVES_16_BITS
 from baretorch.ops.recurrent import Recurrent
 from baretorch.ops.reduce import Mean
 from baretorch.ops.softmax import Softmax

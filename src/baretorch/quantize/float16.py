@@ -9,10 +9,10 @@ from math import inf
 import numpy as np
 
 from baretorch.ir.graph import Array, Graph, Node, Tensor, fresh
-from baretorch.ops import half
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Clamp, Mul
 from baretorch.ops.linear import Linear
+from baretorch.ops.packing import half
 from baretorch.quantize.observers import SMALLEST
 
 KEPT = 2.0**-20  # the error of a channel's weights, in power, up to which float16 holds them: normal numbers have 2^-24

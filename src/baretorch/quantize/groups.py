@@ -1,8 +1,8 @@
 """Which tensors of a float Graph get int8 scales, and which share one.
 
-What each operator wants, its row of the table of operators says (ops/scaled.py). Tensors joined by operators that only
-move or select values share a scale. Some that look as if they wanted one have none: what masks attention, what stands
-around a Fourier transform, and what is part of a larger table or layer of one int8 operator.
+Each operator's row in the table of operators states which scales it wants (ops/int8/scaled.py). Tensors joined by
+operators that only move or select values share a scale. Some tensors that look as if they wanted a scale get none:
+masks of attention, values around a Fourier transform, and parts of a larger table or layer of one int8 operator.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Graph, Node, Quant
 from baretorch.ops import int8_rule, scaled
 from baretorch.ops.elementwise import Elementwise
+from baretorch.ops.int8.qelementwise import element_by_element, scales_and_shifts
+from baretorch.ops.int8.scaled import FIXED, Scaled
 from baretorch.ops.layout import Pad, Permute
 from baretorch.ops.logic import Where
-from baretorch.ops.qelementwise import element_by_element, scales_and_shifts
-from baretorch.ops.scaled import FIXED, Scaled
 from baretorch.ops.softmax import Softmax
 from baretorch.passes.to_int8 import mask_tensors
 from baretorch.quantize.observers import ABSENT, NEGLIGIBLE, Masked, Meant, Scores

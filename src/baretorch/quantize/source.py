@@ -18,11 +18,11 @@ from baretorch.ops.linear import Linear
 from baretorch.options import Requant
 from baretorch.passes.layout import PERMUTED
 from baretorch.passes.order import FLOAT, stages
+from baretorch.quantize.accuracy_warnings import judged
 from baretorch.quantize.calibrate import calibrated, odd_ranges, random_samples
 from baretorch.quantize.config import IN_FLOAT, Config, Precision, changed, read_config, scales_of, with_precisions
 from baretorch.quantize.groups import wanted
-from baretorch.quantize.health import judged
-from baretorch.quantize.narrow import with_narrow
+from baretorch.quantize.narrow_requant import with_narrow
 from baretorch.quantize.watch import Runner, interpreted
 
 MOST_NAMES, LONGEST = 8, 100  # that an error tells

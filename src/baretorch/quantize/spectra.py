@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from baretorch.ir.graph import Graph, Node
 from baretorch.ops import scaled
 from baretorch.ops.fft import Irfft, Magnitude
-from baretorch.ops.scaled import Scaled
+from baretorch.ops.int8.scaled import Scaled
 from baretorch.passes.to_int8 import LOGARITHMS, TRANSFORMS
 
 REAL = (Magnitude, Irfft)  # what makes real numbers of complex ones

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from baretorch.plan.cost import cycles
+from baretorch.measure.cluster import Traced, TracedLayer
+from baretorch.plan.cluster.cost import cycles
 from baretorch.plan.schedule import Phase
-from baretorch.report.cluster import Traced, TracedLayer
 from baretorch.report.html import Html, el, joined
 from baretorch.report.numbers import share
 from baretorch.report.roofline import roofline

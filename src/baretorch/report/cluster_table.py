@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from baretorch.escape import markup
-from baretorch.report.cluster import Traced, TracedLayer, Use
-from baretorch.report.cycles import time_words
+from baretorch.measure.cluster import Traced, TracedLayer, Use
+from baretorch.measure.cycles import time_words
+from baretorch.measure.profile import Profile
 from baretorch.report.numbers import apart, figure, share
-from baretorch.report.profile import Profile
 
 KINDS = ("busy", "load-use", "bank", "L2", "barrier", "DMA", "GEMM")  # the fields of Use, for people
 METHOD = (

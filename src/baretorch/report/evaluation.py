@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from baretorch.escape import markup
+from baretorch.measure.facts import is_int8, number
 from baretorch.passes.to_int8 import float_layers
-from baretorch.report.facts import is_int8, number
 
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled

@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from baretorch.ir.graph import Graph
+from baretorch.measure.cycles import Time, milliseconds, time_words, unpaid_flash
+from baretorch.measure.facts import RunFacts, is_int8
+from baretorch.measure.memory_map import BankMap, memory_map, ram_banks
+from baretorch.measure.npu import npu_figures
+from baretorch.measure.profile import Layer, Profile
 from baretorch.passes.to_int8 import told_float
 from baretorch.plan.types import Buffer, Plan
-from baretorch.report.cycles import Time, milliseconds, time_words, unpaid_flash
-from baretorch.report.facts import RunFacts, is_int8
-from baretorch.report.memory_map import BankMap, memory_map, ram_banks
-from baretorch.report.npu import npu_figures
 from baretorch.report.numbers import capacity, figure, share
-from baretorch.report.profile import Layer, Profile
 from baretorch.targets.parts import MemoryBank
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from baretorch.errors import CompileError
+from baretorch.measure.cycles import Time, cycles_json
 from baretorch.options import Options
 from baretorch.plan.types import Bands
-from baretorch.report.cycles import Time, cycles_json
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Board
 

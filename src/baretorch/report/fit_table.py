@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from baretorch.escape import markup
+from baretorch.measure.cycles import milliseconds
 from baretorch.options import Options
-from baretorch.report.cycles import milliseconds
 from baretorch.report.fit import Finding, Trial, Use
 from baretorch.report.numbers import bar, figure, share
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from string import Template
 
 from baretorch.files.write import put
+from baretorch.measure.cycles import core_source, flash_source
 from baretorch.report.cluster_page import cluster_sections
-from baretorch.report.cycles import core_source, flash_source
 from baretorch.report.findings import Figure, Peak, Report, Row, layer_of
 from baretorch.report.graph_picture import graph_picture, left_out
 from baretorch.report.html import Html, el, joined

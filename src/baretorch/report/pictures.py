@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from baretorch.measure.memory_map import BankMap, Piece
 from baretorch.plan.types import Bank, Buffer, Plan
 from baretorch.report.findings import Peak, layer_of
 from baretorch.report.html import Html, el, line, rect, svg, text
 from baretorch.report.lifetimes import when
-from baretorch.report.memory_map import BankMap, Piece
 from baretorch.report.numbers import capacity, cut, share
 
 WIDTH = 1000

@@ -13,12 +13,12 @@ from rich.text import Text
 
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
+from baretorch.measure.cycles import Time, core_source, flash_source, time_words
+from baretorch.measure.loops import InnerLoop
+from baretorch.measure.profile import Layer, Profile
 from baretorch.ops.delegate import Delegate
 from baretorch.report.cluster_table import cluster_tables
-from baretorch.report.cycles import Time, core_source, flash_source, time_words
-from baretorch.report.loops import InnerLoop
 from baretorch.report.numbers import apart, bar, figure, share
-from baretorch.report.profile import Layer, Profile
 from baretorch.report.tables import heading
 from baretorch.targets.types import Chip
 

@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from baretorch.escape import markup
+from baretorch.measure.memory_map import BankMap
+from baretorch.measure.npu import npu_rows
 from baretorch.report.evaluation import metrics_table
 from baretorch.report.findings import Figure, Report, Row, layer_of
 from baretorch.report.lifetimes import Lifetimes
-from baretorch.report.memory_map import BankMap
-from baretorch.report.npu import npu_rows
 from baretorch.report.numbers import apart, bar, capacity, cut, share
 from baretorch.report.tables import heading
 

@@ -10,7 +10,7 @@ from typing import Any
 from baretorch.frontends.aten.table import TABLE
 from baretorch.ir.graph import DType
 from baretorch.ops import OPS, OpRow
-from baretorch.ops.kernel import Kernel
+from baretorch.ops.helpers.kernel import Kernel
 from baretorch.targets.features import Needs
 from baretorch.targets.types import Chip
 from baretorch.units import units_of

@@ -15,7 +15,7 @@ from baretorch.files.write import put
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import stored
 from baretorch.ir.ties import up_to_ties
-from baretorch.report.facts import largest_error, number
+from baretorch.measure.facts import largest_error, number
 
 Answers = tuple[Array, ...]
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from baretorch.machines.types import BARRIER
+from baretorch.measure.cluster import DMA, GEMM, Moved, Traced, Use, Visit
 from baretorch.plan.types import Buffer
-from baretorch.report.cluster import DMA, GEMM, Moved, Traced, Use, Visit
 from baretorch.report.findings import layer_of
 from baretorch.report.html import Html, el, joined
 from baretorch.report.numbers import share

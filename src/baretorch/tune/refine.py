@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from baretorch.ir.graph import Array, Graph, Node, Tensor, with_data
-from baretorch.ops import int4
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
+from baretorch.ops.packing import int4
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.passes.prune import Channels, channels
 from baretorch.quantize.observers import per_channel

@@ -1,5 +1,5 @@
 """Fours of weights that a layer needs least become zero, and those that stay make up for them: layers of which few are
-left are kept without the others (ops/sparse.py). Which are needed least is known from the inputs that they are
+left are kept without the others (ops/packing/sparse.py). Which are needed least is known from the inputs that they are
 multiplied with, over the calibration data."""
 
 from __future__ import annotations

@@ -30,7 +30,9 @@ from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor
 from baretorch.ir.io import Answer, arranged, real, restored, stored
 from baretorch.machines.host_program import on_host
 from baretorch.machines.run import Run as Ran
-from baretorch.ops.int4 import GROUP
+from baretorch.measure.cycles import time_of
+from baretorch.measure.profile import make_profile
+from baretorch.ops.packing.int4 import GROUP
 from baretorch.options import Options
 from baretorch.passes.order import FLOAT, stages
 from baretorch.passes.prune import Channels, channels, without
@@ -41,8 +43,6 @@ from baretorch.quantize.config import IN_FLOAT, Config, Precision, with_precisio
 from baretorch.quantize.groups import wanted
 from baretorch.quantize.source import in_float, made_by
 from baretorch.quantize.watch import Run
-from baretorch.report.cycles import time_of
-from baretorch.report.profile import make_profile
 from baretorch.report.tuning import or_no_number
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Board

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ops import cut
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, Split, data_of
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qlinear import QLinear, as_pixels
+from baretorch.ops.helpers import cut
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, Split, data_of
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qlinear import QLinear, as_pixels
 from baretorch.targets.features import XCV
 from baretorch.targets.parts import Cluster, Gemm
 from baretorch.units.types import Unit

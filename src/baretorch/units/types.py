@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baretorch.ir.graph import Op
-from baretorch.ops.kernel import Call, Kernel
+from baretorch.ops.helpers.kernel import Call, Kernel
 
 
 @dataclass(frozen=True)

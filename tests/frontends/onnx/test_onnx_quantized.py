@@ -23,10 +23,10 @@ from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.frontends.source import Int8
 from baretorch.ir.graph import Array, interpret
+from baretorch.measure import facts
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import optimized, read
-from baretorch.report import facts
 
 QDQ, QOPERATOR = QuantFormat.QDQ, QuantFormat.QOperator
 SIGNED, UNSIGNED = QuantType.QInt8, QuantType.QUInt8

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Node, Op, Permuted, Quant, Shape, Signature, Tensor
-from baretorch.ops import overlap
-from baretorch.ops.check import need, need_float32
-from baretorch.ops.int8 import StaysFloat, Walk
-from baretorch.ops.kernel import Call, Kernel, Params
-from baretorch.ops.qbinary import sum_of
+from baretorch.ops.helpers import overlap
+from baretorch.ops.helpers.check import need, need_float32
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
+from baretorch.ops.int8.qbinary import sum_of
+from baretorch.ops.int8.rules import StaysFloat, Walk
 from baretorch.targets.features import DSP
 
 

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 
 from baretorch.ir.graph import Shape
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qlinear import QLinear
-from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qlinear import QLinear
+from baretorch.ops.int8.quantize import Dequantize, Quantize
 from tests.ops.case import Case, Inputs, nchw, nhwc, normal, values
 
 

@@ -14,14 +14,14 @@ import torch.nn.functional as F
 from baretorch.ir.graph import Array, Quant, Shape
 from baretorch.ops.attention import Attention
 from baretorch.ops.elementwise import Maximum, Minimum
+from baretorch.ops.int8.qattention import ABSENT, NONE, TABLE, QAttention, attention_of
+from baretorch.ops.int8.qconv_transpose2d import QConvTranspose2d
+from baretorch.ops.int8.qmatmul import QMatmul
+from baretorch.ops.int8.qnorm import QNorm
+from baretorch.ops.int8.qsoftmax import LOGS, QLogSoftmax, log_softmax_of
+from baretorch.ops.int8.qupsample import QUpsampleBilinear2d
+from baretorch.ops.int8.qwindows import QAvgWindows, QMaxWindows, Spans
 from baretorch.ops.logic import Le, Where
-from baretorch.ops.qattention import ABSENT, NONE, TABLE, QAttention, attention_of
-from baretorch.ops.qconv_transpose2d import QConvTranspose2d
-from baretorch.ops.qmatmul import QMatmul
-from baretorch.ops.qnorm import QNorm
-from baretorch.ops.qsoftmax import LOGS, QLogSoftmax, log_softmax_of
-from baretorch.ops.qupsample import QUpsampleBilinear2d
-from baretorch.ops.qwindows import QAvgWindows, QMaxWindows, Spans
 from tests.ops.case import Case, Inputs, nchw, nhwc
 from tests.ops.cases.int8 import extreme, layer, lowest, requantized
 from tests.ops.cases.int8_small import octets, rounded

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qlinear import QLinear
+from baretorch.ops.int8.qpool import QAvgPool2d
 from baretorch.ops.pool import MaxPool2d
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qlinear import QLinear
-from baretorch.ops.qpool import QAvgPool2d
 from tests.ops.cases.int8 import SAME, layer, qconv2d, qlinear
 from tests.ops.cases.int8_small import PRODUCT, SUM, octets, qadd, qavg, qmax, qmul
 

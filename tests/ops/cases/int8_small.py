@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 
 from baretorch.ir.graph import Quant, Shape
-from baretorch.ops.lookup import Lookup
+from baretorch.ops.int8.lookup import Lookup
+from baretorch.ops.int8.qbinary import QAdd, QDiv, QMul, QSquaredDifference, product_of, sum_of
+from baretorch.ops.int8.qpool import QAvgPool2d
+from baretorch.ops.int8.qsoftmax import QSoftmax
 from baretorch.ops.pool import MaxPool2d
-from baretorch.ops.qbinary import QAdd, QDiv, QMul, QSquaredDifference, product_of, sum_of
-from baretorch.ops.qpool import QAvgPool2d
-from baretorch.ops.qsoftmax import QSoftmax
 from tests.ops.case import Case, Inputs, nchw, nhwc
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from baretorch.ops.litert_lstm import LiteRtLstm
+from baretorch.ops.int8.litert_lstm import LiteRtLstm
 from baretorch.ops.recurrent import Cell
 from tests.ops.case import Case
 

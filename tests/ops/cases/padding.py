@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from baretorch.ir.graph import Shape
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
+from baretorch.ops.helpers.window import Padding, Pair
+from baretorch.ops.int8.int16_layers import QAvgPool16, QMaxPool16
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qconv2d16 import QConv2d16
+from baretorch.ops.int8.qconv_transpose2d import QConvTranspose2d
+from baretorch.ops.int8.qpool import QAvgPool2d
+from baretorch.ops.int8.qsums import QSums
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qconv2d16 import QConv2d16
-from baretorch.ops.qconv_transpose2d import QConvTranspose2d
-from baretorch.ops.qpool import QAvgPool2d
-from baretorch.ops.qsums import QSums
-from baretorch.ops.qwide import QAvgPool16, QMaxPool16
-from baretorch.ops.window import Padding, Pair
 from tests.ops.case import Case, normal
 from tests.ops.cases import half, int4, int8, int8_more, int8_small, int16, layers, narrow, pools, sums
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from baretorch.ir.graph import Shape
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qlinear import QLinear
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qlinear import QLinear
 from tests.ops.case import Inputs
 from tests.ops.cases.int8 import extreme, layer, qconv2d, qlinear
 

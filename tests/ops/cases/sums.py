@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from baretorch.ir.graph import Shape
-from baretorch.ops.qsums import QFromSums, QSums
+from baretorch.ops.int8.qsums import QFromSums, QSums
 from tests.ops.case import Case, Inputs, nchw, nhwc
 
 SAME = (1, 1, 1, 1)

@@ -8,8 +8,8 @@ from baretorch.frontends.aten.volumes import conv3d
 from baretorch.frontends.lowering import TO_NHWC, Ints, Lowering, sides, spatial
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
-from baretorch.ops.depth import DepthWindows
-from baretorch.ops.window import Padding, Pair
+from baretorch.ops.depth_windows import DepthWindows
+from baretorch.ops.helpers.window import Padding, Pair
 
 
 def convolution(

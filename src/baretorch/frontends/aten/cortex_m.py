@@ -17,19 +17,19 @@ from baretorch.frontends.aten import quant
 from baretorch.frontends.aten.rows import Row
 from baretorch.frontends.lowering import Ints, Lowering, pair, sides
 from baretorch.ir.graph import Array, DType, Quant
-from baretorch.ops.arithmetic import multipliers
 from baretorch.ops.elementwise import Maximum, Minimum
+from baretorch.ops.int8.arithmetic import multipliers
+from baretorch.ops.int8.lookup import Lookup
+from baretorch.ops.int8.qbinary import QAdd, QMul, product_of, sum_of
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.int8.qconv_transpose2d import QConvTranspose2d
+from baretorch.ops.int8.qlinear import QLinear
+from baretorch.ops.int8.qmatmul import QMatmul
+from baretorch.ops.int8.qpool import QAvgPool2d
+from baretorch.ops.int8.qsoftmax import QSoftmax
+from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.layout import Permute
-from baretorch.ops.lookup import Lookup
 from baretorch.ops.pool import MaxPool2d
-from baretorch.ops.qbinary import QAdd, QMul, product_of, sum_of
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qconv_transpose2d import QConvTranspose2d
-from baretorch.ops.qlinear import QLinear
-from baretorch.ops.qmatmul import QMatmul
-from baretorch.ops.qpool import QAvgPool2d
-from baretorch.ops.qsoftmax import QSoftmax
-from baretorch.ops.quantize import Dequantize, Quantize
 
 EVERY = np.arange(-128, 128, dtype=np.int8)
 INPUT_BITS = 20  # by which CMSIS-NN shifts the inputs of a sum to the left

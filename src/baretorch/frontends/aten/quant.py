@@ -11,7 +11,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import Row
 from baretorch.frontends.lowering import Lowering
 from baretorch.ir.graph import Array, Quant
-from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.int8.quantize import Dequantize, Quantize
 
 # What is subtracted from a stored number to have it as int8. A `.pte` has PyTorch's numbers for the types.
 OFFSETS = {"int8": 0, "uint8": 128, 1: 0, 0: 128}

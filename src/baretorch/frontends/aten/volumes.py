@@ -2,7 +2,7 @@
 
 A volume is [N, D, H, W, C] in a Graph. What a kernel does along height and width it does to each of the N D frames;
 what it does along the depth alone it does to an image of D rows, each of which is a frame. Only a convolution that is
-neither has to gather the frames of each window (ops/depth.py).
+neither has to gather the frames of each window (ops/depth_windows.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Ints, Lowering
 from baretorch.ir.graph import Op
 from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.depth import DepthWindows
+from baretorch.ops.depth_windows import DepthWindows
 from baretorch.ops.layout import Pad
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 

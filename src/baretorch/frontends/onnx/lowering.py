@@ -19,7 +19,7 @@ from baretorch.frontends.onnx.functions import Function, has_meaning, schema_fun
 from baretorch.frontends.onnx.rows import Call, Row, key
 from baretorch.frontends.onnx.tensors import array_of, type_name
 from baretorch.ir.graph import Array, DType, Node, Origin, Quant
-from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.int8.quantize import Dequantize, Quantize
 
 MOST = 20_000  # nodes, loops and functions written out
 DEEPEST = 32  # graphs and functions within each other

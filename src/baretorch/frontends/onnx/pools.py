@@ -17,9 +17,9 @@ from baretorch.frontends.onnx.windows import Windows, windows
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Mul, Pow
 from baretorch.ops.functions import Abs, Sqrt
+from baretorch.ops.helpers.window import Axis
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Amax, Mean, VectorNorm
-from baretorch.ops.window import Axis
 
 
 def _windows(g: OnnxLowering, call: Call) -> Windows:

@@ -21,7 +21,7 @@ from baretorch.frontends.lowering import Result
 from baretorch.frontends.onnx.lowering import OnnxLowering, Stored
 from baretorch.frontends.onnx.rows import MICROSOFT, Call, Row, key
 from baretorch.ir.graph import Array, DType, Quant
-from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.int8.quantize import Dequantize, Quantize
 
 EXACT = 1 << 24  # whole numbers up to here are exact in float32
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import spatial
 from baretorch.frontends.onnx.rows import Call
-from baretorch.ops.window import Padding, Pair
+from baretorch.ops.helpers.window import Padding, Pair
 
 
 @dataclass(frozen=True)

@@ -40,10 +40,10 @@ from baretorch.ops.functions import (
     Sqrt,
     Tanh,
 )
+from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.layout import Expand
 from baretorch.ops.logic import Cast, Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
 from baretorch.ops.norm import LayerNorm
-from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.ops.reduce import Sum
 from baretorch.ops.softmax import LogSoftmax, Softmax
 from baretorch.ops.special import Atan2

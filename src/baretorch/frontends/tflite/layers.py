@@ -15,13 +15,13 @@ from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.functions import Sqrt
+from baretorch.ops.helpers.window import Padding, Pair
 from baretorch.ops.index import IndexSelect
 from baretorch.ops.layout import Expand
 from baretorch.ops.linear import Linear
 from baretorch.ops.matmul import Matmul
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
-from baretorch.ops.window import Padding, Pair
 
 PADDING = Field(0, "b")  # of all that have one: 0 is SAME, 1 VALID
 STRIDE_W, STRIDE_H = Field(1), Field(2)

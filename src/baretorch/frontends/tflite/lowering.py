@@ -19,8 +19,8 @@ from baretorch.frontends.tflite.schema import ONE_SIZE, Subgraph, TfModel, TfOpe
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Origin, Quant, State
 from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Binary, Clamp, Unary
-from baretorch.ops.quantize import Dequantize, Quantize
-from baretorch.ops.wide import FINER, Dequantize16, Quantize16
+from baretorch.ops.int8.int16_conversions import FINER, Dequantize16, Quantize16
+from baretorch.ops.int8.quantize import Dequantize, Quantize
 
 BYTES = ("int8", "uint8")
 SHORTS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})  # what has kernels for int16 activations

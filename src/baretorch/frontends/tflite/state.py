@@ -13,8 +13,8 @@ from baretorch.frontends.tflite.rows import TANH, Call, Field, Row
 from baretorch.frontends.tflite.schema import TfTensor, damaged
 from baretorch.ir.graph import Quant
 from baretorch.ops.elementwise import Add, Clamp, Mul
+from baretorch.ops.int8.litert_lstm import CELL_BITS
 from baretorch.ops.linear import Linear
-from baretorch.ops.litert_lstm import CELL_BITS
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.recurrent import Cell, Lstm
 from baretorch.ops.reduce import Sum

@@ -17,10 +17,10 @@ from baretorch.ir.graph import DType
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.functions import Rsqrt
+from baretorch.ops.helpers.window import Padding
 from baretorch.ops.norm import LayerNorm
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Mean
-from baretorch.ops.window import Padding
 
 Build = Callable[..., Result]
 Numbers = int | Sequence[int]

@@ -1,5 +1,5 @@
 /* The same results as ref.c, with integers only, for cores without FPU: a fifth of the instructions, and no float
- * library. `factor` is a normal number with room on both sides; see ops/quantize.py. */
+ * library. `factor` is a normal number with room on both sides; see ops/int8/quantize.py. */
 #include "quantize.h"
 
 #define BT_HIDDEN (1u << 23) /* the leading bit of a mantissa, which is not stored */

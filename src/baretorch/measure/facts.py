@@ -1,0 +1,367 @@
+"""The facts of a run, by the names that `--json` promises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from baretorch.firmware.types import Image
+from baretorch.frontends import ODD_INT8
+from baretorch.ir.graph import Array, DType, Graph, interpret
+from baretorch.ir.io import real, stored
+from baretorch.ir.layerwise import Layerwise, compare_layers
+from baretorch.ir.ties import up_to_ties
+from baretorch.machines.run import Run
+from baretorch.machines.types import Cores
+from baretorch.measure.cycles import Time, cycles_json, time_of
+from baretorch.measure.memory_map import ram_banks
+from baretorch.measure.npu import npu_json, npu_warnings
+from baretorch.measure.units import units_json
+from baretorch.ops.int8.quantize import Dequantize
+from baretorch.passes.to_int8 import float_layers, told_float
+from baretorch.plan.schedule import Executor
+from baretorch.report.numbers import figure
+
+if TYPE_CHECKING:
+    from baretorch.frontends.consecutive import Calls
+    from baretorch.pipeline import Compiled
+    from baretorch.quantize.accuracy import LayerAccuracy
+
+TOLERANCE = 1e-3  # of the largest expected magnitude; fp32 kernels stay far below
+INT8_TOLERANCE = 0.25  # the same of a file that came quantized: what rounding makes in its layers stays below
+FEW_STEPS = 8  # of an output's scale, which may be much beside small numbers
+
+
+@dataclass(frozen=True)
+class OneCore:
+    """What a model that runs on several cores takes on one; `cycles` where these are exact."""
+
+    instructions: int
+    arena: int
+    model_code: int
+    cycles: int | None = None
+
+    @property
+    def path(self) -> int:
+        """What is compared with the critical path of several cores."""
+        return self.instructions if self.cycles is None else self.cycles
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """A verified run: the model, the image and what the emulator measured."""
+
+    compiled: Compiled
+    image: Image
+    run: Run
+    reference: str  # what the outputs were compared with: "PyTorch", or "the graph" where there is no model to ask
+    max_error: float
+    largest: float = 0.0  # largest magnitude among the expected outputs
+    max_lsb: float | None = None  # int8: largest difference from the reference's int8, in steps of the output's scale
+    layers: tuple[LayerAccuracy, ...] = ()  # int8: what each layer loses against float
+    layerwise: Layerwise | None = None  # of a quantized file: each layer beside that of the file's own runtime
+    one_core: OneCore | None = None  # of a model on two cores: what it takes on one
+    calls: int = 2  # consecutive calls that were compared
+    rejected: str | None = None  # why the reference rejects an input that was made of the examples
+    wrong: str | None = None  # in words, that the answers are not the reference's
+
+    @cached_property
+    def time(self) -> Time | None:
+        """An estimate; None where the emulator does not tell what was executed, or an NPU computes meanwhile."""
+        partition = self.compiled.partition
+        return None if partition is not None and partition.regions else time_of(self.image, self.run)
+
+    @property
+    def error_words(self) -> str:
+        """The largest error; none where int8 was asked for what it cannot hold."""
+        unlike = not np.isfinite(self.max_error) and ODD_INT8 in self.compiled.source.warnings
+        return "not known" if unlike else figure(self.max_error)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know before trusting the figures."""
+        return (*warnings_of(self.compiled), *self._fewer_calls(), *self._not_finite(), *self._inaccurate())
+
+    @property
+    def other_warnings(self) -> tuple[str, ...]:
+        """The same without layers that stay float, for where those are listed."""
+        own = (*self._fewer_calls(), *self._not_finite(), *self._inaccurate())
+        return (*self.compiled.source.warnings, *npu_warnings(self.compiled.partition), *own)
+
+    @property
+    def mismatch(self) -> bool:
+        """Whether the image gives other answers than the reference."""
+        return bool(self._inaccurate())
+
+    def _fewer_calls(self) -> tuple[str, ...]:
+        if self.rejected is None:
+            return ()
+        return (f"calls: {self.calls} were compared; {self.reference} rejects another input ({self.rejected})",)
+
+    def _not_finite(self) -> tuple[str, ...]:
+        """Report the first output that has NaN or infinities, even where the reference has them too. Inputs that have
+        them are reported by the source."""
+        floats = [(i, y) for i, y in enumerate(self.run.first) if y.dtype.kind == "f" and not np.isfinite(y).all()]
+        examples = self.compiled.source.examples
+        if not floats or not all(np.isfinite(x).all() for x in examples if x.dtype.kind == "f"):
+            return ()
+        number, y = floats[0]
+        what = "NaN" if np.isnan(y).any() else "infinite"
+        odd = int((~np.isfinite(y)).sum())
+        more = f"; so are numbers of {len(floats) - 1} more" if len(floats) > 1 else ""
+        return (f"outputs: output {number} is {what} for the example inputs ({odd:,} of {y.size:,} numbers){more}",)
+
+    def _inaccurate(self) -> tuple[str, ...]:
+        if self.wrong is not None:
+            return (self.wrong,)
+        int8, steps = is_int8(self.compiled.graph), self.max_lsb or 0.0
+        tolerance = INT8_TOLERANCE if int8 else TOLERANCE
+        judged = int8 and self.compiled.source.float_graphs  # by those who quantized it
+        fits = self.max_error <= tolerance * self.largest or 0 < steps <= FEW_STEPS
+        if self.calls > 2 or judged or fits:  # more calls were judged together
+            return ()
+        return (_inaccuracy(self.max_error, tolerance, self.largest, self.reference),)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of `run --json`; figures that are not known are null."""
+        run = self.run
+        return image_json(self.compiled, self.image) | {
+            "emulator": run.emulator,
+            "instructions": run.instructions,
+            "cores": cores_json(run.cores, self.one_core) if run.cores else None,
+            **cycles_json(self.time, self.image.board.chip),
+            "emulator_cycles": run.emulator_cycles,
+            "stack_peak": run.stack_peak,
+            "reference": self.reference,
+            "max_error": number(self.max_error),
+            "calls": self.calls,
+            "warnings": list(self.warnings),
+            "max_lsb": self.max_lsb,
+            "float_layers": float_layers(self.compiled.graph),
+            "layers": [layer.to_json() for layer in self.layers],
+            "layerwise": self.layerwise.to_json() if self.layerwise else None,
+            "outputs": [finite(o) for o in run.outputs],
+        }
+
+
+def _inaccuracy(error: float, limit: float, largest: float, reference: str) -> str:
+    return (
+        f"inaccurate: the largest error {error:.3g} is more than {limit:g} of the largest expected value {largest:.3g} "
+        f"of {reference}"
+    )
+
+
+def cores_json(cores: Cores, alone: OneCore | None) -> dict[str, Any]:
+    """What each core did; `waiting` is the share of all cores' time."""
+    count, path = len(cores.instructions), cores.critical_path
+    return {
+        "count": count,
+        "instructions": list(cores.instructions),
+        "critical_path": path,
+        "waiting": round(sum(cores.waiting) / (count * path), 4),
+        "speedup": round(alone.path / path, 3) if alone else None,
+        "one_core": asdict(alone) if alone else None,
+    }
+
+
+def warnings_of(compiled: Compiled) -> tuple[str, ...]:
+    """What is known before a run: of the inputs, the calibration, and each layer of an int8 model that stays float
+    without being told to."""
+    kept = compiled.source.kept_float
+    left = told_float(compiled.graph, kept)
+    told = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
+    idle = compiled.options.shared_cores > 1 and all(step.executor is Executor.CORE0 for step in compiled.plan.steps)
+    alone = ("cores: no layer is large enough to be shared, or can be: core 1 does nothing",) if idle else ()
+    return (*compiled.source.warnings, *told, *alone, *npu_warnings(compiled.partition))
+
+
+def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
+    """The object of `build --json`, which is the part of a run's that needs no run."""
+    return {
+        "model": compiled.graph.name,
+        "board": image.board.name,
+        "toolchain": image.toolchain,
+        "optimize": compiled.options.optimize,
+        "options": compiled.options.to_json(),
+        "dtype": "int8" if is_int8(compiled.graph) else "float32",
+        "clock_hz": image.board.chip.clock_hz,
+        "macs": compiled.graph.macs(),
+        "flash": {
+            "model_code": image.flash.model_code,
+            "code": image.flash.code,
+            "weights": image.flash.weights,
+            "total": image.flash.total,
+        },
+        "ram": {
+            "arena": image.ram.arena,
+            "weights": image.ram.weights,
+            "code": image.ram.code,
+            "model_static": image.ram.model_static,
+            "static": image.ram.static,
+            "stack": image.ram.stack,
+            "total": image.ram.total,
+            "banks": [{"memory": m.name, "size": m.size, "used": used} for m, used in ram_banks(image)],
+        },
+        "arena_lower_bound": compiled.plan.layout.lower_bound,
+        "arena_proof": compiled.plan.proof,
+        "npu": npu_json(compiled),
+        "units": units_json(compiled),
+        "bands": compiled.plan.bands.to_json() if compiled.plan.bands else None,
+        "tiles": compiled.plan.tiles.to_json() if compiled.plan.tiles else None,
+        "files": {kind: str(path) for kind, path in image_files(image).items()},
+    }
+
+
+def image_files(image: Image) -> dict[str, Path]:
+    """The files of an image by kind, the one to flash by hand first."""
+    pairs = (("uf2", image.uf2), ("elf", image.elf), ("hex", image.hex), ("bin", image.bin), ("map", image.map))
+    return {kind: path for kind, path in pairs if path is not None}
+
+
+def compare(compiled: Compiled, image: Image, run: Run, calls: Calls | None = None) -> RunFacts:
+    """Compare the image's answers with the model's own, or with the interpreted graph where it cannot be asked; with
+    `calls`, those to other inputs as well."""
+    first, again = compiled.source.expected, compiled.source.expected_again
+    reference = compiled.source.library
+    if first is None or again is None:
+        graph, memory = compiled.graph, dict[str, Array]()
+        inputs = stored(graph, compiled.source.examples)
+        first, again = (real(graph, tuple(interpret(graph, inputs, memory=memory).values())) for _ in range(2))
+        reference = "the graph"
+    first_real, again_real = real(compiled.graph, run.first), real(compiled.graph, run.outputs)
+    given = stored(compiled.graph, compiled.source.examples)
+    answers = ((first_real, first), (again_real, again))
+    error = max(largest_error(up_to_ties(compiled.graph, given, have, want), want) for have, want in answers)
+    lsb = _lsb(compiled, first_real)
+    own = (error, largest_magnitude(again), lsb, _layers(compiled), _layerwise(compiled))
+    facts = RunFacts(compiled, image, run, reference, *own)
+    return facts if calls is None else _with_calls(facts, calls)
+
+
+def _with_calls(facts: RunFacts, calls: Calls) -> RunFacts:
+    """The same with the answers to other inputs. Those of a model that we quantized are compared with its int8 graph:
+    what int8 costs is measured with data, and not with inputs that are made up."""
+    compiled = facts.compiled
+    answers = [real(compiled.graph, y) for y in (facts.run.first, facts.run.outputs, *facts.run.others)]
+    wrong = wrong_answers(compiled, answers, calls.expected)
+    facts = replace(
+        facts,
+        calls=len(answers),
+        rejected=calls.rejected,
+        wrong=wrong if wrong is not None and not calls.explains(answers) else None,
+    )
+    if compiled.source.float_graphs:
+        return facts
+    pairs = list(zip(answers, calls.expected, strict=True))
+    steps = round(max(_steps(compiled, have, want) for have, want in pairs), 3)
+    return replace(
+        facts,
+        max_error=max(largest_error(have, want) for have, want in pairs),
+        largest=max(map(largest_magnitude, calls.expected)),
+        max_lsb=None if facts.max_lsb is None else max(facts.max_lsb, steps),
+    )
+
+
+def wrong_answers(
+    compiled: Compiled, answers: Sequence[tuple[Array, ...]], expected: Sequence[tuple[Array, ...]]
+) -> str | None:
+    """In words, that answers are not those of the reference: its own library, or the int8 graph of a model that we
+    quantized. Rounding may decide an answer otherwise in one of a hundred calls."""
+    graph, ours = compiled.graph, bool(compiled.source.float_graphs)
+    exact = not is_int8(graph) or (ours and not float_layers(graph) and not compiled.partitions)
+    limit = TOLERANCE if exact else INT8_TOLERANCE
+    largest = max(map(largest_magnitude, expected), default=0.0)
+    errors = [
+        error
+        for have, want in zip(answers, expected, strict=True)
+        if (error := largest_error(have, want)) > limit * largest
+        and (exact or not 0 < _steps(compiled, have, want) <= FEW_STEPS)
+    ]
+    if len(errors) <= len(answers) // 100:
+        return None
+    return _inaccuracy(max(errors), limit, largest, _reference(compiled))
+
+
+def _reference(compiled: Compiled) -> str:
+    source = compiled.source
+    return "the int8 graph" if source.float_graphs else source.library if source.eager else "the graph"
+
+
+def _layerwise(compiled: Compiled) -> Layerwise | None:
+    source = compiled.source
+    if source.layers is None or source.quantized is None or source.float_graphs:  # those of the file, not of ours
+        return None
+    return compare_layers(source.library, source.layers())
+
+
+def _layers(compiled: Compiled) -> tuple[LayerAccuracy, ...]:
+    """What each layer loses, over the examples and what is kept of the calibration data."""
+    if compiled.twin is None:
+        return ()
+    from baretorch.quantize import accuracy
+
+    samples = (compiled.source.examples, *compiled.source.samples)
+    return accuracy.compare_layers(compiled.graph, compiled.twin, samples)
+
+
+def is_int8(graph: Graph) -> bool:
+    """Any of it computes in int8."""
+    return any(t.dtype is DType.INT8 for t in graph.tensors.values())
+
+
+def _lsb(compiled: Compiled, outputs: tuple[Array, ...]) -> float | None:
+    """The largest difference from the quantized reference, in steps of each output's scale."""
+    reference = compiled.source.quantized
+    return None if reference is None else round(_steps(compiled, outputs, reference), 3)
+
+
+def _steps(compiled: Compiled, outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> float:
+    """The largest difference between outputs that have scales, in steps of these."""
+    producer = compiled.graph.producer()
+    worst = 0.0
+    for name, have, want in zip(compiled.graph.outputs, outputs, expected, strict=True):
+        quant = compiled.graph[name].quant
+        made = producer.get(name)
+        scale = quant.scale[0] if quant else made.op.scale if made and isinstance(made.op, Dequantize) else None
+        if scale is not None:
+            worst = max(worst, largest_error((have,), (want,)) / scale)
+    return worst
+
+
+def largest_magnitude(arrays: tuple[Array, ...]) -> float:
+    """The largest finite absolute value."""
+    finite_parts = (np.abs(a[np.isfinite(a)].astype(np.float64)) for a in arrays)
+    return max((float(part.max()) for part in finite_parts if part.size), default=0.0)
+
+
+def largest_error(outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> float:
+    """The largest absolute difference; infinite where one is NaN and the other is not."""
+    worst = 0.0
+    for have, want in zip(outputs, expected, strict=True):
+        if have.shape != want.shape:
+            return float("inf")
+        a, b = have.astype(np.float64), want.astype(np.float64)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        with np.errstate(invalid="ignore"):  # the difference of infinities
+            difference = np.where(same, 0.0, np.abs(a - b))
+        if difference.size:
+            worst = max(worst, float(np.max(np.nan_to_num(difference, nan=np.inf))))
+    return worst
+
+
+def number(value: float) -> float | str:
+    """For JSON, which has no NaN and no infinity: those become text."""
+    return value if np.isfinite(value) else str(value)
+
+
+def finite(array: Array) -> Any:
+    """Nested lists of `number`s for JSON."""
+    if array.dtype.kind != "f" or bool(np.isfinite(array).all()):
+        return array.tolist()
+    flat = [v if np.isfinite(v) else str(v) for v in array.reshape(-1).tolist()]
+    return np.array(flat, dtype=object).reshape(array.shape).tolist()

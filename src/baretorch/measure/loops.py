@@ -1,0 +1,76 @@
+"""The inner loops of executed code: where a branch goes back, and control can come to that branch again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from baretorch.machines.types import Block
+from baretorch.measure.cycles import Listing
+from baretorch.targets.kinds import CALLS
+
+
+@dataclass(frozen=True)
+class InnerLoop:
+    """An inner loop: code from `start` to `end`, closed by a branch back. Functions that it calls are not counted."""
+
+    start: int
+    end: int
+    passes: int
+    instructions: int
+
+    @property
+    def per_pass(self) -> float:
+        return self.instructions / self.passes
+
+
+def find_loops(blocks: Sequence[Block], listing: Listing) -> tuple[InnerLoop, ...]:
+    """Loops without a loop inside, hottest first."""
+    counts = Counter[int]()
+    for block in blocks:
+        for i in listing.block(block):
+            counts[i.address] += block.executed
+    closed = _closed(blocks, listing)
+    inner = {
+        span: branch
+        for span, branch in closed.items()
+        if not any(span != other and span.start <= other.start and other.stop <= span.stop for other in closed)
+    }
+    loops = (
+        InnerLoop(span.start, span.stop, counts[branch], sum(n for at, n in counts.items() if at in span))
+        for span, branch in inner.items()
+    )
+    return tuple(sorted(loops, key=lambda loop: -loop.instructions))
+
+
+def _closed(blocks: Sequence[Block], listing: Listing) -> dict[range, int]:
+    """The code of each loop, and the address of the branch that closes it."""
+    next_of: dict[int, set[int]] = {}  # block -> blocks that may follow in the same function
+    back: dict[range, int] = {}
+    ends: dict[int, set[int]] = {}  # branch -> the blocks that end with it
+    for block in blocks:
+        *_, last = listing.block(block)
+        end = last.address + last.size
+        follows = next_of.setdefault(block.address, set())
+        if block.taken < block.executed or last.work.kind in CALLS:
+            follows.add(end)
+        if block.taken and last.target is not None:
+            follows.add(last.target)
+            if last.target <= last.address:
+                back[range(last.target, end)] = last.address
+                ends.setdefault(last.address, set()).add(block.address)
+    # What is left out jumps to code that happens to lie before it.
+    return {span: branch for span, branch in back.items() if ends[branch] & _reached(span, next_of)}
+
+
+def _reached(span: range, next_of: Mapping[int, set[int]]) -> set[int]:
+    """Blocks that control can come to from the first of `span` without leaving it."""
+    found: set[int] = set()
+    waiting = [span.start]
+    while waiting:
+        address = waiting.pop()
+        if address in span and address not in found:
+            found.add(address)
+            waiting.extend(next_of.get(address, ()))
+    return found

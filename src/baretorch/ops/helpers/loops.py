@@ -1,0 +1,71 @@
+"""Steps through memory of kernels that read their operands in any order, so that a permutation needs no copy.
+
+An operator says `dims` per operand: it works on the operand permuted by them, () meaning as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from baretorch.ir.graph import Op, Shape, Tensor
+from baretorch.ops.helpers import strided
+from baretorch.ops.helpers.check import need
+
+Dims = tuple[int, ...]
+
+
+def need_dims(op: Op, dims: Dims, t: Tensor) -> None:
+    need(
+        not dims or sorted(dims) == list(range(len(t.shape))),
+        op,
+        f"{dims} is no order of {len(t.shape)} dimensions",
+        [t],
+        "every dimension once",
+    )
+
+
+def permuted(shape: Shape, dims: Dims) -> Shape:
+    return tuple(shape[d] for d in dims) if dims else shape
+
+
+def in_order(dims: Dims, then: Dims) -> Dims:
+    """The one order that is both, () being as it is."""
+    found = permuted(dims or tuple(range(len(then))), then)
+    return () if found == tuple(range(len(found))) else found
+
+
+def steps(shape: Shape, dims: Dims) -> Dims:
+    """Elements from one index to the next, per dimension of the permuted operand."""
+    return permuted(strided.steps(shape), dims)
+
+
+def steps_into(shape: Shape, dims: Dims) -> Dims:
+    """As `steps`, for a result of this shape that is stored permuted."""
+    if not dims:
+        return steps(shape, ())
+    stored = steps(permuted(shape, dims), ())
+    return tuple(stored[dims.index(i)] for i in range(len(shape)))
+
+
+def repeating(shape: Shape, step: Dims, over: Shape) -> Dims:
+    """The steps of an operand that is repeated to the shape `over`: 0 where it is."""
+    missing = len(over) - len(shape)
+    return (0,) * missing + tuple(0 if n == 1 else s for n, s in zip(shape, step, strict=True))
+
+
+def nested(counts: Shape, *operands: Dims) -> tuple[list[int], list[list[int]]]:
+    """The fewest nested loops: their counts, and per operand its step in each. Loops that run on join."""
+    loops: list[tuple[int, Sequence[int]]] = []
+    for count, *step in zip(counts, *operands, strict=True):
+        if count == 1:
+            continue
+        if loops and all(outer == count * inner for outer, inner in zip(loops[-1][1], step, strict=True)):
+            loops[-1] = (loops[-1][0] * count, step)
+        else:
+            loops.append((count, step))
+    return [count for count, _ in loops], [[step[i] for _, step in loops] for i in range(len(operands))]
+
+
+def filled(values: Sequence[int], length: int, value: int) -> Dims:
+    """`values` with `value` in front, for a kernel with so many loops."""
+    return (value,) * (length - len(values)) + tuple(values)

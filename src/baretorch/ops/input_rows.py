@@ -1,0 +1,51 @@
+"""pull: rows of the model's input that the caller writes when they are asked for, instead of the whole image.
+
+A plan gives no memory to an input that is only pulled from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from baretorch.ir.graph import Array, Graph, Op, Signature, Tensor
+from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
+
+
+@dataclass(frozen=True)
+class Pull(Op):
+    """`count` rows of x[1, H, W, C], from row `first` on."""
+
+    name: ClassVar[str] = "pull"
+    first: int
+    count: int
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        need(
+            len(x.shape) == 4 and x.shape[0] == 1 and 0 <= self.first < self.first + self.count <= x.shape[1],
+            self,
+            f"there are no {self.count} rows from row {self.first} on",
+            inputs,
+            "rows of one image, x[1, H, W, C]",
+        )
+        return (Signature((1, self.count, *x.shape[2:]), x.dtype, x.quant),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        return (inputs[0][:, self.first : self.first + self.count],)
+
+
+def pulled(graph: Graph) -> set[str]:
+    """The inputs that are only pulled from."""
+    read = {name for node in graph.nodes if not isinstance(node.op, Pull) for name in node.inputs}
+    asked = {name for node in graph.nodes if isinstance(node.op, Pull) for name in node.inputs}
+    return asked & set(graph.inputs) - read - graph.kept
+
+
+def _params(call: Call[Pull]) -> Params:
+    return Params("bt_pull", (("first", call.op.first), ("count", call.op.count)))
+
+
+KERNELS: tuple[Kernel[Pull], ...] = (Kernel("bt_pull_ref", "pull/ref.c", _params),)

@@ -1,0 +1,278 @@
+"""qadd16, qmax_pool16, qavg_pool16 and qsoftmax16: what stands between layers of int16. See docs/arithmetic.md.
+
+All zero points are 0, and all scales 128 times finer than those of int8."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from baretorch.ir.graph import Array, DType, Node, Op, Permuted, Piece, Quant, Shape, Signature, Tensor
+from baretorch.ops.elementwise import LOOPS, Arithmetic, Sub, broadcast, loop_fields, loops_of
+from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params
+from baretorch.ops.helpers.window import Axis, Padding, Pair, axes, cut_windows, outputs
+from baretorch.ops.int8.arithmetic import multipliers
+from baretorch.ops.int8.qpool import window_fields
+from baretorch.ops.int8.rules import StaysFloat, Walk, fits_32_bits
+from baretorch.ops.layout import Permute
+from baretorch.ops.pool import MaxPool2d
+from baretorch.ops.softmax import Softmax
+from baretorch.targets.features import DSP, MVE
+
+LOWEST, HIGHEST = -32768, 32767
+LARGEST_FACTOR = (1 << 14) - 1  # two products with it and a rounding bit are below 2^31
+SHIFTS = range(28, 8, -1)
+LONGEST = 1 << 16  # numbers in a row of a softmax: a sum of more could leave 32 bits
+RESULT = Quant((1 / 256,), (-128,))  # of a softmax as int8
+
+
+@dataclass(frozen=True)
+class QAdd16(Op):
+    """a, b int16 -> clamp((a * a_factor + b * b_factor + 2^(shift-1)) >> shift, lo, hi)."""
+
+    name: ClassVar[str] = "qadd16"
+    a_factor: int
+    b_factor: int
+    shift: int
+    lo: int = LOWEST
+    hi: int = HIGHEST
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need(all(t.dtype is DType.INT16 for t in inputs), self, "the inputs are not int16", inputs, "int16 and int16")
+        return (Signature(broadcast(self, inputs), DType.INT16),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        a, b = (x.astype(np.int64) for x in inputs)
+        total = a * self.a_factor + b * self.b_factor + (1 << (self.shift - 1))
+        return (np.clip(total >> self.shift, self.lo, self.hi).astype(np.int16),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
+
+
+@dataclass(frozen=True)
+class _Pool16(Op):
+    """x int16[N, H, W, C] -> one number for each window."""
+
+    kernel: Pair
+    stride: Pair
+    padding: Padding = (0, 0, 0, 0)
+    beyond: ClassVar[int]  # what padding counts as
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        need(
+            x.dtype is DType.INT16 and len(x.shape) == 4,
+            self,
+            "the input is no int16 image",
+            inputs,
+            "int16[N, H, W, C]",
+        )
+        h, w = outputs(x.shape, self._windows())
+        need(h > 0 and w > 0, self, "the output is empty", inputs, f"an image that holds the kernel {self.kernel}")
+        return (Signature((x.shape[0], h, w, x.shape[3]), DType.INT16),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        x = inputs[0].astype(np.int64)
+        top, bottom, left, right = self.padding
+        padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=self.beyond)
+        h, w = outputs(x.shape, self._windows())
+        places = [
+            padded[:, i :: self.stride[0], j :: self.stride[1]][:, :h, :w]
+            for i in range(self.kernel[0])
+            for j in range(self.kernel[1])
+        ]
+        return (self.pooled(np.stack(places)).astype(np.int16),)
+
+    def pooled(self, places: Array) -> Array:
+        """Of all that is in a window, along the first axis."""
+        raise NotImplementedError
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut_windows(self, self._windows(), inputs, axis, start, stop)
+
+    def _windows(self) -> tuple[Axis, Axis]:
+        return axes(self.kernel, self.stride, self.padding)
+
+
+@dataclass(frozen=True)
+class QMaxPool16(_Pool16):
+    """The largest of each window."""
+
+    name: ClassVar[str] = "qmax_pool16"
+    beyond: ClassVar[int] = LOWEST
+
+    def pooled(self, places: Array) -> Array:
+        return np.asarray(places.max(axis=0))
+
+
+@dataclass(frozen=True)
+class QAvgPool16(_Pool16):
+    """The sum over each window, requantized. Padding adds nothing."""
+
+    name: ClassVar[str] = "qavg_pool16"
+    beyond: ClassVar[int] = 0
+    multiplier: int = 1 << 30
+    shift: int = 0
+
+    def pooled(self, places: Array) -> Array:
+        acc = places.sum(axis=0) << self.shift
+        return np.asarray(np.clip((acc * self.multiplier + (1 << 31)) >> 32, LOWEST, HIGHEST))
+
+
+@dataclass(frozen=True)
+class QSoftmax16(Op):
+    """x int16[..., n] with this scale -> its softmax along the last axis, int16 with scale 1/32768."""
+
+    name: ClassVar[str] = "qsoftmax16"
+    scale: float
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        need(
+            x.dtype is DType.INT16 and bool(x.shape) and 0 < x.shape[-1] <= LONGEST,
+            self,
+            "the input is not what an int16 softmax takes",
+            inputs,
+            f"int16, 1 to {LONGEST} along the last axis",
+        )
+        return (Signature(x.shape, DType.INT16, Quant((1 / 32768,), (0,))),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        x = inputs[0].astype(np.int64)
+        distance = x.max(axis=-1, keepdims=True) - x
+        high, low = self.table().astype(np.int64).reshape(2, 256)
+        e = (high[distance >> 8] * low[distance & 255] + (1 << 15)) >> 16
+        inverse = 0xFFFFFFFF // e.sum(axis=-1, keepdims=True)
+        return (np.minimum(((e * inverse >> 16) + 1) >> 1, HIGHEST).astype(np.int16),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return None if axis == len(y.shape) - 1 else cut.from_first(self, inputs, axis, start, stop)
+
+    def table(self) -> Array:
+        """e to the minus 256 i steps, and to the minus i steps, in 16 bits."""
+        steps = np.arange(256) * self.scale
+        return np.asarray(np.rint(65535 * np.exp(-np.concatenate([256 * steps, steps]))), np.uint16)
+
+
+def add(walk: Walk, node: Node) -> None:
+    """A sum or difference of two tensors."""
+    op, (out,) = node.op, node.outputs
+    assert isinstance(op, Arithmetic)
+    a, b, y = (walk.finer(n) for n in (*node.inputs, out))
+    ratios = (a / y, (-1 if isinstance(op, Sub) else 1) * b / y)
+    for shift in SHIFTS:
+        first, second = (round(r * (1 << shift)) for r in ratios)
+        if max(abs(first), abs(second)) <= LARGEST_FACTOR:
+            lo, hi = (int(v) for v in np.clip(np.rint(np.array([op.lo, op.hi]) / y), LOWEST, HIGHEST))
+            walk.wide[out] = walk.wider(QAdd16(first, second, shift, lo, hi), out, *map(walk.int16, node.inputs))
+            return
+    raise StaysFloat("its output's scale is too fine for those of its inputs")
+
+
+def max_pool(walk: Walk, node: Node, op: MaxPool2d) -> None:
+    """Windows that reach further than the padding, in `ceil_mode`, reach into more of it."""
+    (x,), (out,) = node.inputs, node.outputs
+    top, bottom, left, right = op.padding
+    sides = zip(walk.graph[out].shape[1:3], op.kernel, op.stride, walk.graph[x].shape[1:3], strict=True)
+    ends = [(n - 1) * stride + kernel - size for n, kernel, stride, size in sides]
+    padding = (top, max(bottom, ends[0] - top), left, max(right, ends[1] - left))
+    walk.wide[out] = walk.wider(QMaxPool16(op.kernel, op.stride, padding), out, walk.int16(x))
+
+
+def average(walk: Walk, node: Node, kernel: Pair, divisor: int, stride: Pair, padding: Padding) -> QAvgPool16:
+    """The average with the node's scales."""
+    (x,), (out,) = node.inputs, node.outputs
+    multiplier, shift = multipliers([walk.finer(x) / (walk.finer(out) * divisor)])
+    fits_32_bits(-LOWEST * prod(kernel) << shift)
+    return QAvgPool16(kernel, stride, padding, int(multiplier[0]), shift)
+
+
+def softmax(walk: Walk, node: Node, op: Softmax) -> None:
+    """Along the last axis, or moved there."""
+    (x,), (out,) = node.inputs, node.outputs
+    if walk.scale(out) != RESULT:
+        raise StaysFloat("its result has another scale than an int16 softmax gives")
+    rank = len(walk.graph[x].shape)
+    order = (*(i for i in range(rank) if i != op.axis), op.axis)
+    rows = walk.int16(x)
+    if order == tuple(range(rank)):
+        walk.wide[out] = walk.wider(QSoftmax16(walk.finer(x)), out, rows)
+        return
+    shares = walk.wider(QSoftmax16(walk.finer(x)), out, walk.wider(Permute(order), x, rows))
+    walk.wide[out] = walk.wider(Permute(tuple(int(i) for i in np.argsort(order))), out, shares)
+
+
+def _params(call: Call[QAdd16]) -> Params:
+    own = ((f.name, getattr(call.op, f.name)) for f in fields(call.op))
+    return Params("bt_qadd16", (*loop_fields(call), *own))
+
+
+def _in_rows(call: Call[QAdd16]) -> bool:
+    """Along the innermost loop both inputs lie as the output does."""
+    loops = loops_of(call)
+    return 0 < len(loops) <= LOOPS and loops[-1][0] >= 2 and loops[-1][1:] == (1, 1)
+
+
+def _max_params(call: Call[Any]) -> Params:
+    return Params("bt_qmax_pool2d", window_fields(call))
+
+
+def _avg_params(call: Call[QAvgPool16]) -> Params:
+    own = {"x_zero": 0, "multiplier": call.op.multiplier, "shift": call.op.shift, "zero": 0}
+    return Params("bt_qavg_pool2d", (*window_fields(call), *own.items()))
+
+
+def _pairs(call: Call[Any]) -> bool:
+    return call.x.shape[3] >= 2
+
+
+def _rows(call: Call[QSoftmax16]) -> Params:
+    return Params("bt_qsoftmax16", (("rows", prod(call.x.shape[:-1])), ("length", call.x.shape[-1])))
+
+
+_ADD = Kernel[QAdd16](
+    "bt_qadd16_ref",
+    "qwide/ref.c",
+    _params,
+    fits=lambda call: len(loops_of(call)) <= LOOPS,
+    overlap=overlap.elementwise,
+    splits=cut.outermost,
+)
+ADD = (
+    replace(_ADD, symbol="bt_qadd16_mve", source="qwide/mve.c", needs=MVE, fits=_in_rows),
+    replace(_ADD, symbol="bt_qadd16_dsp", source="qwide/dsp.c", needs=DSP, fits=_in_rows),
+    _ADD,
+)
+MAX: tuple[Kernel[QMaxPool16], ...] = (
+    Kernel("bt_qmax_pool16_mve", "qwide/mve.c", _max_params, MVE, splits=cut.rows),
+    Kernel("bt_qmax_pool16_dsp", "qwide/pool_dsp.c", _max_params, DSP, _pairs, splits=cut.rows),
+    Kernel("bt_qmax_pool16_ref", "qwide/ref.c", _max_params, splits=cut.rows),
+)
+AVG: tuple[Kernel[QAvgPool16], ...] = (
+    Kernel("bt_qavg_pool16_mve", "qwide/mve.c", _avg_params, MVE, splits=cut.rows),
+    Kernel("bt_qavg_pool16_dsp", "qwide/pool_dsp.c", _avg_params, DSP, _pairs, splits=cut.rows),
+    Kernel("bt_qavg_pool16_ref", "qwide/ref.c", _avg_params, splits=cut.rows),
+)
+_SOFTMAX = Kernel[QSoftmax16](
+    "bt_qsoftmax16_ref",
+    "qwide/ref.c",
+    _rows,
+    pack=lambda call: (Packed("table", call.op.table().view(np.int16)),),
+    overlap=overlap.elementwise,
+    splits=cut.rows,
+)
+SOFTMAX = (
+    replace(_SOFTMAX, symbol="bt_qsoftmax16_mve", source="qwide/softmax_mve.c", needs=MVE),
+    replace(_SOFTMAX, symbol="bt_qsoftmax16_dsp", source="qwide/softmax_dsp.c", needs=DSP),
+    _SOFTMAX,
+)

@@ -1,0 +1,150 @@
+"""What int8 layers with weights share: int8 weights, int32 biases and multipliers, one of each per output channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Tensor
+from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.kernel import data_of
+from baretorch.ops.int8 import narrow_requant
+from baretorch.ops.int8.arithmetic import multipliers
+from baretorch.ops.int8.rules import StaysFloat, Walk, fits_32_bits, limits
+from baretorch.ops.packing import int4
+
+LARGEST_BIAS = 2**28  # in an accumulator: a multiplier then loses less than a step's 32nd part of it
+
+
+def need_accumulator(op: Op, inputs: Sequence[Tensor], bits: int = 8, group: int = 0) -> None:
+    """int8 input, weight of 8 bits, or 4, perhaps in groups; one int32 bias and one int32 multiplier per output
+    channel."""
+    _, weight, bias, multiplier = inputs
+    types = tuple(t.dtype for t in inputs)
+    need(
+        types == (DType.INT8, DType.INT8, DType.INT32, DType.INT32)
+        and bias.shape == multiplier.shape == weight.shape[:1],
+        op,
+        "the inputs are not those of an int8 layer",
+        inputs,
+        "x int8, weight int8[out, ...], bias int32[out], multiplier int32[out]",
+    )
+    if group:
+        rows = None if weight.data is None else weight.data.reshape(len(weight.data), -1)
+        need(
+            bits == 4 and group == int4.GROUP and (rows is None or int4.in_groups(rows) is not None),
+            op,
+            f"the weight is not one of {bits} bits in groups of {group}",
+            inputs,
+            f"4 bits, and in groups of {int4.GROUP} inputs multiples of weights within -8..7",
+        )
+        return
+    need(
+        bits == 8 or (bits == 4 and (weight.data is None or bool((np.abs(weight.data * 2 + 1) <= 15).all()))),
+        op,
+        f"the weight is not one of {bits} bits",
+        inputs,
+        "8 bits, or 4 and weights within -8..7",
+    )
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What the int8 form of a layer is made of: zero points, shift, limits, and the names of its constants."""
+
+    x_zero: int
+    zero: int
+    shift: int
+    lo: int
+    hi: int
+    weight: str
+    bias: str
+    multiplier: str
+    bits: int  # of a weight
+    group: int  # of inputs whose weights have a factor
+
+    @property
+    def constants(self) -> tuple[str, str, str]:
+        return (self.weight, self.bias, self.multiplier)
+
+
+def layer_of(walk: Walk, node: Node, lo: float, hi: float, folds: bool = True) -> Layer:
+    """A layer of x, weight and perhaps a bias, with limits. If it `folds`, the input's zero point is part of the
+    bias."""
+    x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
+    w, *biases = walk.graph.of(node.inputs[1:])
+    if w.data is None or any(b.data is None for b in biases):
+        raise StaysFloat("its weight or bias is computed")
+    if w.quant is None or w.quant.axis not in (None, 0) or any(w.quant.zero_point):
+        raise StaysFloat("its weight has no symmetric int8 scale")
+    real, bias, s_w = _real(w.data, w.quant, biases, x, y)
+    s_x, z_x, s_y, z_y = x.scale[0], x.zero_point[0], y.scale[0], y.zero_point[0]
+    rows, whole = _stored(real, bias, s_w, s_x, z_x if folds else 0, w.quant.group)
+    stored = rows.astype(np.int8).reshape(w.shape)
+    multiplier, shift = multipliers([float(f) for f in s_x * s_w / s_y])
+    fits_32_bits(int((np.abs(whole) + 255 * np.abs(rows).sum(axis=1)).max(initial=0)) << shift)
+    low, high = limits(lo, hi, y)
+    return Layer(
+        z_x,
+        z_y,
+        shift,
+        low,
+        high,
+        walk.constant(w, "int8", stored),
+        walk.constant(w, "bias", whole.astype(np.int32)),
+        walk.constant(w, "multiplier", multiplier),
+        w.quant.bits,
+        w.quant.group,
+    )
+
+
+def narrow_scales(graph: Graph, node: Node) -> Array | None:
+    """Scales for the weights of a layer between noted tensors, a little coarser than noted, such that the layer is
+    narrow: the factor of each channel is a multiple of one power of two, the finest for which 32 bits are enough. None
+    if that would be too coarse. See docs/arithmetic.md."""
+    (w, *biases), x, y = graph.of(node.inputs[1:]), graph[node.inputs[0]].quant, graph[node.outputs[0]].quant
+    if w.data is None or w.quant is None or x is None or y is None or not w.data.size:
+        return None
+    real, bias, s_w = _real(w.data, w.quant, biases, x, y)
+    s_x, s_y, zero = x.scale[0], y.scale[0], y.zero_point[0]
+    for shift in range(narrow_requant.LARGEST_SHIFT, 0, -1):
+        whole = np.ceil(s_w * s_x / s_y * 2.0**shift)
+        if whole.max() < narrow_requant.LEAST_MULTIPLIER:
+            return None
+        if whole.max() < 2**31:
+            scales = np.asarray(whole * s_y / (s_x * 2.0**shift))
+            rows, biases_ = _stored(real, bias, scales, s_x, x.zero_point[0])
+            if narrow_requant.fits(narrow_requant.Narrow(whole.astype(np.int64), shift), rows, biases_, zero):
+                return scales
+    return None
+
+
+def _real(weight: Array, quant: Quant, biases: Sequence[Tensor], x: Quant, y: Quant) -> tuple[Array, Array, Array]:
+    """Rows of weights, their biases, and their scales."""
+    channels = weight.shape[0]
+    real = weight.reshape(channels, -1).astype(np.float64)
+    given = data_of(biases, 0).astype(np.float64) if biases else np.zeros(channels)
+    bias = reachable(given, real, x.scale[0], y.scale[0])
+    return real, bias, weight_scales(np.array(quant.scale), real, bias, x.scale[0], y.scale[0])
+
+
+def _stored(real: Array, bias: Array, s_w: Array, s_x: float, x_zero: int, group: int = 0) -> tuple[Array, Array]:
+    """Rows of weights and biases as they are stored, with the input's zero point folded in."""
+    # a note's scale is for its largest
+    rows = int4.whole_in_groups(real, s_w) if group else np.rint(real / s_w[:, None]).astype(np.int64)
+    return rows, np.rint(bias / (s_x * s_w)) - x_zero * rows.sum(axis=1)
+
+
+def reachable(biases: Array, weights: Array, s_x: float, s_y: float) -> Array:
+    """Biases, as far as they matter: beyond, the output is at its limit whatever the input is."""
+    reach = 255 * s_x * np.abs(weights).sum(axis=1) + 512 * s_y
+    return np.clip(biases, -reach, reach)
+
+
+def weight_scales(scales: Array, weights: Array, biases: Array, s_x: float, s_y: float) -> Array:
+    """The scales of a layer's rows of weights, such that each bias fits into 32 bits beside them. A row of zeros may
+    have any; it gets one that leaves its bias ten bits behind the point of the output."""
+    scales = np.where(weights.any(axis=1), scales, s_y / (s_x * 2**10))
+    return np.maximum(scales, np.abs(biases) / (s_x * LARGEST_BIAS))

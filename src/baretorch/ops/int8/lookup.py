@@ -1,0 +1,73 @@
+"""lookup: any int8 function of one int8 value, by a table of 256."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.targets.features import MVE
+
+
+@dataclass(frozen=True)
+class Lookup(Op):
+    """x int8, table int8[256] -> table[x + 128]."""
+
+    name: ClassVar[str] = "lookup"
+    carried: ClassVar[slice] = slice(1)
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        x, table = inputs
+        need(
+            x.dtype is table.dtype is DType.INT8 and table.shape == (256,),
+            self,
+            "the inputs are not int8 values and a table",
+            inputs,
+            "x int8[...] and table int8[256]",
+        )
+        return (Signature(x.shape, DType.INT8),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        x, table = inputs
+        return (table[x.astype(np.int64) + 128],)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut.from_first(self, inputs, axis, start, stop)
+
+
+def _params(call: Call[Lookup]) -> Params:
+    return Params("bt_lookup", (("count", call.x.count),))
+
+
+def _pack(call: Call[Lookup]) -> tuple[Packed, ...]:
+    """In the order of the byte's bits, so that it is the index."""
+    return (Packed("table", np.roll(data_of(call.inputs, 1), 128)),)
+
+
+def _fits(call: Call[Lookup]) -> bool:
+    return call.inputs[1].data is not None
+
+
+KERNELS: tuple[Kernel[Lookup], ...] = (
+    Kernel(
+        "bt_lookup_mve", "lookup/mve.c", _params, MVE, _fits, _pack, overlap=overlap.elementwise, splits=cut.outermost
+    ),
+    Kernel(
+        "bt_lookup_ref",
+        "lookup/ref.c",
+        _params,
+        fits=_fits,
+        pack=_pack,
+        overlap=overlap.elementwise,
+        splits=cut.outermost,
+    ),
+)

@@ -1,0 +1,192 @@
+"""qadd, qmul, qdiv and qsquared_difference: sums, products, quotients and squared differences of two int8 tensors, with
+NumPy's broadcasting. See docs/arithmetic.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Quant, Shape, Signature, Tensor
+from baretorch.ops.elementwise import LOOPS, broadcast, loop_fields, loops_of
+from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
+from baretorch.ops.int8.arithmetic import multipliers, requantize
+from baretorch.targets.features import ANY_CPU, DSP, MVE, XCV, Needs
+
+LARGEST_FACTOR = (1 << 15) - 1  # a halfword: one SMLAD multiplies both inputs
+SHIFTS = range(22, 8, -1)  # above them a sum could leave 32 bits, below them it could be a step beside the real one
+
+LARGEST_NUMERATOR = 1 << 22  # times 255
+QUOTIENT_SHIFTS = range(22, 3, -1)
+
+
+@dataclass(frozen=True)
+class QBinary(Op):
+    """Of two int8 tensors, element by element. Its fields are those of its C struct, after the loops."""
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need(all(t.dtype is DType.INT8 for t in inputs), self, "the inputs are not quantized", inputs, "int8 and int8")
+        return (Signature(broadcast(self, inputs), DType.INT8),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
+
+
+@dataclass(frozen=True)
+class QAdd(QBinary):
+    """a, b int8 -> clamp((a * a_factor + b * b_factor + offset) >> shift, lo, hi)."""
+
+    name: ClassVar[str] = "qadd"
+    a_factor: int
+    b_factor: int
+    offset: int
+    shift: int
+    lo: int = -128
+    hi: int = 127
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        a, b = (x.astype(np.int64) for x in inputs)
+        total = a * self.a_factor + b * self.b_factor + self.offset
+        return (np.clip(total >> self.shift, self.lo, self.hi).astype(np.int8),)
+
+
+@dataclass(frozen=True)
+class QMul(QBinary):
+    """a, b int8 -> (a - a_zero) * (b - b_zero), requantized."""
+
+    name: ClassVar[str] = "qmul"
+    a_zero: int
+    b_zero: int
+    multiplier: int
+    shift: int
+    zero: int
+    lo: int = -128
+    hi: int = 127
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        a, b = (x.astype(np.int64) for x in inputs)
+        acc = (a - self.a_zero) * (b - self.b_zero)
+        return (requantize(acc, np.array(self.multiplier), self.shift, self.zero, self.lo, self.hi),)
+
+
+@dataclass(frozen=True)
+class QDiv(QBinary):
+    """a, b int8 -> (a - a_zero) * factor / (b - b_zero), rounded toward 0, then by 2^shift half up, limited. What is
+    divided by 0 is at a limit, and 0 stays 0."""
+
+    name: ClassVar[str] = "qdiv"
+    a_zero: int
+    b_zero: int
+    factor: int
+    shift: int
+    zero: int
+    lo: int = -128
+    hi: int = 127
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        a, b = (x.astype(np.int64) for x in inputs)
+        n, d = (a - self.a_zero) * self.factor, b - self.b_zero
+        quotient = np.sign(n) * np.sign(d) * (np.abs(n) // np.maximum(np.abs(d), 1))
+        y = self.zero + ((quotient + (1 << (self.shift - 1))) >> self.shift)
+        limit = np.where(n > 0, self.hi, np.where(n < 0, self.lo, self.zero))
+        return (np.clip(np.where(d == 0, limit, y), self.lo, self.hi).astype(np.int8),)
+
+
+@dataclass(frozen=True)
+class QSquaredDifference(QBinary):
+    """a, b int8 -> the square of ((a - a_zero) * a_factor - (b - b_zero) * b_factor) / 2^7, rounded, requantized."""
+
+    name: ClassVar[str] = "qsquared_difference"
+    a_zero: int
+    b_zero: int
+    a_factor: int
+    b_factor: int
+    multiplier: int
+    zero: int
+    lo: int = -128
+    hi: int = 127
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        a, b = (x.astype(np.int64) for x in inputs)
+        apart = (a - self.a_zero) * self.a_factor - (b - self.b_zero) * self.b_factor
+        steps = (apart + 64) >> 7
+        return (requantize(steps * steps, np.array(self.multiplier), 0, self.zero, self.lo, self.hi),)
+
+
+def sum_of(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd | None:
+    """a + sign * b for tensors with these scales, with the largest shift whose factors fit into halfwords; None where
+    an input's scale is 64 times the output's or more."""
+    ratios = (a.scale[0] / y.scale[0], sign * b.scale[0] / y.scale[0])
+    for shift in SHIFTS:
+        a_factor, b_factor = (round(r * (1 << shift)) for r in ratios)
+        if max(abs(a_factor), abs(b_factor)) <= LARGEST_FACTOR:
+            zeros = a.zero_point[0] * a_factor + b.zero_point[0] * b_factor
+            offset = (y.zero_point[0] << shift) + (1 << (shift - 1)) - zeros
+            return QAdd(a_factor, b_factor, offset, shift)
+    return None
+
+
+def product_of(a: Quant, b: Quant, y: Quant) -> QMul:
+    """a * b for tensors with these scales."""
+    multiplier, shift = multipliers([a.scale[0] * b.scale[0] / y.scale[0]])
+    return QMul(a.zero_point[0], b.zero_point[0], int(multiplier[0]), shift, y.zero_point[0])
+
+
+def quotient_of(a: Quant, b: Quant, y: Quant) -> QDiv:
+    """a / b for tensors with these scales, with the largest shift that keeps its numerator in 32 bits. A ratio beyond
+    all of them is as good as the largest: one step by 255 steps is at a limit already."""
+    ratio = min(a.scale[0] / (b.scale[0] * y.scale[0]), LARGEST_NUMERATOR / (1 << QUOTIENT_SHIFTS[-1]))
+    shift = next(s for s in QUOTIENT_SHIFTS if round(ratio * (1 << s)) <= LARGEST_NUMERATOR)
+    return QDiv(a.zero_point[0], b.zero_point[0], round(ratio * (1 << shift)), shift, y.zero_point[0])
+
+
+def squared_difference_of(a: Quant, b: Quant, y: Quant) -> QSquaredDifference | None:
+    """(a - b)^2 for tensors with these scales; None where the output's is too fine for them. The larger input's step is
+    2^13, so that a difference has 16 bits after it was divided by 2^7, and its square 31."""
+    largest = max(a.scale[0], b.scale[0])
+    a_factor, b_factor = (round(q.scale[0] / largest * (1 << 13)) for q in (a, b))
+    multiplier, shift = multipliers([(largest / 64) ** 2 / y.scale[0]])
+    if shift:
+        return None
+    zeros = (a.zero_point[0], b.zero_point[0])
+    return QSquaredDifference(*zeros, a_factor, b_factor, int(multiplier[0]), y.zero_point[0])
+
+
+def _params(call: Call[Any]) -> Params:
+    own = ((f.name, getattr(call.op, f.name)) for f in fields(call.op))
+    return Params(f"bt_{call.op.name}", (*loop_fields(call), *own))
+
+
+def _fits(call: Call[Any]) -> bool:
+    return len(loops_of(call)) <= LOOPS
+
+
+def _in_rows(call: Call[Any]) -> bool:
+    """Along the innermost loop both inputs lie as the output does, at least a word of them."""
+    loops = loops_of(call)
+    return 0 < len(loops) <= LOOPS and loops[-1][0] >= 4 and loops[-1][1:] == (1, 1)
+
+
+def _kernel(name: str, variant: str, needs: Needs = ANY_CPU) -> Kernel[Any]:
+    return Kernel(
+        f"bt_{name}_{variant}",
+        f"qbinary/{variant}.c",
+        _params,
+        needs,
+        _in_rows if needs else _fits,
+        overlap=overlap.elementwise,
+        splits=cut.outermost,
+    )
+
+
+ADD = (_kernel("qadd", "mve", MVE), _kernel("qadd", "dsp", DSP), _kernel("qadd", "xcv", XCV), _kernel("qadd", "ref"))
+MUL = (_kernel("qmul", "mve", MVE), _kernel("qmul", "dsp", DSP), _kernel("qmul", "ref"))
+DIV = (_kernel("qdiv", "ref"),)
+SQUARED_DIFFERENCE = (_kernel("qsquared_difference", "ref"),)

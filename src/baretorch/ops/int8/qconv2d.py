@@ -1,0 +1,141 @@
+"""qconv2d: the int8 convolution on NHWC, with limits and a following max pool in one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.ir.graph import Array, DType, Node, Op, Piece, Signature, Tensor
+from baretorch.ops import conv2d
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.helpers import cut
+from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, with_pitch
+from baretorch.ops.helpers.window import Padding, Pair
+from baretorch.ops.int8 import qconv2d16
+from baretorch.ops.int8.arithmetic import requantize
+from baretorch.ops.int8.int16_layers import QMaxPool16
+from baretorch.ops.int8.layer import layer_of, need_accumulator
+from baretorch.ops.int8.rules import Walk
+from baretorch.ops.packing import avr, dsp, int4, mve, sparse, triples, xcv
+from baretorch.ops.pool import MaxPool2d
+from baretorch.targets.features import ANY_CPU, DSP
+
+
+@dataclass(frozen=True)
+class QConv2d(Op):
+    """x int8[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int8.
+
+    Outside of the image stands x's zero point `x_zero`; bias = real bias - x_zero * the sum of the channel's weights,
+    in the accumulator's scale. Geometry and `pool` as in conv2d: of a window the largest accumulator counts.
+    With 4 `bits`, weights are within -8..7 and stored as that; `group` as in qlinear, if all is as wide as a pixel."""
+
+    name: ClassVar[str] = "qconv2d"
+    x_zero: int
+    zero: int
+    shift: int = 0
+    lo: int = -128
+    hi: int = 127
+    stride: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+    pool: Pair = (1, 1)
+    bits: int = 8
+    group: int = 0
+
+    @property
+    def geometry(self) -> Conv2d:
+        """The float convolution of the same shape."""
+        return Conv2d(self.stride, self.padding, self.dilation, self.groups, pool=self.pool)
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need_accumulator(self, inputs, self.bits, self.group)
+        need(
+            not self.group or (inputs[1].shape[1:3] == (1, 1) and self.geometry == Conv2d()),
+            self,
+            "its windows are larger than a pixel",
+            inputs,
+            "a pointwise convolution where weights have groups",
+        )
+        (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs[:2]])
+        return (replace(signature, dtype=DType.INT8),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        """Exact in float64: accumulators are integers below 2^53."""
+        x, weight, bias, multiplier = inputs
+        top, bottom, left, right = self.padding
+        around = ((0, 0), (top, bottom), (left, right), (0, 0))
+        padded = np.pad(x, around, constant_values=self.x_zero)
+        acc = replace(self.geometry, padding=(0, 0, 0, 0)).sums(padded, weight) + bias
+        return (requantize(acc.astype(np.int64), multiplier, self.shift, self.zero, self.lo, self.hi),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return conv2d.cut_convolution(self, inputs, axis, start, stop)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        return self.geometry.macs(inputs, outputs)
+
+
+def conv(walk: Walk, node: Node) -> None:
+    """The int8 form of conv2d."""
+    op = node.op
+    assert isinstance(op, Conv2d)
+    (out,) = node.outputs
+    if walk.scale(out).bits == 16:
+        whole16 = qconv2d16.convolution(walk, node, op)
+        if op.pool == (1, 1):
+            walk.wide[out] = whole16
+            return
+        walk.wide[out] = walk.wider(QMaxPool16(op.pool, op.pool), out, whole16)
+        return
+    made = layer_of(walk, node, op.lo, op.hi)
+    own = (made.x_zero, made.zero, made.shift, made.lo, made.hi)
+    whole = QConv2d(*own, op.stride, op.padding, op.dilation, op.groups, op.pool, made.bits, made.group)
+    inputs = (walk.int8(node.inputs[0]), *made.constants)
+    if made.bits == 8 or op.pool == (1, 1):
+        walk.emit(node, whole, *inputs)
+        return
+    plain = replace(whole, pool=(1, 1))  # kernels for fewer bits do not pool
+    (signature,) = plain.infer([walk.tensor(n) for n in inputs])
+    walk.emit(node, MaxPool2d(op.pool, op.pool), walk.add(plain, out, signature.shape, walk.quant(out), *inputs))
+
+
+def _params(call: Call[QConv2d]) -> Params:
+    op = call.op
+    shape = conv2d.geometry_params(Call(op.geometry, call.inputs, call.outputs))
+    own = (("shift", op.shift), ("x_zero", op.x_zero), ("zero", op.zero), ("lo", op.lo), ("hi", op.hi))
+    return with_pitch("bt_qconv2d_channels", Params("bt_qconv2d", (*shape, *own)), call)
+
+
+def _pack(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
+
+
+def _fits(call: Call[QConv2d]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
+_INT8: tuple[Kernel[QConv2d], ...] = (
+    *mve.convolutions(_params),
+    *xcv.convolutions(_params),
+    *sparse.convolutions(DSP),
+    *dsp.convolutions(_params),
+    *sparse.convolutions(*sparse.PORTABLE),
+    *triples.convolutions(_params),
+    *avr.convolutions(_params),
+    *sparse.convolutions(ANY_CPU),
+    Kernel(
+        "bt_qconv2d_ref",
+        "qconv2d/ref.c",
+        _params,
+        fits=_fits,
+        pack=_pack,
+        splits=cut.rows_and_channels(1),
+        channels="bt_qconv2d_channels_ref",
+    ),
+)
+KERNELS: tuple[Kernel[QConv2d], ...] = (*map(int4.of_8_bits, _INT8), *int4.convolutions(_params))

@@ -1,0 +1,273 @@
+"""qconv2d16: the convolution of int16 activations with int8 weights, which a linear layer is too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.ir.graph import Array, DType, Node, Op, Signature, Tensor
+from baretorch.ops import conv2d
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.helpers import overlap
+from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.window import Padding, Pair
+from baretorch.ops.int8.arithmetic import multipliers
+from baretorch.ops.int8.layer import reachable, weight_scales
+from baretorch.ops.int8.rules import StaysFloat, Walk, fits_32_bits
+from baretorch.ops.layout import Reshape
+from baretorch.targets.features import DSP, MVE
+
+LOWEST, HIGHEST = -32768, 32767
+
+
+@dataclass(frozen=True)
+class QConv2d16(Op):
+    """x int16[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int16.
+
+    All zero points are 0. Geometry as in conv2d."""
+
+    name: ClassVar[str] = "qconv2d16"
+    shift: int = 0
+    lo: int = LOWEST
+    hi: int = HIGHEST
+    stride: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+
+    @property
+    def geometry(self) -> Conv2d:
+        """The float convolution of the same shape."""
+        return Conv2d(self.stride, self.padding, self.dilation, self.groups)
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        _, weight, bias, multiplier = inputs
+        need(
+            tuple(t.dtype for t in inputs) == (DType.INT16, DType.INT8, DType.INT32, DType.INT32)
+            and bias.shape == multiplier.shape == weight.shape[:1],
+            self,
+            "the inputs are not those of a layer of int16",
+            inputs,
+            "x int16, weight int8[out, ...], bias int32[out], multiplier int32[out]",
+        )
+        (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs[:2]])
+        return (replace(signature, dtype=DType.INT16),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        """Exact in float64: accumulators are integers below 2^53."""
+        x, weight, bias, multiplier = inputs
+        acc = (self.geometry.sums(x, weight) + bias).astype(np.int64) << self.shift
+        y = (acc * multiplier.astype(np.int64) + (1 << 31)) >> 32
+        return (np.clip(y, self.lo, self.hi).astype(np.int16),)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        return self.geometry.macs(inputs, outputs)
+
+
+def convolution(walk: Walk, node: Node, op: Conv2d) -> str:
+    """The convolution without its pool, of int16; gives its output."""
+    own = (op.stride, op.padding, op.dilation, op.groups)
+    x, w = walk.int16(node.inputs[0]), walk.graph[node.inputs[1]]
+    return _layer(walk, node, x, w, (op.lo, op.hi), QConv2d16(0, LOWEST, HIGHEST, *own))
+
+
+def linear(walk: Walk, node: Node, lo: float, hi: float) -> str:
+    """A linear layer of int16, as a convolution of as many pixels as x has rows."""
+    x, w, y = walk.graph[node.inputs[0]], walk.graph[node.inputs[1]], walk.graph[node.outputs[0]]
+    if w.data is None:
+        raise StaysFloat("its weight or bias is computed")
+    out, in_ = w.shape
+    pixels = walk.wider(Reshape((1, prod(x.shape[:-1]), 1, in_)), x.name, walk.int16(x.name))
+    taps = replace(w, shape=(out, 1, 1, in_), data=w.data.reshape(out, 1, 1, in_))
+    return walk.wider(Reshape(y.shape), y.name, _layer(walk, node, pixels, taps, (lo, hi), QConv2d16()))
+
+
+def _layer(walk: Walk, node: Node, x: str, w: Tensor, limits: tuple[float, float], op: QConv2d16) -> str:
+    biases = walk.graph.of(node.inputs[2:])
+    if w.data is None or any(b.data is None for b in biases):
+        raise StaysFloat("its weight or bias is computed")
+    if w.quant is None or w.quant.axis not in (None, 0) or any(w.quant.zero_point):
+        raise StaysFloat("its weight has no symmetric int8 scale")
+    s_x, s_y = walk.finer(node.inputs[0]), walk.finer(node.outputs[0])
+    channels = w.shape[0]
+    real = w.data.reshape(channels, -1).astype(np.float64)
+    given = data_of(biases, 0).astype(np.float64) if biases else np.zeros(channels)
+    bias = reachable(given, 256 * real, s_x, 256 * s_y)
+    s_w = weight_scales(np.array(w.quant.scale), real, bias, s_x, s_y)
+    stored = np.rint(real / s_w[:, None]).astype(np.int8)
+    whole = np.rint(bias / (s_x * s_w))
+    multiplier, shift = multipliers([float(f) for f in s_x * s_w / s_y])
+    most = np.abs(whole) + -LOWEST * np.abs(stored.astype(np.int64)).sum(axis=1)
+    fits_32_bits(int(most.max(initial=0)) << shift)
+    lo, hi = (int(v) for v in np.clip(np.rint(np.array(limits) / s_y), LOWEST, HIGHEST))
+    constants = (
+        walk.constant(w, "int8", stored.reshape(w.shape)),
+        walk.constant(w, "bias", whole.astype(np.int32)),
+        walk.constant(w, "multiplier", multiplier),
+    )
+    return walk.wider(replace(op, shift=shift, lo=lo, hi=hi), node.outputs[0], x, *constants)
+
+
+def _params(call: Call[QConv2d16]) -> Params:
+    op = call.op
+    shape = conv2d.geometry_params(Call(op.geometry, call.inputs, call.outputs))
+    own = (("shift", op.shift), ("x_zero", 0), ("zero", 0), ("lo", op.lo), ("hi", op.hi))
+    return Params("bt_qconv2d", (*shape, *own))
+
+
+def _constant(call: Call[QConv2d16]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
+def _pack(call: Call[QConv2d16]) -> tuple[Packed, ...]:
+    return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
+
+
+def _fits_three(call: Call[QConv2d16]) -> bool:
+    return _constant(call) and call.op.groups == 1 and not call.op.shift and call.y.shape[3] % 2 == 0
+
+
+def _pack_three(call: Call[QConv2d16]) -> tuple[Packed, ...]:
+    """All constants of two channels together; see kernels/qconv2d16/qconv2d16.h."""
+    weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+    rows = weight.reshape(weight.shape[0], -1)
+    full = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 4)))
+    taps = full.reshape(full.shape[0] // 2, 2, -1).transpose(0, 2, 1)
+    words = taps.reshape(full.shape[0] // 2, -1).view("<i4")
+    together = np.concatenate([bias.reshape(-1, 2), words, multiplier.reshape(-1, 2)], axis=1)
+    return (Packed("weight", together.astype(np.int32).reshape(-1)),)
+
+
+def _scratch_three(call: Call[QConv2d16]) -> int:
+    taps = prod(call.inputs[1].shape[1:])
+    return 6 * (taps + -taps % 4) + 28
+
+
+def _fits_rows(call: Call[QConv2d16]) -> bool:
+    """Pixels, and so few that three at a time would be wasted."""
+    op, (_, kernel_h, kernel_w, in_) = call.op, call.inputs[1].shape
+    pixels = (op.stride, op.groups, (kernel_h, kernel_w)) == ((1, 1), 1, (1, 1)) and not any(op.padding)
+    return _constant(call) and pixels and in_ % 4 == 0 and prod(call.x.shape[:3]) < 3
+
+
+def _pack_rows(call: Call[QConv2d16]) -> tuple[Packed, ...]:
+    """Four rows together, a word of each."""
+    weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+    rows = weight.reshape(weight.shape[0], -1)
+    full = np.pad(rows, ((0, -rows.shape[0] % 4), (0, 0)))
+    fours = full.reshape(full.shape[0] // 4, 4, -1, 4)[..., [0, 2, 1, 3]]
+    words = np.ascontiguousarray(fours.transpose(0, 2, 1, 3)).view("<i4").astype(np.int32).reshape(-1)
+    return Packed("weight", words), Packed("bias", bias), Packed("multiplier", multiplier)
+
+
+def _firsts(channels: int, together: int) -> Array:
+    """Of blocks of channels, the last of which may overlap the one before."""
+    return np.minimum(np.arange(0, channels, together), channels - together)[:, None]
+
+
+def _pack_eights(call: Call[QConv2d16]) -> tuple[Packed, ...]:
+    """All constants of four channels together, eight taps of each in turn; see kernels/qconv2d16/qconv2d16.h."""
+    weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+    four = _firsts(len(weight), 4) + np.arange(4)
+    rows = weight.reshape(len(weight), -1)
+    full = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 8)))[four]
+    taps = full.reshape(len(four), 4, -1, 8).transpose(0, 2, 1, 3)
+    words = np.ascontiguousarray(taps).reshape(len(four), -1).view("<i4")
+    stream = np.concatenate([bias[four], words, multiplier[four]], axis=1)
+    return (Packed("constants", stream.astype(np.int32).reshape(-1)),)
+
+
+def _scratch_eights(call: Call[QConv2d16]) -> int:
+    taps = prod(call.inputs[1].shape[1:])
+    return 2 * (taps + -taps % 8) * min(2, prod(call.y.shape[1:3]))
+
+
+def _overlap(together: int) -> overlap.Overlap:
+    """Pixel after pixel; see overlap.windows."""
+    return overlap.windows(lambda op: op.stride, lambda op: op.padding, together)
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Of the channels that a depthwise kernel makes together, the orders of weights, and of biases and multipliers; see
+    kernels/qconv2d16/depthwise.h."""
+
+    weights: tuple[int, ...]
+    terms: tuple[int, ...]
+
+    def fits(self, call: Call[QConv2d16]) -> bool:
+        return _constant(call) and call.op.groups == call.x.shape[3] == call.y.shape[3] >= len(self.terms)
+
+    def pack(self, call: Call[QConv2d16]) -> tuple[Packed, ...]:
+        weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+        channels, together = len(weight), len(self.terms)
+        first = _firsts(channels, together)
+        taps = weight.reshape(channels, -1)[first + self.weights].transpose(0, 2, 1)
+        words = np.ascontiguousarray(taps).reshape(len(first), -1).view("<i4")
+        terms = first + self.terms
+        stream = np.concatenate([bias[terms], multiplier[terms], words], axis=1)
+        return (Packed("constants", stream.astype(np.int32).reshape(-1)),)
+
+    def overlap(self, call: Call[QConv2d16]) -> Distances:
+        """What the last block repeats is read again when it has been written."""
+        return _overlap(1 if call.x.shape[3] % len(self.terms) else 0)(call)
+
+
+_FOURS = _Blocks((0, 2, 1, 3), (0, 1, 2, 3))
+_EIGHTS = _Blocks(tuple(range(8)), (0, 2, 4, 6, 1, 3, 5, 7))
+
+KERNELS: tuple[Kernel[QConv2d16], ...] = (
+    Kernel(
+        "bt_qconv2d16_depthwise_mve",
+        "qconv2d16/depthwise_mve.c",
+        _params,
+        needs=MVE,
+        fits=_EIGHTS.fits,
+        pack=_EIGHTS.pack,
+        overlap=_EIGHTS.overlap,
+    ),
+    Kernel(
+        "bt_qconv2d16_mve",
+        "qconv2d16/mve.c",
+        _params,
+        needs=MVE,
+        fits=lambda call: _constant(call) and call.op.groups == 1 and call.y.shape[3] >= 4,
+        pack=_pack_eights,
+        scratch=_scratch_eights,
+        overlap=_overlap(0),
+    ),
+    Kernel(
+        "bt_qconv2d16_depthwise_dsp",
+        "qconv2d16/depthwise_dsp.c",
+        _params,
+        needs=DSP,
+        fits=_FOURS.fits,
+        pack=_FOURS.pack,
+        overlap=_FOURS.overlap,
+    ),
+    Kernel(
+        "bt_qconv2d16_rows_dsp",
+        "qconv2d16/rows_dsp.c",
+        _params,
+        needs=DSP,
+        fits=_fits_rows,
+        pack=_pack_rows,
+        overlap=_overlap(1),
+    ),
+    Kernel(
+        "bt_qconv2d16_dsp",
+        "qconv2d16/dsp.c",
+        _params,
+        needs=DSP,
+        fits=_fits_three,
+        pack=_pack_three,
+        scratch=_scratch_three,
+        overlap=_overlap(0),
+    ),
+    Kernel("bt_qconv2d16_ref", "qconv2d16/ref.c", _params, fits=_constant, pack=_pack, overlap=_overlap(1)),
+)

@@ -1,0 +1,111 @@
+"""qconv_transpose2d: the int8 transposed convolution on NHWC, with limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import ClassVar
+
+from baretorch.ir.graph import Array, DType, Node, Op, Signature, Tensor
+from baretorch.ops.conv_transpose2d import ConvTranspose2d
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.window import Padding, Pair, padding_params, pair_params, size_params
+from baretorch.ops.int8.arithmetic import requantize
+from baretorch.ops.int8.layer import layer_of, need_accumulator
+from baretorch.ops.int8.rules import Walk
+from baretorch.targets.features import DSP
+
+
+@dataclass(frozen=True)
+class QConvTranspose2d(Op):
+    """x int8[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int8.
+
+    Geometry as in conv_transpose2d. Places differ in how many inputs reach them, so x's zero point is subtracted here
+    and is no part of the bias."""
+
+    name: ClassVar[str] = "qconv_transpose2d"
+    x_zero: int
+    zero: int
+    shift: int = 0
+    lo: int = -128
+    hi: int = 127
+    stride: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+
+    @property
+    def geometry(self) -> ConvTranspose2d:
+        """The float convolution of the same shape."""
+        return ConvTranspose2d(self.stride, self.padding, self.dilation, self.groups)
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need_accumulator(self, inputs)
+        (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs[:2]])
+        return (replace(signature, dtype=DType.INT8),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        """Exact in float64: accumulators are integers below 2^53."""
+        x, weight, bias, multiplier = inputs
+        acc = self.geometry.sums(x.astype(float) - self.x_zero, weight.astype(float)) + bias
+        return (requantize(acc.astype(int), multiplier, self.shift, self.zero, self.lo, self.hi),)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        return self.geometry.macs(inputs, outputs)
+
+
+def conv_transpose(walk: Walk, node: Node) -> None:
+    """The int8 form of conv_transpose2d. Not every output has all of the weights, so the input's zero point stays."""
+    op = node.op
+    assert isinstance(op, ConvTranspose2d)
+    made = layer_of(walk, node, op.lo, op.hi, folds=False)
+    own = (made.x_zero, made.zero, made.shift, made.lo, made.hi)
+    whole = QConvTranspose2d(*own, op.stride, op.padding, op.dilation, op.groups)
+    walk.emit(node, whole, walk.int8(node.inputs[0]), *made.constants)
+
+
+def _params(call: Call[QConvTranspose2d]) -> Params:
+    op = call.op
+    step_h, step_w = (stride // gcd(stride, reach) for stride, reach in zip(op.stride, op.dilation, strict=True))
+    return Params(
+        "bt_qconv_transpose2d",
+        (
+            *size_params(call.x.shape, call.inputs[1].shape, call.y.shape),
+            *pair_params("stride", op.stride),
+            *pair_params("step", (step_h, step_w)),
+            *padding_params(op.padding),
+            *pair_params("dilation", op.dilation),
+            ("groups", op.groups),
+            ("shift", op.shift),
+            ("x_zero", op.x_zero),
+            ("zero", op.zero),
+            ("lo", op.lo),
+            ("hi", op.hi),
+        ),
+    )
+
+
+def _pack(call: Call[QConvTranspose2d]) -> tuple[Packed, ...]:
+    return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
+
+
+def _fits(call: Call[QConvTranspose2d]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
+def _fours(call: Call[QConvTranspose2d]) -> bool:
+    return _fits(call) and call.inputs[1].shape[3] >= 4
+
+
+KERNELS: tuple[Kernel[QConvTranspose2d], ...] = (
+    Kernel(
+        "bt_qconv_transpose2d_dsp",
+        "qconv_transpose2d/dsp.c",
+        _params,
+        needs=DSP,
+        fits=_fours,
+        pack=_pack,
+    ),
+    Kernel("bt_qconv_transpose2d_ref", "qconv_transpose2d/ref.c", _params, fits=_fits, pack=_pack),
+)

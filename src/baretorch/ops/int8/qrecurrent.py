@@ -1,0 +1,484 @@
+"""qlstm, qgru and qrnn: one recurrent layer in one direction, in integers only. See docs/arithmetic.md.
+
+Weights are int8, input and output int8 or both int16; gates and states have 16 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor, fresh
+from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.int8.arithmetic import multipliers
+from baretorch.ops.int8.fixed_point import FromFixed, ToFixed
+from baretorch.ops.int8.layer import weight_scales
+from baretorch.ops.int8.rules import StaysFloat, Walk, fits_32_bits
+from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.move import Cat, Slice
+from baretorch.ops.recurrent import STATES, Gru, Lstm, Recurrent, Rnn
+from baretorch.targets.features import ANY_CPU, DSP
+
+# Fractional bits:
+GATE_BITS = 12  # of what sigmoid is applied to: up to 8, where it is flat
+UNIT_BITS = 13  # of what it gives: up to 1
+HIDDEN_BITS = 13  # of the hidden state: up to 4, as models may give one that no layer would make
+CELL_BITS = 11  # of lstm's cell state: up to 16
+WORD_BITS = UNIT_BITS + 16  # of a sigmoid before its last 16 bits are dropped
+PIECES = 256
+HALF = 1 << (WORD_BITS - 1)  # tanh(v / 2) / 2 = sigmoid(v) - 1/2
+TRIED_RATIOS = 256
+LARGEST_FACTORS = (255, 63, 15, 3, 1)  # of a row's sums, the first that leaves them in 32 bits
+
+
+def sigmoid_table() -> Array:
+    """sigmoid from -8 to 8 in straight pieces: slope s and offset a of each, as a << 16 | s, of all pairs the one with
+    the least squared error. What follows rounds down, so there is half a step in it. The first and the last are flat:
+    what lies beyond them has their value, whatever its low bits are."""
+    v = np.arange(-(1 << 15), 1 << 15).reshape(PIECES, -1)
+    exact = 2.0**WORD_BITS / (1 + np.exp(-v / 2**GATE_BITS)) + (1 << 15)
+    steepest = np.rint((exact[:, -1] - exact[:, 0]) / (v.shape[1] - 1))
+    near = np.floor((exact - steepest[:, None] * (v + 1)).mean(axis=1) / (1 << 16))
+    found = []
+    for offset in (near, near + 1):  # the word's low half counts as well, so a slope is met once more than v times
+        rest = exact - offset[:, None] * (1 << 16)
+        slope = np.clip(np.rint((rest * (v + 1)).sum(axis=1) / ((v + 1) ** 2).sum(axis=1)), 0, 32767)
+        error = ((rest - slope[:, None] * (v + 1)) ** 2).sum(axis=1)
+        found.append((error, offset.astype(np.int64) << 16 | slope.astype(np.int64)))
+    (low, below), (high, above) = found
+    words = np.where(low <= high, below, above)
+    for end in (0, -1):
+        words[end] = int(exact[end].mean()) >> 16 << 16
+    return np.asarray(words, np.int32)
+
+
+def sigmoid_word(v: Array) -> Array:
+    """Of numbers with 12 fractional bits, with 29, of which 13 count."""
+    piece = sigmoid_table().astype(np.int64)[(v >> 8) + PIECES // 2]
+    return np.asarray(piece + (piece & 0x7FFF) * v)
+
+
+def sigmoid(v: Array) -> Array:
+    """With 13 fractional bits."""
+    return np.asarray(sigmoid_word(v) >> 16)
+
+
+def tanh(v: Array) -> Array:
+    """Of half of a number with 12 fractional bits, with 13."""
+    return np.asarray((sigmoid_word(v) - HALF - (1 << 14)) >> 15)
+
+
+def half_up(v: Array, bits: int) -> Array:
+    return np.asarray((v + (1 << (bits - 1))) >> bits)
+
+
+def short(v: Array) -> Array:
+    return np.asarray(np.clip(v, -32768, 32767))
+
+
+@dataclass(frozen=True)
+class QRecurrent(Op):
+    """x int8[T, N, I], states int16[N, H] or none, w_ih int8[gates H, I], w_hh int8[gates H, H],
+    rows int32[gates H, 4] -> y int8[T, N, H] and the states at the end, int16. States not given are zeros.
+    Of x int16, y is int16.
+
+    Of each row of the weights, `rows` has what is added to the input's sum and to the hidden state's, 256 times the
+    factor of the first plus that of the second, and the multiplier of both. Zero points are folded in.
+    y = zero + h, requantized by `multiplier` and `y_shift`."""
+
+    gates: ClassVar[int]
+    bits: ClassVar[tuple[int, ...]]  # fractional bits of the states
+    doubled: ClassVar[tuple[int, ...]] = ()  # gates that have one more, for tanh(v) = 2 sigmoid(2 v) - 1
+    zero: int
+    multiplier: int
+    y_shift: int = 0
+    shift: int = 0
+    reverse: bool = False
+    batch_first: bool = False
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        x, *state, w_ih, w_hh, rows = inputs
+        time, batch = self.extent(x)
+        hidden = w_hh.shape[-1]
+        wanted = [(self.gates * hidden, x.shape[-1]), (self.gates * hidden, hidden), (self.gates * hidden, 4)]
+        types = [w_ih.dtype, w_hh.dtype, rows.dtype]
+        need(
+            len(x.shape) == 3
+            and time > 0
+            and [w_ih.shape, w_hh.shape, rows.shape] == wanted
+            and x.dtype in (DType.INT8, DType.INT16)
+            and types == [DType.INT8, DType.INT8, DType.INT32]
+            and len(state) in (0, len(self.bits))
+            and all((s.shape, s.dtype) == ((batch, hidden), DType.INT16) for s in state),
+            self,
+            "the inputs are not those of an int8 recurrent layer",
+            inputs,
+            "x int8 or int16[T, N, I], states int16[N, H] or none, int8 weights, int32 rows",
+        )
+        end = Signature((batch, hidden), DType.INT16)
+        return (Signature((*x.shape[:2], hidden), x.dtype), *(end for _ in self.bits))
+
+    def extent(self, x: Tensor) -> tuple[int, int]:
+        """T and N."""
+        a, b = (*x.shape, 0, 0)[:2]
+        return (b, a) if self.batch_first else (a, b)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        limits = np.iinfo(inputs[0].dtype)
+        x, *state, w_ih, w_hh, rows = (i.astype(np.int64) for i in inputs)
+        if self.batch_first:
+            x = x.swapaxes(0, 1)
+        state = state or [np.zeros((x.shape[1], w_hh.shape[1]), np.int64)] * len(self.bits)
+        y = np.empty((*x.shape[:2], w_hh.shape[1]), inputs[0].dtype)
+        for t in reversed(range(len(x))) if self.reverse else range(len(x)):
+            from_x = x[t] @ w_ih.T * (rows[:, 2] >> 8) + rows[:, 0]
+            from_h = state[0] @ w_hh.T * (rows[:, 2] & 255) + rows[:, 1]
+            state = self.step(from_x, from_h, rows[:, 3], state)
+            y[t] = np.clip(_factored(state[0] << self.y_shift, self.multiplier) + self.zero, limits.min, limits.max)
+        return (y.swapaxes(0, 1) if self.batch_first else y, *(s.astype(np.int16) for s in state))
+
+    def gate(self, sums: Array, factors: Array) -> Array:
+        """Sums with a gate's fractional bits."""
+        return _factored(sums << self.shift, factors)
+
+    def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
+        """The next states, from the sums that input and hidden state give to each gate, and their multipliers."""
+        raise NotImplementedError
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        time, batch = self.extent(inputs[0])
+        return time * batch * (inputs[-3].count + inputs[-2].count)
+
+
+def _factored(acc: Array, multiplier: Array | int) -> Array:
+    product: Array = acc * multiplier + (1 << 31)
+    return np.asarray(product >> 32)
+
+
+@dataclass(frozen=True)
+class QLstm(QRecurrent):
+    """Gates i, f, g, o; c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c). States: h, c."""
+
+    name: ClassVar[str] = "qlstm"
+    gates: ClassVar[int] = 4
+    bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS, CELL_BITS)
+    doubled: ClassVar[tuple[int, ...]] = (2,)
+
+    def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
+        i, f, g, o = np.split(sigmoid_word(short(self.gate(x + h, factors))), 4, axis=1)
+        added = (i >> 16) * ((g - HALF) >> 16)
+        c = short(half_up(2 * (f >> 16) * state[1] + added, UNIT_BITS + 1))
+        out = (o >> 16) * ((sigmoid_word(short(4 * c)) - HALF) >> 16)
+        return [half_up(out, UNIT_BITS - 1), c]
+
+
+@dataclass(frozen=True)
+class QGru(QRecurrent):
+    """Gates r, z, n; n = tanh(x + sigmoid(r) h); h = n + sigmoid(z) (h - n)."""
+
+    name: ClassVar[str] = "qgru"
+    gates: ClassVar[int] = 3
+    bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS,)
+
+    def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
+        n = 2 * state[0].shape[1]
+        r, z = np.split(sigmoid(short(self.gate((x + h)[:, :n], factors[:n]))), 2, axis=1)
+        v, u = (self.gate(part[:, n:], factors[n:]) for part in (x, h))
+        candidate = tanh(short(2 * (v + half_up(r * short(u), UNIT_BITS))))
+        return [candidate + half_up(z * short(state[0] - candidate), UNIT_BITS)]
+
+
+@dataclass(frozen=True)
+class QRnn(QRecurrent):
+    """h = tanh(x + h)."""
+
+    name: ClassVar[str] = "qrnn"
+    gates: ClassVar[int] = 1
+    bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS,)
+    doubled: ClassVar[tuple[int, ...]] = (0,)
+
+    def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
+        return [tanh(short(self.gate(x + h, factors)))]
+
+
+KINDS: dict[type[Recurrent], type[QRecurrent]] = {Lstm: QLstm, Gru: QGru, Rnn: QRnn}
+
+UNIT = Quant((1 / 128,), (0,))  # fits every hidden state: it is between -1 and 1
+
+
+def recurrent(walk: Walk, node: Node) -> None:
+    """Weights int8 per row, and for each row what `QRecurrent` says. The states come and go as float: what is read of
+    them is converted, the rest is left out."""
+    op, graph = node.op, walk.graph
+    assert isinstance(op, Recurrent)
+    if isinstance(op, Rnn) and op.relu:
+        raise StaysFloat("its hidden state has no limit")
+    kind = KINDS[type(op)]
+    x, *states = node.inputs[:-3]
+    weights = graph.of(node.inputs[-3:])
+    if any(t.data is None for t in weights):
+        raise StaysFloat("its weight or bias is computed")
+    q_x, q_y = walk.scale(x), _hidden_scale(walk, node)
+    wide = q_y.bits == 16
+    if q_y.scale[0] <= 2.0 ** (1 - kind.bits[0]):
+        raise StaysFloat(f"its hidden state's scale {q_y.scale[0]:.3g} is too fine")
+    y, *ends = node.outputs
+    walk.found |= {y: q_y, ends[0]: q_y}
+    fine = Quant((walk.finer(x),), (0,)) if wide else q_x
+    w_ih, w_hh, rows, shift = _rows(kind, weights, fine, 1 << 15 if wide else 1 << 7)
+    (multiplier,), y_shift = multipliers([2.0 ** -kind.bits[0] / (walk.finer(y) if wide else q_y.scale[0])])
+    zero = 0 if wide else q_y.zero_point[0]
+    made = kind(zero, int(multiplier), y_shift, shift, op.reverse, op.batch_first)
+    inputs = (
+        walk.int16(x) if wide else walk.int8(x),
+        *(begin(walk, name, bits) for name, bits in zip(states, kind.bits, strict=False)),
+        walk.constant(weights[0], "int8", w_ih),
+        walk.constant(weights[1], "int8", w_hh),
+        walk.constant(weights[0], "rows", rows),
+    )
+    dtype, quant = (DType.INT16, Quant((walk.finer(y),), (0,))) if wide else (DType.INT8, q_y)
+    outputs = [int_output(walk, y, dtype, quant), *(int_output(walk, end, DType.INT16, None) for end in ends)]
+    walk.nodes.append(Node(made, inputs, tuple(outputs)))
+    (walk.wide if wide else walk.stored)[y] = outputs[0]
+    for end, fixed, bits in zip(ends, outputs[1:], kind.bits, strict=True):
+        walk.nodes.append(Node(FromFixed(bits), (fixed,), (end,)))
+        walk.floats.add(end)
+    (walk.wide if wide else walk.stored)[ends[0]] = last_time(walk, op, outputs[0], ends[0], quant)
+
+
+def _hidden_scale(walk: Walk, node: Node) -> Quant:
+    """The scale measured for the hidden state, at all times or at the end, or of what is just made of it."""
+    uses = walk.uses
+    names = list(node.outputs[:2])
+    for name in names:
+        if (quant := walk.quant(name)) is not None:
+            return quant
+        names += [n.outputs[0] for n in uses.get(name, ()) if isinstance(n.op, (Cat, Permute, Reshape, Slice))]
+    return UNIT
+
+
+def _rows(kind: type[QRecurrent], tensors: Sequence[Tensor], x: Quant, most: int) -> tuple[Array, Array, Array, int]:
+    """(weights as int8, `rows`, the shift of all), for inputs of this scale, of which none is above `most`.
+
+    Sums of the input and of the hidden state are added, so their scales have a whole ratio, `first` to `second`. The
+    weights' scales are rounded up for that; they are those that the weights were rounded to before, if any."""
+    w_ih, w_hh, bias = (data_of(tensors, i).astype(np.float64) for i in range(3))
+    count = len(w_ih)
+    own, reset = bias[:count], np.zeros(count)
+    reset[count - (len(bias) - count) :] = bias[count:]  # gru: what the reset gate applies to
+    s_h = 2.0**-HIDDEN_BITS
+    p = x.scale[0] * _scales(tensors[0], w_ih, own, x.scale[0])
+    q = s_h * _scales(tensors[1], w_hh, reset, s_h)
+    p, q = np.where(w_ih.any(axis=1) | ~w_hh.any(axis=1), p, q), np.where(w_hh.any(axis=1), q, p)
+    bits = np.array([GATE_BITS + (r // (count // kind.gates) in kind.doubled) for r in range(count)])
+    parts = ((w_ih * x.scale[0], most), (w_hh * s_h, 2 << HIDDEN_BITS))
+    for largest in LARGEST_FACTORS:
+        first, second, scales = _whole_ratios(p, q, parts, largest)
+        ih = _rounded(parts[0][0], first * scales)
+        hh = _rounded(parts[1][0], second * scales)
+        multiplier, shift = multipliers([float(f) for f in scales * 2.0**bits])
+        added = np.rint(own / scales) - x.zero_point[0] * first * ih.sum(axis=1), np.rint(reset / scales)
+        sums = first * most * np.abs(ih).sum(axis=1) + second * 2**15 * np.abs(hh).sum(axis=1)
+        reached = int((np.abs(added[0]) + np.abs(added[1]) + sums).max(initial=0)) << shift
+        if reached < 1 << 31:
+            break
+    fits_32_bits(reached)
+    rows = np.stack([*added, 256 * first + second, multiplier], axis=1)
+    return ih.astype(np.int8), hh.astype(np.int8), rows.astype(np.int32), shift
+
+
+def _rounded(weights: Array, scales: Array) -> Array:
+    return np.asarray(np.clip(np.rint(weights / scales[:, None]), -127, 127))
+
+
+def _scales(t: Tensor, data: Array, bias: Array, s_x: float) -> Array:
+    noted = t.quant is not None and t.quant.axis == 0 and not any(t.quant.zero_point)
+    scales = np.array(t.quant.scale) if t.quant and noted else np.abs(data).max(axis=1, initial=0.0) / 127
+    return weight_scales(scales, data, bias, s_x, 2.0**-GATE_BITS)
+
+
+def _whole_ratios(p: Array, q: Array, parts: Sequence[tuple[Array, int]], largest: int) -> tuple[Array, Array, Array]:
+    """Whole numbers a and b up to `largest` and a scale for each row, such that a and b times the scale are at least p
+    and q: of those with the finest steps, the ones whose rounding errors are least, as inputs of half their reach
+    multiply them. The hidden state's is said to be twice what it is, because inputs are far from theirs more often."""
+    k = np.arange(1, largest + 1)
+    scales = np.concatenate([p[:, None] / k, q[:, None] / k], axis=1)
+    a, b = (np.maximum(np.ceil(n[:, None] / scales - 1e-9), 1) for n in (p, q))
+    steps = [rows.shape[1] * (n * scales * reach) ** 2 for n, (rows, reach) in zip((a, b), parts, strict=True)]
+    coarse = np.where((a > largest) | (b > largest), np.inf, sum(steps))
+    finest = coarse.argsort(axis=1, kind="stable")[:, :TRIED_RATIOS]
+    a, b, scales = (np.take_along_axis(values, finest, axis=1) for values in (a, b, scales))
+    errors = np.zeros(a.shape)
+    for i in range(a.shape[1]):
+        for n, (rows, reach) in zip((a, b), parts, strict=True):
+            step = n[:, i] * scales[:, i]
+            errors[:, i] += ((_rounded(rows, step) * step[:, None] - rows) ** 2).sum(axis=1) * reach**2
+    errors[(a > largest) | (b > largest)] = np.inf
+    best = errors.argmin(axis=1)[:, None]
+    a, b, scales = (np.take_along_axis(values, best, axis=1)[:, 0] for values in (a, b, scales))
+    return a, b, scales
+
+
+def begin(walk: Walk, name: str, bits: int) -> str:
+    """A state that is given, with a fixed point."""
+    t = walk.graph[name]
+    if t.data is not None:
+        return walk.constant(t, "fixed", ToFixed(bits).reference(t.data)[0])
+    fixed = int_output(walk, name, DType.INT16, None)
+    walk.nodes.append(Node(ToFixed(bits), (walk.real(name),), (fixed,)))
+    return fixed
+
+
+def int_output(walk: Walk, like: str, dtype: DType, quant: Quant | None) -> str:
+    name = fresh(walk.graph, walk.new, f"{like}_{dtype.label}")
+    walk.new[name] = replace(walk.graph[like], name=name, dtype=dtype, quant=quant, value="")
+    return name
+
+
+def last_time(walk: Walk, op: Recurrent, y: str, end: str, quant: Quant) -> str:
+    """The hidden state at the end as int8: y at the last time, which is the first if it runs backwards."""
+    axis = 1 if op.batch_first else 0
+    shape = walk.new[y].shape
+    at = 0 if op.reverse else shape[axis] - 1
+    cut, flat = Slice(axis, at, at + 1), Reshape(walk.graph[end].shape)
+    if walk.new[y].dtype is DType.INT16:
+        return walk.wider(flat, end, walk.wider(cut, end, y))
+    part = walk.add(cut, end, tuple(1 if d == axis else n for d, n in enumerate(shape)), quant, y)
+    return walk.view(flat, end, part)
+
+
+def extents(x: Tensor, hidden: int, batch_first: bool) -> tuple[tuple[str, int], ...]:
+    """The sizes of a layer, and how many numbers lie between times and samples."""
+    a, b, inner = x.shape
+    time, batch = (b, a) if batch_first else (a, b)
+    outer, between = (1, time) if batch_first else (batch, 1)  # steps of time and batch, in rows
+    return (
+        ("time", time),
+        ("batch", batch),
+        ("in", inner),
+        ("hidden", hidden),
+        ("x_time", outer * inner),
+        ("x_batch", between * inner),
+        ("y_time", outer * hidden),
+        ("y_batch", between * hidden),
+    )
+
+
+def _params(call: Call[Any]) -> Params:
+    op = call.op
+    return Params(
+        "bt_qrecurrent",
+        (
+            *extents(call.x, call.inputs[-2].shape[1], op.batch_first),
+            ("reverse", int(op.reverse)),
+            ("shift", op.shift),
+            ("y_shift", op.y_shift),
+            ("multiplier", op.multiplier),
+            ("zero", op.zero),
+        ),
+    )
+
+
+def _pack(call: Call[Any]) -> tuple[Packed, ...]:
+    roles = ("weight_ih", "weight_hh", "rows")
+    weights = (Packed(role, data_of(call.inputs, i)) for role, i in zip(roles, (-3, -2, -1), strict=True))
+    return (*weights, Packed("sigmoid", sigmoid_table()))
+
+
+def _pack_units(call: Call[Any]) -> tuple[Packed, ...]:
+    """Halfwords of some units together, all their gates; see kernels/qrecurrent/."""
+    op, (w_ih, w_hh, rows, sigmoid) = call.op, (p.data for p in _pack(call))
+    units = _together(op)
+    hidden = w_hh.shape[1]
+    order = np.arange(op.gates * hidden).reshape(op.gates, -1, units).transpose(1, 2, 0).reshape(-1, op.gates * units)
+    factors = rows[:, 2].astype(np.int64)
+    ih = _in_words(w_ih * (factors >> 8)[:, None], in_fours=call.x.dtype is DType.INT8)
+    hh = _in_words(w_hh * (factors & 255)[:, None])
+    words = []
+    for group in order:
+        begin, later = rows[group, :2].sum(axis=1), rows[group[:0], 1]
+        if isinstance(op, QGru):  # what the candidate has of the hidden state is apart
+            apart = np.arange(op.gates * units) % op.gates == 2
+            begin, later = np.where(apart, rows[group, 0], begin), rows[group[apart], 1]
+        words += [begin, ih[group].T.reshape(-1), later, hh[group].T.reshape(-1), rows[group, 3]]
+    return (Packed("weights", np.concatenate(words).astype(np.int32)), Packed("sigmoid", sigmoid))
+
+
+def _in_words(weights: Array, in_fours: bool = False) -> Array:
+    """[rows, n] -> [rows, words]: pairs of halfwords, or of each four 0 and 2, 1 and 3."""
+    rows, count = weights.shape
+    padded = np.pad(weights, ((0, 0), (0, -count % (4 if in_fours else 2))))
+    if in_fours:
+        padded = padded.reshape(rows, -1, 2, 2).transpose(0, 1, 3, 2).reshape(rows, -1)
+    words = np.ascontiguousarray(padded.astype("<i2")).view("<i4")
+    return np.asarray(words[:, : _words(count, in_fours)])
+
+
+def _words(count: int, in_fours: bool = False) -> int:
+    return 2 * (count // 4) + min(count % 4, 2) if in_fours else -(-count // 2)
+
+
+def _together(op: QRecurrent) -> int:
+    """Units whose rows are multiplied together."""
+    return {QLstm: 1, QGru: 2, QRnn: 4}[type(op)]
+
+
+def _fits_units(call: Call[Any]) -> bool:
+    """Units are together, no sum is shifted, and an int8 output has no shift either."""
+    op = call.op
+    apart = call.inputs[-2].shape[1] % _together(op)
+    return not (apart or op.shift or (op.y_shift and call.x.dtype is DType.INT8))
+
+
+def _scratch(call: Call[Any]) -> int:
+    """Gates of 16 bits."""
+    gates: int = call.op.gates
+    return 2 * gates * call.inputs[-2].shape[1]
+
+
+def _scratch_units(call: Call[Any]) -> int:
+    """Input and hidden state as halfwords."""
+    return 4 * (_words(call.x.shape[-1], call.x.dtype is DType.INT8) + _words(call.inputs[-2].shape[1]))
+
+
+def _kernels(name: str, dtype: DType, states: int) -> tuple[Kernel[Any], ...]:
+    """With states given and with states of zeros, for cores with the DSP extension and for all."""
+
+    def constant(call: Call[Any]) -> bool:
+        return call.x.dtype is dtype and all(t.data is not None for t in call.inputs[-3:])
+
+    def given(call: Call[Any]) -> bool:
+        return constant(call) and len(call.inputs) > 4
+
+    dsp = Kernel(
+        f"bt_{name}_dsp",
+        "qrecurrent/units_dsp.c",
+        _params,
+        needs=DSP,
+        fits=lambda call: given(call) and _fits_units(call),
+        pack=_pack_units,
+        as_they_are=1 + states,
+        scratch=_scratch_units,
+        renews=STATES,
+    )
+    ref = replace(
+        dsp,
+        symbol=f"bt_{name}_ref",
+        source="qrecurrent/ref.c",
+        needs=ANY_CPU,
+        fits=given,
+        pack=_pack,
+        scratch=_scratch,
+    )
+    zero_dsp = replace(dsp, symbol=f"bt_{name}_zero_dsp", fits=lambda call: constant(call) and _fits_units(call))
+    zero_ref = replace(ref, symbol=f"bt_{name}_zero_ref", fits=constant)
+    return (dsp, replace(zero_dsp, as_they_are=1, renews=()), ref, replace(zero_ref, as_they_are=1, renews=()))
+
+
+LSTM = (*_kernels("qlstm", DType.INT8, 2), *_kernels("qlstm16", DType.INT16, 2))
+GRU = (*_kernels("qgru", DType.INT8, 1), *_kernels("qgru16", DType.INT16, 1))
+RNN = (*_kernels("qrnn", DType.INT8, 1), *_kernels("qrnn16", DType.INT16, 1))

@@ -1,0 +1,236 @@
+"""How operators become their int8 forms: a rule adds nodes to the walk, or says why the operator stays float.
+
+Rules stand beside the int8 operators, and the table of operators (ops/__init__.py) names them. They work with a `Walk`:
+the graph so far, and every tensor as float, as int8, or as both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Shape, Tensor, fresh, with_data
+from baretorch.ops.int8.arithmetic import dequantize, quantize
+from baretorch.ops.int8.int16_conversions import FINER, Dequantize16, Narrow, Quantize16, Widen
+from baretorch.ops.int8.lookup import Lookup
+from baretorch.ops.int8.quantize import Dequantize, Quantize
+from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.logic import Where
+
+
+class StaysFloat(Exception):
+    """Why an operator has no int8 form, as it stands in this graph."""
+
+
+class NoInt8(StaysFloat):
+    """It has none in any graph."""
+
+
+EVERY = np.arange(-128, 128, dtype=np.int8)  # what an int8 can be
+PRODUCT = 255 * 255  # the largest of two numbers less their zero points
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a tensor is, element by element, for each of the 256 numbers that another can have."""
+
+    of: str
+    values: Array
+
+
+@dataclass
+class Walk:
+    graph: Graph
+    nodes: list[Node] = field(default_factory=list)
+    new: dict[str, Tensor] = field(default_factory=dict)
+    stored: dict[str, str] = field(default_factory=dict)  # tensor -> its int8 tensor
+    wide: dict[str, str] = field(default_factory=dict)  # tensor -> its int16 tensor
+    floats: set[str] = field(default_factory=set)  # tensors that exist as float
+    cut: dict[str, str] = field(default_factory=dict)  # float inputs of the graph -> the same within their scale
+    found: dict[str, Quant] = field(default_factory=dict)  # scales of tensors without a note
+    functions: dict[str, Function] = field(default_factory=dict)  # tensors that are functions of another
+
+    def __post_init__(self) -> None:
+        self.floats.update(self.graph.inputs)
+        self.floats.update(s.name for s in self.graph.state)
+        self.floats.update(t.name for t in self.graph.tensors.values() if t.data is not None)
+        self.uses, self.makers = self.graph.uses(), self.graph.producer()
+
+    def tensor(self, name: str) -> Tensor:
+        """A tensor of the graph so far; of those before, an input may be int8 already."""
+        return self.new.get(name) or self.graph[name]
+
+    def quant(self, name: str) -> Quant | None:
+        """The scale of the whole tensor, if it has one."""
+        quant = self.found.get(name, self.graph[name].quant)
+        return None if quant is None or quant.axis is not None else quant
+
+    def scale(self, name: str) -> Quant:
+        """The scale of the whole tensor, which of constants and functions is known without a note."""
+        quant = self.quant(name)
+        if quant is None:
+            known = self.functions[name].values if name in self.functions else self.graph[name].data
+            if known is None or known.dtype != np.float32 or not np.isfinite(known).all() or not known.size:
+                raise StaysFloat(f"no int8 scale was measured for {name}")
+            quant = self.found[name] = _around(known)
+        return quant
+
+    def function(self, name: str) -> Function | None:
+        """Of itself, if it has a scale and others read it too. What is int8 in the graph is no real number there: who
+        reads it means what is stored."""
+        quant = self.quant(name)
+        if name in self.functions and (quant is None or len(self.uses[name]) == 1):
+            return self.functions[name]
+        if quant is None:
+            return None
+        whole = self.graph[name].dtype is DType.INT8
+        return Function(name, EVERY if whole else dequantize(EVERY, quant.scale[0], quant.zero_point[0]))
+
+    def deepest(self, name: str) -> Function | None:
+        """Of another, if it is one, whoever reads it."""
+        return self.functions.get(name) or self.function(name)
+
+    def add(self, op: Op, like: str, shape: Shape, quant: Quant | None, *inputs: str) -> str:
+        """A node with a new int8 output, called after the tensor `like`."""
+        name = fresh(self.graph, self.new, f"{like}_int8")
+        self.new[name] = replace(
+            self.graph[like], name=name, dtype=DType.INT8, shape=shape, quant=quant, data=None, value=""
+        )
+        self.nodes.append(Node(op, inputs, (name,)))
+        return name
+
+    def emit(self, node: Node, op: Op, *inputs: str) -> None:
+        """The int8 form of the node."""
+        (out,) = node.outputs
+        self.stored[out] = self.add(op, out, self.graph[out].shape, self.quant(out), *inputs)
+
+    def same(self, node: Node, op: Op) -> None:
+        """This operator on stored bytes, for one whose output is made of its inputs' own values. Inputs of other scales
+        get the output's; an output without a scale gets theirs, or one that holds the constants too."""
+        (out,) = node.outputs
+        values = [n for n in node.inputs if self.graph[n].dtype is DType.FLOAT32]  # the rest: indices, conditions
+        quants = [self.scale(n) for n in values if self.graph[n].data is None]
+        if quants and self.quant(out) is None and all(q == quants[0] for q in quants):
+            self.found[out] = quants[0]
+            constants = [d for n in values if (d := self.graph[n].data) is not None and np.isfinite(d).all()]
+            if not isinstance(op, Where):  # what is put in the place of values may be a mask, which must not fit
+                self.found[out] = _holding(quants[0], constants)
+        y = self.scale(out)
+        self.emit(node, op, *(self.rescaled(n, y) if n in values else self.real(n) for n in node.inputs))
+
+    def view(self, op: Permute | Reshape, like: str, x: str) -> str:
+        """An int8 tensor in another order or shape; itself, if that changes nothing."""
+        t = self.tensor(x)
+        (signature,) = op.infer([t])
+        unmoved = isinstance(op, Reshape) or op.dims == tuple(range(len(op.dims)))
+        if unmoved and signature.shape == t.shape:
+            return x
+        return self.add(op, like, signature.shape, t.quant, x)
+
+    def int8(self, name: str) -> str:
+        """The tensor as it is stored; quantized here if it exists only as float."""
+        if name not in self.stored:
+            t, quant = self.graph[name], self.scale(name)
+            scale, zero = quant.scale[0], quant.zero_point[0]
+            if t.data is not None:
+                self.stored[name] = self.constant(t, "int8", quantize(t.data, scale, zero))
+            elif name in self.wide:
+                self.stored[name] = self.add(Narrow(zero), name, t.shape, quant, self.wide[name])
+            elif name in self.functions:
+                function = self.functions[name]
+                table = self.table(name, function.values, quant)
+                self.stored[name] = self.add(Lookup(), name, t.shape, quant, self.int8(function.of), table)
+            else:
+                self.stored[name] = self.add(Quantize(scale, zero), name, t.shape, quant, name)
+        return self.stored[name]
+
+    def int16(self, name: str) -> str:
+        """The tensor as int16: as it was made, or from what there is of it."""
+        if name not in self.wide:
+            t, quant = self.graph[name], self.scale(name)
+            if name in self.floats and name not in self.stored and t.data is None:
+                self.wide[name] = self.wider(Quantize16(self.finer(name)), name, self.real(name))
+            else:
+                self.wide[name] = self.wider(Widen(quant.zero_point[0]), name, self.int8(name))
+        return self.wide[name]
+
+    def finer(self, name: str) -> float:
+        """The scale of the tensor as int16."""
+        return self.scale(name).scale[0] / FINER
+
+    def wider(self, op: Op, like: str, *inputs: str) -> str:
+        """A node with a new int16 output in the finer scale of the tensor `like`."""
+        name = fresh(self.graph, self.new, f"{like}_int16")
+        (signature,) = op.infer([self.tensor(n) for n in inputs])
+        quant = Quant((self.finer(like),), (0,))
+        t = replace(self.graph[like], name=name, dtype=DType.INT16, shape=signature.shape, quant=quant)
+        self.new[name] = replace(t, data=None, value="")
+        self.nodes.append(Node(op, inputs, (name,)))
+        return name
+
+    def rescaled(self, name: str, quant: Quant) -> str:
+        """The tensor in another scale."""
+        t = self.graph[name]
+        if t.data is not None:
+            return self.constant(t, "int8", quantize(t.data, quant.scale[0], quant.zero_point[0]))
+        have = self.scale(name)
+        if have == quant:
+            return self.int8(name)
+        values = dequantize(EVERY, have.scale[0], have.zero_point[0])
+        return self.add(Lookup(), name, self.graph[name].shape, quant, self.int8(name), self.table(name, values, quant))
+
+    def table(self, like: str, values: Array, quant: Quant) -> str:
+        """The 256 results of a function, in this scale."""
+        return self.constant(self.graph[like], "table", quantize(values, quant.scale[0], quant.zero_point[0]))
+
+    def real(self, name: str) -> str:
+        """The tensor as float, or if it is int8 itself as it is stored; dequantized here if it exists only as int8."""
+        if self.graph[name].dtype is DType.INT8:
+            return self.stored.get(name, name)
+        if name not in self.floats:
+            quant = self.scale(name)
+            op: Op = Dequantize(quant.scale[0], quant.zero_point[0])
+            if name in self.wide:
+                op = Dequantize16(self.finer(name))
+            self.nodes.append(Node(op, (self.wide.get(name) or self.stored[name],), (name,)))
+            self.floats.add(name)
+        return name
+
+    def constant(self, like: Tensor, suffix: str, data: Array) -> str:
+        dtype = DType.of(data.dtype.name)
+        assert dtype is not None
+        name = fresh(self.graph, self.new, f"{like.name}_{suffix}")
+        self.new[name] = with_data(replace(like, name=name, dtype=dtype), data)
+        return name
+
+
+Rule: TypeAlias = Callable[[Walk, Node], None]
+
+
+def limits(lo: float, hi: float, quant: Quant) -> tuple[int, int]:
+    """Real limits as stored numbers."""
+    low, high = quantize(np.array([lo, hi], np.float32), quant.scale[0], quant.zero_point[0])
+    return int(low), int(high)
+
+
+def fits_32_bits(largest: int) -> None:
+    if largest >= 1 << 31:
+        raise StaysFloat("its sums could leave 32 bits")
+
+
+def _holding(quant: Quant, constants: list[Array]) -> Quant:
+    """This scale, if it holds these constants; else one for its range and for them."""
+    scale, zero = quant.scale[0], quant.zero_point[0]
+    if all((np.abs(dequantize(quantize(d, scale, zero), scale, zero) - d) <= scale).all() for d in constants):
+        return quant
+    return _around(np.concatenate([dequantize(EVERY, scale, zero), *(d.reshape(-1) for d in constants)]))
+
+
+def _around(values: Array) -> Quant:
+    """A scale for these numbers and 0."""
+    lo, hi = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+    scale = (hi - lo) / 255 or 1.0
+    return Quant((scale,), (-128 - round(lo / scale),))

@@ -1,0 +1,76 @@
+"""The int8 layers that compute four outputs at a time with sums of 24 bits; kernels/fours_avr.h tells how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from baretorch.ops.conv2d import trailing
+from baretorch.ops.helpers import overlap
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.packing.triples import small_outputs
+from baretorch.targets.features import AVR
+
+OUTPUTS = 255  # they are counted in a byte
+
+
+def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
+    """The rows of qconv2d."""
+    return (
+        Kernel(
+            "bt_qconv2d_avr",
+            "qconv2d/avr.c",
+            params,
+            needs=AVR,
+            fits=lambda call: call.op.groups == 1 and call.op.pool == (1, 1) and _fits(call),
+            pack=_pack,
+            scratch=lambda call: prod(call.inputs[1].shape[1:]),
+            overlap=trailing(0),
+        ),
+    )
+
+
+def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
+    """The rows of qlinear."""
+    return (
+        Kernel(
+            "bt_qlinear_avr",
+            "qlinear/avr.c",
+            params,
+            needs=AVR,
+            fits=_fits,
+            pack=_pack,
+            overlap=overlap.rows(1),
+        ),
+    )
+
+
+def _pack(call: Call[Any]) -> tuple[Packed, ...]:
+    """Of four rows the weights of one input after the other, with 128 added, then of each row bias and multiplier. The
+    bias takes away what 128 more of each input would add."""
+    weight, bias, multiplier = (data_of(call.inputs, i).astype(np.int64) for i in (1, 2, 3))
+    rows = weight.reshape(weight.shape[0], -1)
+    terms = np.stack([bias - 128 * rows.sum(axis=1), multiplier << call.op.shift], axis=1).astype("<i8")
+    bytes_ = terms.view(np.uint8).reshape(-1, 2, 8)
+    ends = np.concatenate([bytes_[:, 0, :3], bytes_[:, 1, :4]], axis=1)  # [out, 7]
+    fours = -(-len(rows) // 4)
+    padded = np.full((4 * fours, rows.shape[1]), 128, np.uint8)
+    padded[: len(rows)] = rows + 128
+    groups = padded.reshape(fours, 4, -1).transpose(0, 2, 1).reshape(fours, -1)
+    last = np.zeros((4 * fours, 7), np.uint8)
+    last[: len(rows)] = ends
+    whole = np.concatenate([groups, last.reshape(fours, -1)], axis=1)
+    missing = 7 * (4 * fours - len(rows))  # of rows that are not there
+    return (Packed("weight", whole.reshape(-1)[: whole.size - missing]),)
+
+
+def _fits(call: Call[Any]) -> bool:
+    """Whatever the inputs are, sums with their bias fit into 24 bits, and outputs into 16."""
+    if not small_outputs(call) or call.y.shape[-1] > OUTPUTS:
+        return False
+    weight, bias = (data_of(call.inputs, i).astype(np.int64) for i in (1, 2))
+    largest = np.abs(weight.reshape(weight.shape[0], -1)).sum(axis=1) * 128 + np.abs(bias)
+    return int(largest.max()) < 1 << 23

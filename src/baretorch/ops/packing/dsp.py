@@ -1,0 +1,296 @@
+"""Weights and limits of the int8 kernels for cores with the DSP extension (kernels/*/dsp.c, *_dsp.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from baretorch.ir.graph import Array
+from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of
+from baretorch.targets.features import DSP
+
+if TYPE_CHECKING:
+    from baretorch.ops.int8.qconv2d import QConv2d
+    from baretorch.ops.int8.qlinear import QLinear
+
+LINE = 24  # BT_LINE of kernels/qconv2d/depthwise3_dsp.c
+
+
+def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QConv2d], ...]:
+    """The rows of qconv2d."""
+    return (
+        Kernel(
+            "bt_qconv2d_depthwise3_rows_dsp",
+            "qconv2d/depthwise3_rows_dsp.c",
+            params,
+            needs=DSP,
+            fits=lambda call: _fits_depthwise3(call) and call.op.stride == (1, 1),
+            pack=_pack_depthwise3,
+            scratch=_scratch_depthwise3_rows,
+            overlap=lambda call: (0,),
+            splits=cut.rows,
+        ),
+        Kernel(
+            "bt_qconv2d_depthwise3_dsp",
+            "qconv2d/depthwise3_dsp.c",
+            params,
+            needs=DSP,
+            fits=_fits_depthwise3,
+            pack=_pack_depthwise3,
+            scratch=_scratch_depthwise3,
+            overlap=_overlap_depthwise3,
+            splits=cut.rows,
+        ),
+        Kernel(
+            "bt_qconv2d_depthwise_dsp",
+            "qconv2d/depthwise_dsp.c",
+            params,
+            needs=DSP,
+            fits=fits_depthwise,
+            pack=_pack_depthwise,
+            scratch=scratch_depthwise,
+            splits=cut.rows,
+        ),
+        Kernel(
+            "bt_qconv2d_dsp",
+            "qconv2d/dsp.c",
+            params,
+            needs=DSP,
+            fits=fits_three,
+            pack=_pack_three,
+            scratch=scratch_three,
+            overlap=lambda call: overlap_positions(call, 3),
+            splits=cut.rows_and_channels(2),
+            channels="bt_qconv2d_channels_dsp",
+        ),
+        Kernel(
+            "bt_qconv2d_pairs_dsp",
+            "qconv2d/pairs_dsp.c",
+            params,
+            needs=DSP,
+            fits=_fits_dense,
+            pack=_pack_pairs,
+            scratch=_scratch_pairs,
+            overlap=lambda call: overlap_positions(call, 2 if call.op.pool == (1, 1) else 1),
+            splits=cut.rows_and_channels(2),
+            channels="bt_qconv2d_channels_pairs_dsp",
+        ),
+    )
+
+
+def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear], ...]:
+    """The rows of qlinear."""
+    return (
+        Kernel(
+            "bt_qlinear_dsp",
+            "qlinear/dsp.c",
+            params,
+            needs=DSP,
+            fits=lambda call: _constant(call) and in_pairs(data_of(call.inputs, 1)),
+            pack=_pack_linear,
+            overlap=overlap.rows(1),
+            splits=cut.rows_or_channels(4),
+        ),
+    )
+
+
+def _constant(call: Call[QLinear] | Call[QConv2d]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
+def in_pairs(weight: Array) -> bool:
+    """Whether two rows' weights fit into a halfword as 256 b + a: b must not be -128 where a is negative. Quantizers
+    rarely give -128, and then other kernels serve."""
+    second, first = weight[1::2], weight[: weight.shape[0] - weight.shape[0] % 2 : 2]
+    return not bool(((second == -128) & (first < 0)).any())
+
+
+def _up(n: int, step: int) -> int:
+    return -(-n // step) * step
+
+
+def _padded(rows: Array, out: int, in_: int) -> Array:
+    """A matrix with zeros added below and to the right."""
+    full = np.zeros((out, in_), np.int32)
+    full[: rows.shape[0], : rows.shape[1]] = rows
+    return full
+
+
+def _constants(call: Call[QLinear] | Call[QConv2d]) -> tuple[Packed, Packed]:
+    return Packed("bias", data_of(call.inputs, 2)), Packed("multiplier", data_of(call.inputs, 3))
+
+
+def _pack_linear(call: Call[QLinear]) -> tuple[Packed, ...]:
+    return (Packed("weight", four_rows(data_of(call.inputs, 1))), *_constants(call))
+
+
+def four_rows(weight: Array) -> Array:
+    """Two rows in a halfword, four inputs and four rows together; see kernels/qlinear/qlinear.h."""
+    return in_words(_padded(weight, _up(weight.shape[0], 4), _up(weight.shape[1], 4)))
+
+
+def in_words(full: Array) -> Array:
+    """Fours of rows and inputs, in the order of the loop."""
+    pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
+    # [row block, row pair, input block, second of a pair, first of a pair] -> words in the order of the loop
+    blocks = pairs.reshape(full.shape[0] // 4, 2, full.shape[1] // 4, 2, 2)
+    return np.ascontiguousarray(blocks.transpose(0, 2, 4, 1, 3)).view(np.int32).reshape(-1)
+
+
+def _channel_pairs(weight: Array) -> Array:
+    """Words [out / 2, taps / 2] of two channels and two taps each, eight taps together; see qconv2d.h."""
+    out, taps = weight.shape[0], prod(weight.shape[1:])
+    return pair_words(_padded(weight.reshape(out, taps), _up(out, 2), _up(taps, 8)))
+
+
+def pair_words(full: Array) -> Array:
+    """The same of a matrix with rows in twos and fours of taps."""
+    pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
+    # [channel pair, taps / 4, second of a pair, first of a pair] -> words in the order of the loop
+    fours = pairs.reshape(full.shape[0] // 2, full.shape[1] // 4, 2, 2)
+    words: Array = np.ascontiguousarray(fours.transpose(0, 1, 3, 2)).view(np.int32)
+    return words.reshape(full.shape[0] // 2, full.shape[1] // 2)
+
+
+def _fits_dense(call: Call[QConv2d]) -> bool:
+    return _constant(call) and call.op.groups == 1 and in_pairs(data_of(call.inputs, 1))
+
+
+def _pack_pairs(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    """Two channels in a halfword, eight taps together; see kernels/qconv2d/qconv2d.h."""
+    return (Packed("weight", _channel_pairs(data_of(call.inputs, 1)).reshape(-1)), *_constants(call))
+
+
+def _scratch_pairs(call: Call[QConv2d]) -> int:
+    pairs = max(1, -(-prod(call.op.pool) // 2))
+    return 4 * _up(prod(call.inputs[1].shape[1:]), 8) * pairs + _window_bytes(call)
+
+
+def _window_bytes(call: Call[QConv2d]) -> int:
+    """Room for a window that does not lie in the image as it is."""
+    shape = call.inputs[1].shape[1:]
+    plain = shape[:2] == (1, 1) and shape[2] % 4 == 0 and not any(call.op.padding)
+    return 0 if plain else _up(prod(shape), 4)
+
+
+def fits_three(call: Call[QConv2d]) -> bool:
+    """No second channel's sum with its bias can reach 2^23, whatever the inputs are."""
+    op = call.op
+    if not _fits_dense(call) or op.pool != (1, 1) or op.shift or call.y.shape[3] % 2:
+        return False
+    weight = data_of(call.inputs, 1)[1::2].astype(np.int64).reshape(call.y.shape[3] // 2, -1)
+    bias = data_of(call.inputs, 2)[1::2]
+    most = bias + np.maximum(127 * weight, -128 * weight).sum(axis=1)
+    least = bias + np.minimum(127 * weight, -128 * weight).sum(axis=1)
+    return int(most.max()) < 1 << 23 and int(least.min()) >= -1 << 23
+
+
+def in_order(weight: Array) -> Array:
+    """[out, taps], of each row of a window first the fours of taps, then what is left of all rows: as the windows of
+    kernels/qconv2d/threes_dsp.h are."""
+    rows = weight.reshape(*weight.shape[:2], -1)
+    fours = rows.shape[2] & ~3
+    parts = (rows[..., :fours], rows[..., fours:])
+    return np.concatenate([part.reshape(weight.shape[0], -1) for part in parts], axis=1)
+
+
+def _pack_three(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    taps = in_order(data_of(call.inputs, 1))
+    return pack_three(call, pair_words(_padded(taps, taps.shape[0], _up(taps.shape[1], 4))), 2)
+
+
+def pack_three(call: Call[QConv2d], weight: Array, before: int = 0) -> tuple[Packed, ...]:
+    """All constants of two channels together, with their words of weights, some of them before the biases; see
+    kernels/qconv2d/qconv2d.h."""
+    bias, multiplier = (data_of(call.inputs, i) for i in (2, 3))
+    both = (256 * bias[1::2].astype(np.int64) + bias[0::2]).astype(np.uint32).view(np.int32)
+    biases = np.stack([bias[0::2], both], axis=1)
+    words = np.concatenate([weight[:, :before], biases, weight[:, before:], multiplier.reshape(-1, 2)], axis=1)
+    return (Packed("weight", words.astype(np.int32).reshape(-1)),)
+
+
+def scratch_three(call: Call[QConv2d], fours: int = 1) -> int:
+    """Windows in so many fours of taps, what computes them, and bytes of a window or of what is left of the rows of
+    three."""
+    kernel_h, kernel_w, channels = call.inputs[1].shape[1:]
+    left_over = 3 * _up(kernel_h * (kernel_w * channels % 4), 4)
+    return 6 * _up(kernel_h * kernel_w * channels, 4 * fours) + 32 + max(_window_bytes(call), left_over)
+
+
+def overlap_positions(call: Call[QConv2d], together: int) -> Distances:
+    """The windows of so many pixels are read before any of them is written."""
+    op, (n, in_h, in_w, in_), (_, out_h, out_w, out) = call.op, call.x.shape, call.y.shape
+    top = np.clip(np.arange(out_h) * op.stride[0] * op.pool[0] - op.padding[0], 0, in_h)
+    left = np.clip(np.arange(out_w) * op.stride[1] * op.pool[1] - op.padding[2], 0, in_w)
+    pixels = (top[:, None] * in_w + left).reshape(-1)
+    starts = np.arange(0, pixels.size, together)
+    image = np.arange(n)[:, None]
+    reads = image * in_h * in_w + np.minimum.reduceat(pixels, starts)
+    writes = image * pixels.size + np.minimum(starts + together, pixels.size)
+    return (overlap.distance(reads.reshape(-1) * in_, writes.reshape(-1) * out, together=0),)
+
+
+def _pack_depthwise(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    """Tap by tap, channels together."""
+    weight = data_of(call.inputs, 1)
+    return (Packed("weight", np.ascontiguousarray(weight[..., 0].transpose(1, 2, 0))), *_constants(call))
+
+
+def fits_depthwise(call: Call[QConv2d]) -> bool:
+    channels = call.x.shape[3]
+    return _constant(call) and call.op.groups == channels == call.y.shape[3] >= 4 and call.op.pool == (1, 1)
+
+
+def scratch_depthwise(call: Call[QConv2d]) -> int:
+    return 8 * prod(call.inputs[1].shape[1:3]) + 4
+
+
+def _pack_depthwise3(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    """Four words a channel; see kernels/qconv2d/qconv2d.h."""
+    weight = data_of(call.inputs, 1)[..., 0]
+    bias, multiplier = (data_of(call.inputs, i).astype("<i4") for i in (2, 3))
+    (w00, w01, w02), (w10, w11, w12), (w20, w21, w22) = weight.transpose(1, 2, 0)
+    first = bias * 256 + w22.view(np.uint8)
+    bytes_ = np.stack([w00, w01, w10, w11, w02, w20, w12, w21], axis=-1)
+    words = np.concatenate([first[:, None], multiplier[:, None], np.ascontiguousarray(bytes_).view("<i4")], axis=1)
+    return (Packed("weight", words.astype(np.int32).reshape(-1)),)
+
+
+def _fits_depthwise3(call: Call[QConv2d]) -> bool:
+    """3x3 with at most one row or column of padding on each side, and biases that leave a byte of their word free."""
+    op = call.op
+    return (
+        fits_depthwise(call)
+        and call.inputs[1].shape[1:3] == (3, 3)
+        and op.dilation == (1, 1)
+        and set(op.stride) <= {1, 2}
+        and max(op.padding) <= 1
+        and op.shift == 0
+        and int(np.abs(data_of(call.inputs, 2).astype(np.int64)).max()) < 1 << 23
+    )
+
+
+def _scratch_depthwise3(call: Call[QConv2d]) -> int:
+    outputs = min(call.y.shape[2], LINE // call.op.stride[1])
+    kept = 2 * prod(call.x.shape[2:]) if call.op.stride[0] == 1 else 0
+    return 12 * (outputs * call.op.stride[1] + 2) + kept
+
+
+def _scratch_depthwise3_rows(call: Call[QConv2d]) -> int:
+    (in_w, channels), out_w = call.x.shape[2:], call.y.shape[2]
+    line = out_w if out_w <= 24 else 16  # as BT_ROWS_LINE says
+    return 16 * (line + 2) + (in_w + out_w) * channels
+
+
+def _overlap_depthwise3(call: Call[QConv2d]) -> Distances:
+    """With stride 1 the rows that are needed again are kept; otherwise a row is read while its outputs are written."""
+    (n, in_h, in_w, in_), (_, out_h, out_w, _) = call.x.shape, call.y.shape
+    if call.op.stride[0] == 1:
+        return (0,)
+    first = np.maximum(np.arange(out_h) * call.op.stride[0] - call.op.padding[0], 0)
+    reads = (np.arange(n)[:, None] * in_h + first).reshape(-1) * in_w * in_
+    return (overlap.distance(reads, np.arange(1, n * out_h + 1) * out_w * in_, together=1),)

@@ -1,0 +1,62 @@
+"""Layers with weights of float16: kernels of linear and conv2d, and how they want their weights. They are made floats
+again where they are used, which is exact, so only the bytes differ: sums are those of float32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from baretorch.ir.graph import Array
+from baretorch.ops.helpers import cut
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, apart, data_of
+
+
+def nearest(weight: Array) -> Array:
+    """The same in float16, ties to even."""
+    with np.errstate(over="ignore"):
+        return weight.astype(np.float16)
+
+
+def of_floats(kernel: Kernel[Any]) -> Kernel[Any]:
+    """A kernel for weights of float32 alone."""
+    return replace(kernel, fits=lambda call: not call.op.half and kernel.fits(call))
+
+
+def portable(kernel: Kernel[Any]) -> Kernel[Any]:
+    """What a portable kernel for float32 is for float16."""
+    return _like(kernel, lambda call: nearest(data_of(call.inputs, 1)).view(np.int16), 1)
+
+
+def in_eights(kernel: Kernel[Any]) -> Kernel[Any]:
+    """The same of one that computes eight outputs together."""
+    return _like(kernel, _eights, 8)
+
+
+def _like(kernel: Kernel[Any], halves: Callable[[Call[Any]], Array], step: int) -> Kernel[Any]:
+    pack = kernel.pack
+    assert pack is not None, f"{kernel.symbol} takes weights as they are"
+    return replace(
+        kernel,
+        symbol=kernel.symbol.replace("_f32_", "_half_f32_"),
+        source=kernel.source.replace("/", "/half_"),
+        fits=lambda call: call.op.half and kernel.fits(call),
+        pack=lambda call: (Packed("weight", halves(call)), *pack(call)[1:]),
+        splits=cut.rows if "depthwise" in kernel.symbol else cut.rows_or_channels(step),
+        channels="",
+        back="",
+        behind=apart,
+    )
+
+
+def _eights(call: Call[Any]) -> Array:
+    """Words; see kernels/half_eights.h. The last may be filled up."""
+    weight = data_of(call.inputs, 1)
+    rows = nearest(weight.reshape(weight.shape[0], -1)).view(np.uint16)
+    out, in_ = rows.shape
+    full = out - out % 8
+    pairs = rows[:full].reshape(full // 8, 2, 4, in_).transpose(0, 3, 2, 1)  # eight, input, word, low or high
+    rest = rows[full:].reshape(-1)
+    return np.concatenate([pairs.reshape(-1), rest, rest[: rest.size % 2]]).view(np.int32)

@@ -1,0 +1,325 @@
+"""Layers with weights of 4 bits: kernels of qlinear and qconv2d, and how they want their weights.
+
+8 is added to each weight, so that a nibble has no sign; what that adds to a sum is 8 times the sum of the inputs. Only
+the top nibble of a word of four rows keeps its sign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from baretorch.ir.graph import Array
+from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.packing import dsp, mve, triples
+from baretorch.targets.features import ANY_CPU, DSP, MVE, TRIPLES, Needs
+
+if TYPE_CHECKING:
+    from baretorch.ops.int8.qconv2d import QConv2d
+    from baretorch.ops.int8.qlinear import QLinear
+
+ADDED = 8
+GROUP = 32  # inputs that have a factor of their own, BT_INT4_GROUP
+FACTORS = 18  # the largest of them: 7 * 18 has 8 bits
+MANY = 8  # rows of inputs for which weights are made bytes first
+SIGNS = np.uint32(0x80008000).view(np.int32)  # of the highest nibbles: what 8 was added to has its sign again
+LONGEST = 8188  # inputs of a row whose sum stays below 2^23
+
+
+def of_8_bits(kernel: Kernel[Any]) -> Kernel[Any]:
+    """A kernel for weights of 8 bits alone: it would store others as such."""
+    return replace(kernel, fits=lambda call: call.op.bits == 8 and kernel.fits(call))
+
+
+def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear], ...]:
+    """The rows of qlinear."""
+    ref = Kernel(
+        "bt_qlinear4_ref",
+        "qlinear/int4_ref.c",
+        params,
+        fits=_fits,
+        pack=lambda call: _packed(call, _nibbles(data_of(call.inputs, 1))),
+        splits=cut.rows_or_channels(2),
+    )
+    return (
+        replace(ref, symbol="bt_qlinear4_mve", source="qlinear/int4_mve.c", needs=MVE),
+        Kernel(
+            "bt_qlinear4_dsp",
+            "qlinear/int4_dsp.c",
+            params,
+            needs=DSP,
+            fits=lambda call: _fits(call) and call.x.shape[-1] % 4 == 0 and call.x.shape[-1] <= LONGEST,
+            pack=lambda call: _packed(call, _four_rows(data_of(call.inputs, 1))),
+            overlap=overlap.rows(1),
+            splits=cut.rows_or_channels(4),
+        ),
+        replace(
+            ref,
+            symbol="bt_qlinear4_pairs",
+            source="qlinear/int4_pairs.c",
+            needs=TRIPLES,
+            fits=lambda call: _fits(call) and call.x.shape[-1] % 2 == 0,
+            pack=lambda call: _packed(call, _pairs(data_of(call.inputs, 1))),
+            splits=cut.rows_or_channels(4),
+        ),
+        ref,
+        *groups(),
+    )
+
+
+def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QConv2d], ...]:
+    """The rows of qconv2d."""
+    ref = Kernel(
+        "bt_qconv2d4_ref",
+        "qconv2d/int4_ref.c",
+        params,
+        fits=_fits,
+        pack=lambda call: _packed(call, _nibbles(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
+        splits=cut.rows,
+    )
+    windows = replace(
+        ref,
+        symbol="bt_qconv2d4_windows_ref",
+        source="qconv2d/int4_windows_ref.c",
+        fits=lambda call: _fits(call) and call.op.groups == 1 and call.op.pool == (1, 1),
+        scratch=lambda call: prod(call.inputs[1].shape[1:]),
+    )
+    of_8 = {k.symbol: k for k in (*mve.convolutions(params), *triples.convolutions(params))}
+    return (
+        _depthwise(of_8["bt_qconv2d_depthwise_mve"], "mve", 8),
+        replace(windows, symbol="bt_qconv2d4_windows_mve", source="qconv2d/int4_windows_mve.c", needs=MVE),
+        Kernel(
+            "bt_qconv2d_depthwise4_dsp",
+            "qconv2d/depthwise4_dsp.c",
+            params,
+            needs=DSP,
+            fits=lambda call: _fits(call) and dsp.fits_depthwise(call),
+            pack=lambda call: _packed(call, _four_channels(data_of(call.inputs, 1))),
+            scratch=dsp.scratch_depthwise,
+            splits=cut.rows,
+        ),
+        Kernel(
+            "bt_qconv2d4_dsp",
+            "qconv2d/int4_dsp.c",
+            params,
+            needs=DSP,
+            fits=lambda call: _fits(call) and dsp.fits_three(call),
+            pack=lambda call: dsp.pack_three(call, _channel_pairs(data_of(call.inputs, 1))),
+            scratch=lambda call: dsp.scratch_three(call, 2) + 24,
+            overlap=lambda call: dsp.overlap_positions(call, 3),
+            splits=cut.rows,
+        ),
+        _depthwise(of_8["bt_qconv2d_depthwise_triples"], "triples", 0),
+        replace(
+            windows,
+            symbol="bt_qconv2d4_pairs",
+            source="qconv2d/int4_pairs.c",
+            needs=TRIPLES,
+            fits=lambda call: windows.fits(call) and prod(call.inputs[1].shape[1:]) % 2 == 0,
+            pack=lambda call: _packed(call, _pairs(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
+        ),
+        windows,
+        ref,
+        *groups(),
+    )
+
+
+def whole_in_groups(rows: Array, scales: Array) -> Array:
+    """Rows of real weights in steps of their scales: whole numbers within -7..7, times the least factor for each group
+    that makes its largest one of these."""
+    real, factors = rows / scales[:, None], factors_of(rows, scales)
+    return np.asarray(np.clip(np.rint(real / factors), -7, 7) * factors, np.int64)
+
+
+def factors_of(rows: Array, scales: Array) -> Array:
+    """Of each weight, the factor of its group."""
+    largest = np.abs(_grouped(rows / scales[:, None])).max(axis=2)
+    factors = np.clip(np.ceil(largest / 7), 1, FACTORS)
+    return np.asarray(np.repeat(factors, GROUP, axis=1)[:, : rows.shape[1]])
+
+
+def _depthwise(kernel: Kernel[QConv2d], variant: str, words: int) -> Kernel[QConv2d]:
+    """What a kernel for depthwise convolutions of 8 bits is for 4: its weights are made bytes in scratch, for each four
+    channels with so many words behind them."""
+    pack = kernel.pack
+    assert pack is not None
+
+    def halved(call: Call[QConv2d]) -> tuple[Packed, ...]:
+        first, *others = pack(call)
+        if not words:
+            return (Packed("weight", _two_in_a_byte(first.data)), *others)
+        fours = first.data.reshape(-1, prod(call.inputs[1].shape[1:3]) + words)
+        weight = np.ascontiguousarray(fours[:, :-words]).view(np.int8)
+        return (Packed("weight", _two_in_a_byte(weight)), Packed("terms", np.ascontiguousarray(fours[:, -words:])))
+
+    def scratch(call: Call[QConv2d]) -> int:
+        channels, taps = call.x.shape[3], prod(call.inputs[1].shape[1:3])
+        return kernel.scratch(call) + (
+            4 * -(-channels // 4) * (taps + words) if words else -(-channels * taps // 4) * 4
+        )
+
+    return replace(
+        kernel,
+        symbol=f"bt_qconv2d_depthwise4_{variant}",
+        source=f"qconv2d/depthwise4_{variant}.c",
+        fits=lambda call: _fits(call) and kernel.fits(call),
+        pack=halved,
+        scratch=scratch,
+    )
+
+
+def _two_in_a_byte(weight: Array) -> Array:
+    """The first in the low bits."""
+    flat = np.append(weight.reshape(-1).astype(np.int32), np.zeros(weight.size % 2, np.int32)) + ADDED
+    return np.asarray(flat[0::2] + 16 * flat[1::2], np.uint8)
+
+
+def in_groups(rows: Array) -> tuple[Array, Array] | None:
+    """Rows of whole numbers as weights of 4 bits and factors[row, group], or None if they are not made of such."""
+    groups = _grouped(rows.astype(np.int32))
+    factors = np.maximum(np.gcd.reduce(groups, axis=2), 1)
+    small = groups // factors[:, :, None]
+    if small.min(initial=0) < -ADDED or small.max(initial=0) >= ADDED:
+        return None
+    return small.reshape(len(rows), -1)[:, : rows.shape[1]], factors
+
+
+def _grouped(rows: Array) -> Array:
+    """[row, group, input], with zeros behind the last."""
+    return np.pad(rows, ((0, 0), (0, -rows.shape[1] % GROUP))).reshape(len(rows), -1, GROUP)
+
+
+def groups() -> tuple[Kernel[Any], ...]:
+    """Of qlinear, and of pointwise convolutions, which are the same with a row for each pixel."""
+
+    def row(variant: str, rows: int, weight: Callable[[Array], Array], inputs: int, needs: Needs) -> Kernel[Any]:
+        def pack(call: Call[Any]) -> tuple[Packed, ...]:
+            made = in_groups(_rows(call))
+            assert made is not None, f"{call.op} has other weights"
+            small, factors = made
+            full = np.zeros((-(-len(factors) // rows) * rows, factors.shape[1]), np.uint8)
+            full[: len(factors)] = factors
+            together = full.reshape(-1, rows, full.shape[1]).transpose(0, 2, 1)
+            first, *others = _packed(call, weight(small))
+            return (first, Packed("factors", np.ascontiguousarray(together)), *others)
+
+        return Kernel(
+            f"bt_qlinear4_groups_{variant}",
+            f"qlinear/int4_groups_{variant}.c",
+            _row_params,
+            needs,
+            lambda call: _fits_groups(call) and _rows(call).shape[1] % inputs == 0,
+            pack,
+            (lambda call: 4 * -(-_rows(call).shape[1] // GROUP)) if variant in ("dsp", "pairs") else (lambda call: 0),
+            splits=cut.rows_or_channels(rows),
+        )
+
+    helium = replace(
+        row("mve", 4, _signed, 1, MVE), fits=lambda call: _fits_groups(call) and _rows(call).shape[1] <= LONGEST
+    )
+    pairs = row("dsp", 4, _four_rows, 4, DSP)
+    return (
+        replace(
+            helium,
+            symbol="bt_qlinear4_groups_rows_mve",
+            fits=lambda call: _fits_groups(call) and _many_rows(call) and call.op.shift == 0 and call.x.shape[-1] > 16,
+            scratch=lambda call: 4 * (_rows(call).shape[1] + 8),
+        ),
+        helium,
+        replace(
+            pairs,
+            symbol="bt_qlinear4_groups_rows_dsp",
+            fits=lambda call: pairs.fits(call) and _many_rows(call) and dsp.in_pairs(_rows(call)),
+            scratch=lambda call: 4 * _rows(call).shape[1],
+        ),
+        pairs,
+        row("pairs", 4, _pairs, 2, TRIPLES),
+        row("ref", 2, _nibbles, 1, ANY_CPU),
+    )
+
+
+def _fits_groups(call: Call[Any]) -> bool:
+    return call.op.group == GROUP and _constant(call)
+
+
+def _many_rows(call: Call[Any]) -> bool:
+    """Making weights of 8 bits costs as much as some rows of inputs."""
+    return prod(call.x.shape[:-1]) >= MANY
+
+
+def _rows(call: Call[Any]) -> Array:
+    weight = data_of(call.inputs, 1)
+    return weight.reshape(len(weight), -1)
+
+
+def _row_params(call: Call[Any]) -> Params:
+    op, (out, in_) = call.op, _rows(call).shape
+    sizes = (("batch", prod(call.x.shape[:-1])), ("in", in_), ("out", out))
+    return Params("bt_qlinear", (*sizes, ("shift", op.shift), ("zero", op.zero), ("lo", op.lo), ("hi", op.hi)))
+
+
+def _constant(call: Call[Any]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
+def _fits(call: Call[QLinear] | Call[QConv2d]) -> bool:
+    return call.op.bits == 4 and not call.op.group and _constant(call)
+
+
+def _packed(call: Call[QLinear] | Call[QConv2d], weight: Array) -> tuple[Packed, ...]:
+    return (
+        Packed("weight", weight),
+        *(Packed(r, data_of(call.inputs, i)) for i, r in ((2, "bias"), (3, "multiplier"))),
+    )
+
+
+def _added(rows: Array, out: int, in_: int) -> Array:
+    """A matrix with 8 added, and zeros below and to the right before that."""
+    full = np.full((-(-rows.shape[0] // out) * out, -(-rows.shape[1] // in_) * in_), ADDED, np.uint32)
+    full[: rows.shape[0], : rows.shape[1]] += rows.astype(np.int32).view(np.uint32)
+    return full
+
+
+def _nibbles(rows: Array) -> Array:
+    """Two rows in a byte."""
+    full = _added(rows, 2, 1)
+    return np.asarray(full[0::2] + 16 * full[1::2], np.uint8)
+
+
+def _signed(rows: Array) -> Array:
+    """Two rows in a byte, with their signs, and four together."""
+    full = np.pad(rows, ((0, -rows.shape[0] % 4), (0, 0))).astype(np.int32)
+    return np.asarray((full[0::2] & 15) + 16 * (full[1::2] & 15), np.uint8)
+
+
+def _pairs(rows: Array) -> Array:
+    """Words of four rows and two inputs; see kernels/int4_pairs.h."""
+    full = _added(rows, 4, 2)
+    fours = full.reshape(full.shape[0] // 4, 2, 2, -1, 2).transpose(0, 3, 4, 1, 2)  # four, word, input, pair, row
+    shifts = np.array([[0, 16], [4, 20], [8, 24], [12, 28]], np.uint32).reshape(2, 2, 2)
+    return np.asarray((fours << shifts).sum(axis=(2, 3, 4), dtype=np.uint32), np.uint32).view(np.int32).reshape(-1)
+
+
+def _four_rows(rows: Array) -> Array:
+    """Words of four rows and two inputs; see kernels/qlinear/qlinear.h."""
+    words = dsp.in_words(_added(rows, 4, 4)).reshape(-1, 2)
+    return np.asarray((words[:, 0] + 16 * words[:, 1]) ^ SIGNS, np.int32)
+
+
+def _channel_pairs(weight: Array) -> Array:
+    """Words [out / 2, taps / 4] of two channels and four taps; see kernels/qconv2d/qconv2d.h."""
+    words = dsp.pair_words(_added(dsp.in_order(weight), 2, 8))
+    return (words[:, 0::2].view(np.uint32) + 16 * words[:, 1::2].view(np.uint32)).view(np.int32)
+
+
+def _four_channels(weight: Array) -> Array:
+    """Halfwords of four channels, for each tap; the last four may repeat some."""
+    channels = weight.shape[0]
+    nibbles = (weight.reshape(channels, -1).astype(np.int32) + ADDED).astype(np.uint16)
+    starts = [min(c, channels - 4) for c in range(0, channels, 4)]
+    blocks = np.stack([nibbles[c : c + 4] for c in starts]) << np.array([0, 4, 8, 12], np.uint16)[:, None]
+    return np.asarray(blocks.sum(axis=1), np.uint16).view(np.int16)

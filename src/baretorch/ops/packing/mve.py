@@ -1,0 +1,264 @@
+"""The int8 layers for cores with Helium (Cortex-M55, M85): where they fit and how they want their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from baretorch.ir.graph import Array
+from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of
+from baretorch.targets.features import MVE
+
+LANES = 16  # bytes in a vector
+TOGETHER = 4  # output channels whose weights lie together
+FEW = 64
+IN_TURN = range(2 * LANES, 9 * LANES, LANES)  # bytes of rows that lie in scratch two by two
+
+
+def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
+    """The rows of qconv2d."""
+    return (
+        Kernel(
+            "bt_qconv2d_depthwise_mve",
+            "qconv2d/depthwise_mve.c",
+            params,
+            MVE,
+            _fits_depthwise,
+            _pack_depthwise,
+            _scratch_depthwise,
+            _overlap_rows_once,
+            splits=cut.rows,
+        ),
+        Kernel(
+            "bt_qconv2d_pixels_mve",
+            "qconv2d/mve.c",
+            params,
+            MVE,
+            _fits_pixels,
+            _pack_windows,
+            _scratch_rows,
+            overlap.rows(0),
+            splits=cut.rows_or_channels(TOGETHER),
+        ),
+        Kernel(
+            "bt_qconv2d_threes_mve",
+            "qconv2d/threes_mve.c",
+            params,
+            MVE,
+            _fits_threes,
+            _pack_threes,
+            _scratch_threes,
+            _overlap_rows_once,
+            splits=cut.rows_or_channels(TOGETHER),
+        ),
+        Kernel(
+            "bt_qconv2d_mve",
+            "qconv2d/mve.c",
+            params,
+            MVE,
+            lambda call: _fits_windows(call) and call.op.pool == (1, 1),
+            _pack_windows,
+            _scratch_columns,
+            _overlap_columns,
+            splits=cut.rows_or_channels(TOGETHER),
+        ),
+        Kernel(
+            "bt_qconv2d_pool_mve",
+            "qconv2d/mve.c",
+            params,
+            MVE,
+            _fits_windows,
+            _pack_windows,
+            _scratch_pool,
+            _overlap_columns,
+            splits=cut.rows_or_channels(TOGETHER),
+        ),
+    )
+
+
+def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
+    """The rows of qlinear."""
+    return (
+        Kernel(
+            "bt_qlinear_mve",
+            "qlinear/mve.c",
+            params,
+            MVE,
+            _fits_row,
+            _pack_rows,
+            overlap=overlap.rows(1),
+            splits=cut.fitting(_fits_row, cut.rows_or_channels(TOGETHER)),
+        ),
+        Kernel(
+            "bt_qlinear_rows_mve",
+            "qlinear/mve.c",
+            params,
+            MVE,
+            _fits_rows,
+            _pack_linear,
+            _scratch_rows,
+            overlap.rows(0),
+            splits=cut.rows_or_channels(TOGETHER),
+        ),
+    )
+
+
+def _fits(call: Call[Any]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
+def _fits_row(call: Call[Any]) -> bool:
+    return _fits(call) and prod(call.x.shape[:-1]) == 1 and call.y.shape[-1] >= TOGETHER
+
+
+def _fits_rows(call: Call[Any]) -> bool:
+    """A few products are made faster, and in less code, one by one."""
+    return _fits(call) and call.op.shift == 0 and (prod(call.x.shape[:-1]) > 1 or call.x.shape[-1] >= FEW)
+
+
+def _fits_windows(call: Call[Any]) -> bool:
+    op = call.op
+    return _fits(call) and op.groups == 1 and op.shift == 0 and 1 in (op.stride[1], op.dilation[1])
+
+
+def _fits_pixels(call: Call[Any]) -> bool:
+    """A kernel of 1 x 1 that meets every pixel once."""
+    op = call.op
+    alone = op.stride == op.pool == call.inputs[1].shape[1:3] == (1, 1)
+    return _fits_windows(call) and alone and op.padding == (0, 0, 0, 0)
+
+
+def _fits_depthwise(call: Call[Any]) -> bool:
+    """A window is one vector of bytes, and eight planes are within the reach of a scattering store."""
+    op, channels = call.op, call.x.shape[3]
+    return (
+        _fits(call)
+        and op.groups == channels == call.y.shape[3] >= TOGETHER
+        and op.dilation == op.pool == (1, 1)
+        and op.shift == 0
+        and prod(call.inputs[1].shape[1:3]) <= LANES
+        and 7 * _plane(call) < 1 << 16
+    )
+
+
+def _fits_threes(call: Call[Any]) -> bool:
+    op, weight, (_, _, width, out) = call.op, call.inputs[1].shape, call.y.shape
+    shape = weight[1:3] == (3, 3) and weight[3] % LANES == 0 and out % 2 == 0 and 3 * out < 1 << 16 and width >= 4
+    return bool(shape and _fits_windows(call) and op.dilation == op.pool == (1, 1) and op.stride[1] == 1)
+
+
+def _pack_rows(call: Call[Any]) -> tuple[Packed, ...]:
+    return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
+
+
+def _pack_linear(call: Call[Any]) -> tuple[Packed, ...]:
+    return (_stream(call, data_of(call.inputs, 1)),)
+
+
+def _pack_windows(call: Call[Any]) -> tuple[Packed, ...]:
+    """Taps column by column, as they lie in scratch."""
+    weight = data_of(call.inputs, 1)
+    return (_stream(call, weight.transpose(0, 2, 1, 3).reshape(len(weight), -1)),)
+
+
+def _stream(call: Call[Any], rows: Array) -> Packed:
+    """For each four channels biases, weights, 16 taps of each in turn, and multipliers; see kernels/int8_mve.h."""
+    out, taps = rows.shape
+    rounded = -(-out // TOGETHER) * TOGETHER
+    bias, multiplier = (np.pad(data_of(call.inputs, i), (0, rounded - out)).reshape(-1, TOGETHER) for i in (2, 3))
+    fours = np.pad(rows, ((0, rounded - out), (0, 0))).reshape(-1, TOGETHER, taps)
+    sixteens = [fours[..., at : at + LANES].reshape(len(fours), -1) for at in range(0, taps, LANES)]
+    weights = np.ascontiguousarray(np.concatenate(sixteens, axis=1)).view(np.int32)
+    return Packed("constants", np.concatenate([bias, weights, multiplier], axis=1).reshape(-1))
+
+
+def _pack_threes(call: Call[Any]) -> tuple[Packed, ...]:
+    """For each two channels weights as [kernel_h][in / 16][kernel_w][2][16], biases and multipliers."""
+    weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+    out, kernel_h, kernel_w, in_ = weight.shape
+    twos = weight.reshape(out // 2, 2, kernel_h, kernel_w, in_ // LANES, LANES).transpose(0, 2, 4, 3, 1, 5)
+    words = np.ascontiguousarray(twos).reshape(out // 2, -1).view(np.int32)
+    rows = np.concatenate([words, bias.reshape(-1, 2), multiplier.reshape(-1, 2)], axis=1)
+    return (Packed("constants", rows.reshape(-1)),)
+
+
+def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
+    """For each four channels, the last of which may repeat some, weights column by column, biases and multipliers."""
+    weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+    out = len(weight)
+    fours = np.array([range(at, at + TOGETHER) for at in (*range(0, out - TOGETHER, TOGETHER), out - TOGETHER)])
+    columns = np.ascontiguousarray(weight[..., 0].transpose(0, 2, 1)[fours])
+    words = columns.reshape(len(fours), -1).view(np.int32)
+    return (Packed("constants", np.concatenate([words, bias[fours], multiplier[fours]], axis=1).reshape(-1)),)
+
+
+def _scratch_rows(call: Call[Any]) -> int:
+    """A block of rows; see kernels/int8_mve.h."""
+    taps, rows = call.x.shape[-1], prod(call.x.shape[:-1])
+    if taps in IN_TURN:
+        rows += rows % 2
+    return min(max(512 // taps & ~1, 2 if taps > 256 else 8), 64, rows) * taps + _behind(taps)
+
+
+def _scratch_columns(call: Call[Any]) -> int:
+    """Of rows with an odd number of outputs two go together."""
+    two = call.y.shape[2] % 2 == 1 and call.y.shape[1] > 1 and call.op.dilation[1] == 1
+    return (1 + two) * _columns(call) + _behind(prod(call.inputs[1].shape[1:]))
+
+
+def _scratch_pool(call: Call[Any]) -> int:
+    row = int(call.y.shape[2] * call.op.pool[1] * call.y.shape[3])
+    return row + _columns(call) + _behind(prod(call.inputs[1].shape[1:]))
+
+
+def _behind(taps: int) -> int:
+    """Bytes that may be read behind the last window: short ones are read as vectors."""
+    return LANES if taps < LANES else 0
+
+
+def _columns(call: Call[Any]) -> int:
+    """Bytes that a row of outputs reads, or one of each dilation_w-th column."""
+    op, (kernel_h, kernel_w) = call.op, call.inputs[1].shape[1:3]
+    positions = -(-call.y.shape[2] * op.pool[1] // op.dilation[1])
+    return int(((positions - 1) * op.stride[1] + kernel_w) * kernel_h * call.x.shape[3])
+
+
+def _scratch_threes(call: Call[Any]) -> int:
+    """A table with an end, and the rows."""
+    return 4 * (3 * call.x.shape[3] // LANES + 1) + _columns(call)
+
+
+def _scratch_depthwise(call: Call[Any]) -> int:
+    return _plane(call) * call.x.shape[3] + LANES
+
+
+def _overlap_columns(call: Call[Any]) -> Distances:
+    """What a row of outputs needs is in scratch before it is written; unless it is made in several goes."""
+    step = call.op.stride[0] * call.op.pool[0]
+    first = np.arange(call.y.shape[1]) * step - call.op.padding[0]
+    return _overlap_rows(call, first, together=int(call.op.pool[0] > 1 or call.op.dilation[1] > 1))
+
+
+def _overlap_rows_once(call: Call[Any]) -> Distances:
+    """A row of the input goes to scratch once, before the first row of outputs that needs it is written."""
+    rows = np.arange(call.y.shape[1])
+    before = (rows - 1) * call.op.stride[0] + call.inputs[1].shape[1] - call.op.padding[0]
+    return _overlap_rows(call, np.where(rows == 0, 0, before), together=0)
+
+
+def _overlap_rows(call: Call[Any], first: Array, together: int) -> Distances:
+    """first[h]: the first row of the input that is read for row h of the output, or a row outside of the image."""
+    (n, in_h, in_w, in_), (_, out_h, out_w, out) = call.x.shape, call.y.shape
+    rows = np.arange(n)[:, None] * in_h + np.clip(first, 0, in_h)
+    behind = np.arange(1, n * out_h + 1) * out_w * out
+    return (overlap.distance(rows.reshape(-1) * in_w * in_, behind, together),)
+
+
+def _plane(call: Call[Any]) -> int:
+    """Bytes that a channel takes of kernel_h rows of the image with its padding."""
+    kernel_h, kernel_w = call.inputs[1].shape[1:3]
+    return int(((call.y.shape[2] - 1) * call.op.stride[1] + kernel_w) * kernel_h)

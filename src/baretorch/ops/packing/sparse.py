@@ -1,0 +1,154 @@
+"""Layers of which few weights are not zero: kernels of qlinear and of qconv2d without windows, and their weights.
+
+A row's weights are taken in fours of inputs; those that are all zero are neither stored nor multiplied. A four costs a
+byte and some instructions more than in a dense layer, so these kernels take a layer only where that makes it smaller
+and faster: the cost of both is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from baretorch.ir.graph import Array
+from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.targets.features import ANY_CPU, DSP, Feature, Needs, needs
+
+if TYPE_CHECKING:
+    from baretorch.ops.int8.qconv2d import QConv2d
+    from baretorch.ops.int8.qlinear import QLinear
+
+V6M, V7M, RV32 = needs(Feature.V6M), needs(Feature.V7M), needs(Feature.RV32)
+FOUR = 4
+LARGEST = 255  # that a step can be
+MOST = (1 << 15) - 1  # fours of a row that a count can say
+TOGETHER = 4  # BT_SPARSE_ROWS
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Instructions for each four that is stored, and of the dense kernel for each product; `row` is what a row of
+    weights takes more than there. For each row of inputs."""
+
+    four: float
+    row: float
+    product: float
+
+
+# Measured on mps2-an386, pico, mps2-an385 and virt-rv32; of layers of one row of inputs, and of many.
+COSTS: Mapping[Needs, tuple[Cost, Cost]] = {
+    DSP: (Cost(11.4, 15.0, 1.09), Cost(7.4, 4.0, 0.73)),
+    V6M: (Cost(31.0, 0.0, 3.5), Cost(31.4, 10.0, 1.93)),
+    V7M: (Cost(17.0, 0.0, 3.5), Cost(17.4, 0.0, 3.2)),
+    RV32: (Cost(22.0, 0.0, 4.4), Cost(22.4, 0.0, 2.43)),
+    ANY_CPU: (Cost(31.0, 0.0, 3.5), Cost(31.4, 10.0, 1.93)),
+}
+PORTABLE = (V6M, V7M, RV32)
+
+
+@dataclass(frozen=True)
+class Fours:
+    """The fours of all rows that are stored, the steps between them, and how many each row has."""
+
+    weight: Array
+    steps: Array
+    counts: Array
+
+
+def fours(rows: Array) -> Fours:
+    """Of a matrix [out, in] of int8."""
+    out, in_ = rows.shape
+    blocks = rows.reshape(out, in_ // FOUR, FOUR)
+    steps, places, counts = list[int](), list[int](), list[int]()
+    for row, used in enumerate(np.asarray(blocks.any(axis=2))):
+        before, first = 0, len(steps)
+        for block in np.flatnonzero(used):
+            while block - before > LARGEST:
+                before += LARGEST
+                steps.append(LARGEST)
+                places.append(row * (in_ // FOUR) + before)
+            steps.append(int(block) - before)
+            places.append(row * (in_ // FOUR) + int(block))
+            before = int(block)
+        counts.append(len(steps) - first)
+    kept = blocks.reshape(-1, FOUR)[places]
+    return Fours(np.ascontiguousarray(kept).reshape(-1), np.array(steps, np.uint8), np.array(counts, np.int16))
+
+
+def wins(rows: Array, cost: Cost) -> bool:
+    """Whether a matrix of weights takes fewer bytes and fewer instructions in fours that are not zero."""
+    out, in_ = rows.shape
+    if in_ % FOUR or in_ // FOUR > MOST or not rows.size:
+        return False
+    used = int(rows.reshape(out, -1, FOUR).any(axis=2).sum())
+    if cost.four * used + cost.row * out >= cost.product * rows.size:  # the steps between make it only more
+        return False
+    found = fours(rows)
+    bytes_ = found.weight.nbytes + found.steps.nbytes + found.counts.nbytes
+    return bytes_ < rows.nbytes and cost.four * found.steps.size + cost.row * out < cost.product * rows.size
+
+
+def linears(params: Callable[[Call[QLinear]], Params], *cpus: Needs) -> tuple[Kernel[QLinear], ...]:
+    """The rows of qlinear for CPUs, and for few rows of inputs."""
+
+    def row(cpu: Needs, cost: Cost) -> Kernel[QLinear]:
+        return replace(
+            _kernel(cpu),
+            params=params,
+            fits=lambda call: _fits(call) and wins(_rows(call), cost),
+            splits=cut.rows_or_channels(1),
+        )
+
+    return tuple(row(cpu, COSTS[cpu][0]) for cpu in cpus)
+
+
+def convolutions(*cpus: Needs) -> tuple[Kernel[QConv2d], ...]:
+    """The rows of qconv2d for CPUs."""
+
+    def row(cpu: Needs, cost: Cost) -> Kernel[QConv2d]:
+        return replace(
+            _kernel(cpu),
+            fits=lambda call: _fits(call) and _is_plain(call) and wins(_rows(call), cost),
+            splits=cut.rows,
+        )
+
+    return tuple(row(cpu, COSTS[cpu][1]) for cpu in cpus)
+
+
+def _fits(call: Call[QLinear] | Call[QConv2d]) -> bool:
+    return call.op.bits == 8 and not call.pitch and all(t.data is not None for t in call.inputs[1:])
+
+
+def _is_plain(call: Call[QConv2d]) -> bool:
+    """Each pixel is made of the one at its place, and of no other."""
+    op, taps = call.op, call.inputs[1].shape[1:3]
+    return taps == op.stride == op.pool == (1, 1) and op.groups == 1 and not any(op.padding)
+
+
+def _params(call: Call[QConv2d]) -> Params:
+    op = call.op
+    numbers = (prod(call.x.shape[:3]), call.x.shape[3], call.y.shape[3], op.shift, op.zero, op.lo, op.hi)
+    return Params("bt_qlinear", tuple(zip(("batch", "in", "out", "shift", "zero", "lo", "hi"), numbers, strict=True)))
+
+
+def _rows(call: Call[Any]) -> Array:
+    weight = data_of(call.inputs, 1)
+    return weight.reshape(weight.shape[0], -1)
+
+
+def _pack(call: Call[Any]) -> tuple[Packed, ...]:
+    found = fours(_rows(call))
+    parts = (("weight", found.weight), ("steps", found.steps), ("counts", found.counts))
+    rest = ((role, data_of(call.inputs, i)) for i, role in enumerate(("bias", "multiplier"), 2))
+    return tuple(Packed(role, data) for role, data in (*parts, *rest))
+
+
+def _kernel(cpu: Needs) -> Kernel[Any]:
+    name = "dsp" if cpu == DSP else "ref"
+    common = Kernel[Any](f"bt_qlinear_sparse_{name}", f"qlinear/sparse_{name}.c", _params, needs=cpu, pack=_pack)
+    return replace(common, overlap=overlap.rows(TOGETHER))

@@ -1,0 +1,234 @@
+"""Run a part of an image network band by band, so that its largest tensors never exist as a whole.
+
+Such a part has one input and one output, in which each row of a tensor depends on a few rows of
+others, as the operators tell (`Op.cut`). For each band of the part's output rows every layer makes just the rows that
+are missing. What is needed once more of a tensor, the halo, is copied away: the tensor of a band is the halo and the
+new rows behind it. So nothing is computed twice, and the rows of the part's input are asked for in order.
+
+All of it is a rewrite of the Graph: rows of an image lie together, which makes a slice of them a view, and a cat along
+them the place where they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from baretorch.ir.graph import Graph, Node, Op, Piece, Tensor, fresh
+from baretorch.ops.input_rows import Pull
+from baretorch.ops.move import Cat, Copy, Slice
+from baretorch.passes.rewrite import rebuilt
+
+HEIGHT = 1  # the axis of rows
+LARGEST = 64  # layers between two places where all comes together
+
+Segment = tuple[Node, ...]
+
+
+def goes_in_rows(graph: Graph, node: Node) -> bool:
+    """Whether each row of the node's output is made from rows of its activations, and of padding."""
+    images = [t for t in graph.of((*node.inputs, *node.outputs)) if t.data is None]
+    if len(node.outputs) != 1 or len(images) < 2 or any(len(t.shape) != 4 or t.shape[0] != 1 for t in images):
+        return False
+    last = images[-1].shape[HEIGHT] - 1
+    return _takes_rows(graph, node, 0, 1) and _takes_rows(graph, node, last, last + 1)
+
+
+def _takes_rows(graph: Graph, node: Node, start: int, stop: int) -> bool:
+    """Whether these rows are made from some rows of every activation, and all of the constants."""
+    piece = _piece(graph, node, start, stop)
+    if piece is None:
+        return False
+    reads = zip(graph.of(node.inputs), piece.reads, strict=True)
+    return all(span is None if t.data is not None else span and span.axis == HEIGHT for t, span in reads)
+
+
+def _piece(graph: Graph, node: Node, start: int, stop: int) -> Piece | None:
+    """What makes rows start … stop - 1 of the node's output."""
+    return node.op.cut(graph.of(node.inputs), graph[node.outputs[0]], HEIGHT, start, stop)
+
+
+def activations(graph: Graph, node: Node) -> list[str]:
+    return [name for name in node.inputs if graph[name].data is None]
+
+
+def chains(graph: Graph) -> list[tuple[Segment, ...]]:
+    """The longest chains of blocks that can run in bands. A block is a layer, or layers that branch and come together
+    again: it reads one tensor from outside, and only its last tensor is read there. In a chain, a block is all that
+    reads the one before."""
+    readers: dict[str, set[int]] = {}
+    for i, node in enumerate(graph.nodes):
+        for name in node.inputs:
+            readers.setdefault(name, set()).add(i)
+    for name in (*graph.outputs, *(s.next for s in graph.state)):
+        readers.setdefault(name, set()).add(len(graph.nodes))
+    fits = [goes_in_rows(graph, node) for node in graph.nodes]
+    found: list[list[Segment]] = []
+    ends: dict[str, list[Segment]] = {}  # by the last tensor
+    at = 0
+    while at < len(graph.nodes):
+        stop = _block(graph, readers, fits, at, closed=True) or _block(graph, readers, fits, at, closed=False)
+        if stop is None:
+            at += 1
+            continue
+        block = graph.nodes[at:stop]
+        (entry,) = entries(graph, block)
+        chain = ends.pop(entry, None) if readers[entry] <= set(range(at, stop)) else None
+        if chain is None:
+            chain = []
+            found.append(chain)
+        chain.append(block)
+        ends[block[-1].outputs[0]] = chain
+        at = stop
+    return [tuple(chain) for chain in found if sum(map(len, chain)) > 1]
+
+
+def _block(graph: Graph, readers: dict[str, set[int]], fits: Sequence[bool], start: int, closed: bool) -> int | None:
+    """Where the smallest block that begins with a node ends. A `closed` one is all that reads its entry."""
+    for stop in range(start + 1, min(start + LARGEST, len(graph.nodes)) + 1):
+        if not fits[stop - 1]:
+            return None
+        block = graph.nodes[start:stop]
+        inside = set(range(start, stop))
+        open_ends = [n.outputs[0] for n in block if not readers.get(n.outputs[0], set()) <= inside]
+        read = entries(graph, block)
+        if open_ends == [block[-1].outputs[0]] and len(read) == 1 and (not closed or readers[read[0]] <= inside):
+            return stop
+    return None
+
+
+def entries(graph: Graph, block: Sequence[Node]) -> list[str]:
+    """The tensors that come from outside."""
+    made = {n.outputs[0] for n in block}
+    return list(dict.fromkeys(name for n in block for name in activations(graph, n) if name not in made))
+
+
+def in_bands(graph: Graph, part: Sequence[Node], height: int, pull: bool = False) -> Graph:
+    """The same graph, in which the part makes `height` rows of its output at a time. With `pull` its input's rows
+    come from the caller, as they are needed."""
+    return _Bands(graph, part, height, pull).graph()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows of a tensor of the part, from `first` on, that a tensor of the new graph has."""
+
+    name: str
+    first: int
+
+
+class _Bands:
+    """Writes the nodes of all bands."""
+
+    def __init__(self, graph: Graph, part: Sequence[Node], height: int, pull: bool) -> None:
+        self.whole = graph
+        self.part = part
+        self.height = height
+        self.pull = pull
+        self.nodes: list[Node] = []
+        self.new: dict[str, Tensor] = {}
+        (self.entry,) = entries(graph, part)
+        self.exit = part[-1].outputs[0]
+        self.readers: dict[str, list[Node]] = {}
+        for node in part:
+            for name in dict.fromkeys(activations(graph, node)):
+                self.readers.setdefault(name, []).append(node)
+        self.done = dict.fromkeys([self.entry, *(n.outputs[0] for n in part)], 0)  # rows made of each tensor so far
+        self.there: dict[str, _Part] = {}  # what is at hand of each: what was kept, and the new rows of this band
+        self.halos: set[str] = set()
+        if not pull:
+            self.there[self.entry] = _Part(self.entry, 0)
+
+    def graph(self) -> Graph:
+        total = self.whole[self.exit].shape[HEIGHT]
+        stops = [*range(self.height, total, self.height), total]
+        pieces = tuple(self._band(self._wanted(stop)) for stop in stops)
+        joined = self._add(Cat(HEIGHT), pieces, self.whole[self.exit], total, self.exit)
+        nodes: list[Node] = []
+        for node in self.whole.nodes:
+            if node is self.part[-1]:
+                nodes += self.nodes
+            elif not any(node is n for n in self.part):
+                nodes.append(node)
+        return rebuilt(self.whole, nodes, self.new.values(), {self.exit: joined})
+
+    def _wanted(self, stop: int) -> dict[str, int]:
+        """How many rows of each tensor the first `stop` rows of the output need."""
+        wanted = {self.exit: stop}
+        for node in reversed(self.part):
+            for name, (_, until) in self._read(node, 0, wanted[node.outputs[0]]).items():
+                wanted[name] = max(wanted.get(name, 0), until)
+        return wanted
+
+    def _band(self, wanted: dict[str, int]) -> str:
+        """Make the rows between `done` and `wanted` of every tensor; gives the name of the output's."""
+        if self.pull:
+            start, stop = self.done[self.entry], wanted[self.entry]
+            if start < stop:
+                self._extend(self.entry, Pull(start, stop - start), (self.entry,), stop)
+        for node in self.part:
+            output = node.outputs[0]
+            start, stop = self.done[output], wanted[output]
+            if start < stop:
+                read = self._read(node, start, stop)
+                inside = (self._rows(self.there[n], *read[n]) if n in read else n for n in node.inputs)
+                self._extend(output, self._cut(node, start, stop).op, tuple(inside), stop)
+            for name in dict.fromkeys(activations(self.whole, node)):
+                if self.readers[name][-1] is node:
+                    self._keep(name, wanted)
+        return self.there.pop(self.exit).name
+
+    def _extend(self, name: str, op: Op, inputs: tuple[str, ...], stop: int) -> None:
+        """Make the next rows of a tensor, up to `stop`, behind those that are at hand."""
+        like, start = self.whole[name], self.done[name]
+        made = self._add(op, inputs, like, stop - start, f"{name}_rows{start}")
+        kept = self.there.get(name)
+        if kept is not None:
+            made = self._add(Cat(HEIGHT), (kept.name, made), like, stop - kept.first, f"{name}_band{kept.first}")
+        self.there[name] = _Part(made, start if kept is None else kept.first)
+        self.done[name] = stop
+
+    def _cut(self, node: Node, start: int, stop: int) -> Piece:
+        piece = _piece(self.whole, node, start, stop)
+        assert piece is not None, "the node does not go in rows"
+        return piece
+
+    def _read(self, node: Node, start: int, stop: int) -> dict[str, tuple[int, int]]:
+        """The rows of each activation that rows start … stop - 1 of the node's output are made from."""
+        reads = zip(node.inputs, self._cut(node, start, stop).reads, strict=True)
+        return {name: (span.start, span.stop) for name, span in reads if span is not None}
+
+    def _keep(self, name: str, wanted: dict[str, int]) -> None:
+        """After its last reader in this band: what readers need again of a tensor is copied, the rest is not needed."""
+        if name == self.entry and not self.pull:
+            return
+        again = self._height(name)
+        for node in self.readers[name]:
+            made = wanted[node.outputs[0]]
+            if made < self._height(node.outputs[0]):
+                again = min(again, self._read(node, made, made + 1)[name][0])
+        part, stop = self.there.pop(name, None), self.done[name]
+        if part is None or again >= stop:
+            return
+        rest = self._rows(part, again, stop)
+        if part.name not in self.halos:  # else nothing was made since
+            rest = self._add(Copy(), (rest,), self.whole[name], stop - again, f"{name}_halo{again}")
+        self.halos.add(rest)
+        self.there[name] = _Part(rest, again)
+
+    def _rows(self, part: _Part, start: int, stop: int) -> str:
+        x = self.new.get(part.name) or self.whole[part.name]
+        if (start, stop) == (part.first, part.first + x.shape[HEIGHT]):
+            return x.name
+        low = start - part.first
+        return self._add(Slice(HEIGHT, low, stop - part.first), (x.name,), x, stop - start, f"{x.name}_from{low}")
+
+    def _height(self, name: str) -> int:
+        return self.whole[name].shape[HEIGHT]
+
+    def _add(self, op: Op, inputs: tuple[str, ...], like: Tensor, rows: int, stem: str) -> str:
+        name = fresh(self.whole, self.new, stem)
+        shape = (like.shape[0], rows, *like.shape[2:])
+        self.new[name] = replace(like, name=name, shape=shape, data=None)
+        self.nodes.append(Node(op, inputs, (name,)))
+        return name

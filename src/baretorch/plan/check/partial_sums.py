@@ -1,0 +1,70 @@
+"""The judge of partial sums: what a part adds to is what the part before it has made, all of it and nothing newer; the
+first begins with biases, and outputs are made of the last when all input channels were taken, each once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from baretorch.errors import InternalError
+from baretorch.ir.graph import Graph, Tensor
+from baretorch.ops.int8.qsums import QFromSums, QSums
+from baretorch.ops.layout import Reshape
+from baretorch.ops.move import Slice
+from baretorch.plan.schedule import Operand, Step
+from baretorch.plan.types import Plan
+
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+def check_sums(plan: Plan) -> None:
+    graph = plan.graph
+    own = {o.storage for step in plan.steps if isinstance(step.call.op, QSums) for o in step.writes}
+    numbers = {name: i for i, name in enumerate(graph.tensors, 1)}
+    begin = {name: numbers[name] if name in graph.inputs else 0 for name in own}
+    held: dict[str, Numbers] = {n: np.full(plan.layout.buffer(n).size, begin[n], np.int64) for n in own}
+    for phase in plan.phases:
+        for step in phase.steps:
+            given = [t for t in step.call.inputs if t.data is None]
+            for o, t in zip(step.reads, given, strict=True):
+                if o.storage in own:
+                    have = held[o.storage][o.offset : o.end][_touched(step, o, t)]
+                    if (have != numbers[_made_as(graph, o.tensor)]).any():
+                        raise InternalError(f"{step.call.op.name} of {step.layer} reads {o.tensor}, which is not there")
+        for step in phase.steps:
+            for o, t in zip(step.writes, step.call.outputs, strict=True):
+                if o.storage in own:
+                    held[o.storage][o.offset : o.end][_touched(step, o, t)] = numbers[o.tensor]
+    for node in graph.nodes:
+        if isinstance(node.op, QFromSums):
+            _need_all_channels(graph, node.inputs[0])
+
+
+def _touched(step: Step, o: Operand, t: Tensor) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Some channels of each pixel, or all."""
+    at, pitch = np.arange(o.size), step.call.pitch * t.dtype.size
+    return at % pitch < t.shape[-1] * t.dtype.size if pitch else at >= 0
+
+
+def _made_as(graph: Graph, name: str) -> str:
+    """What a tensor is under another shape."""
+    producer = graph.producer()
+    while name in producer and isinstance(producer[name].op, Reshape):
+        name = producer[name].inputs[0]
+    return name
+
+
+def _need_all_channels(graph: Graph, name: str) -> None:
+    """Of what was added up to these sums, from biases on."""
+    producer, last = graph.producer(), _made_as(graph, name)
+    end, name = None, last
+    while name in producer and isinstance(op := producer[name].op, QSums):
+        x, before, weight = producer[name].inputs
+        start, channels = op.start, graph[x].shape[3]
+        if x in producer and isinstance(cut := producer[x].op, Slice) and cut.axis == 3:
+            start, channels = cut.start, graph[producer[x].inputs[0]].shape[3]
+        stop = start + graph[weight].shape[3]
+        if stop != (channels if end is None else end):
+            raise InternalError(f"{last} has sums of channels up to {stop}, and not of those behind")
+        end, name = start, before
+    if end and graph[name].data is not None:
+        raise InternalError(f"{last} has no sums of the channels before {end}")

@@ -1,0 +1,161 @@
+"""Layers in tiles of rows, because an input or output of theirs lies in slower memory: the rows that a tile reads come
+to a buffer of the scratchpad while the tile before is made, and what it makes goes home while the next one is.
+
+An operand with a `buffer` says both: where its bytes are at home, and where they lie while a tile is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from baretorch.ops.helpers.cut import part_of
+from baretorch.ops.int8.qsums import QSums
+from baretorch.plan.cores import Team, longest, moved, own_scratch
+from baretorch.plan.schedule import Copy, Operand, Step, View
+from baretorch.plan.select import Constants, make_step
+from baretorch.plan.traffic import Traffic
+from baretorch.plan.types import Buffer
+
+ROWS = 1  # the axis
+COUNTS = (3, 4, 6, 8, 12, 16)  # tiles of a layer
+PHASE = 150.0  # cycles: the cores meet, and one begins two copies
+WORTH = 400.0  # cycles that one more phase must save
+
+
+def movable(steps: Sequence[Step], far: Collection[str], kept: Collection[str]) -> frozenset[str]:
+    """Of the buffers that lie far those that are made and read in tiles of rows alone, or of a pixel's channels. What
+    is `kept` beyond the run is not, and what the first step reads neither: nothing runs before it."""
+    first = {o.storage for o in steps[0].reads}
+    whole = {o.storage for step in steps if not has_rows(step) for o in (step.writes if _is_part(step) else step.uses)}
+    return frozenset(far) - first - whole - frozenset(kept)
+
+
+def _is_part(step: Step) -> bool:
+    """Whether it adds up some input channels of one pixel, which lie together, and is a tile by itself."""
+    return isinstance(step.call.op, QSums) and step.call.x.count == step.call.x.shape[-1]
+
+
+def has_rows(step: Step) -> bool:
+    call = step.call
+    if step.guards or len(call.outputs) != 1 or len(call.y.shape) != 4 or call.y.shape[ROWS] < COUNTS[0]:
+        return False
+    return any(split.axis == ROWS and split.step == 1 for split in step.kernel.splits(call))
+
+
+@dataclass(frozen=True)
+class InRows:
+    """A layer in tiles of rows: bytes of the largest tile's buffers, and about how many cycles the cores take."""
+
+    tiles: list[Step]
+    bytes: int
+    cycles: float
+
+    @property
+    def reads(self) -> bool:
+        """Whether some rows come, and not all only go."""
+        return any(o.buffer for o in self.tiles[0].reads)
+
+
+def ways(step: Step, far: Collection[str], storage: Mapping[str, View], team: Team) -> list[InRows]:
+    """The ways to cut a layer that touches something far, the quickest first."""
+    if _is_part(step):
+        x, *others = step.operands
+        tile = replace(step, operands=(replace(x, buffer=f"{x.storage} of {step.call.y.name}"), *others))
+        return [InRows([tile], x.size, PHASE + longest(tile, team))]
+    found = []
+    for count in COUNTS:
+        tiles = _in_rows(step, far, count, storage, team) if count <= step.call.y.shape[ROWS] else None
+        if tiles is not None:
+            most = max(sum(o.size for o in tile.uses if o.buffer) for tile in tiles)
+            found.append(InRows(tiles, most, sum(PHASE + longest(tile, team) for tile in tiles)))
+    return sorted(found, key=lambda way: way.cycles)
+
+
+def _in_rows(
+    step: Step, far: Collection[str], count: int, storage: Mapping[str, View], team: Team
+) -> list[Step] | None:
+    """The step in so many tiles, with buffers for what lies far."""
+    height = step.call.y.shape[ROWS]
+    return _cut(step, [height * i // count for i in range(1, count)], far, storage, team)
+
+
+def in_rows(step: Step, places: Sequence[int], storage: Mapping[str, View], team: Team) -> list[Step] | None:
+    """The step in tiles that are cut there, with its operands where they are."""
+    return _cut(step, places, (), storage, team)
+
+
+def evenly(step: Step, storage: Mapping[str, View], team: Team) -> list[Step]:
+    """What all cores share evenly, and the rest of the rows, whose channels they may share; if that is better."""
+    if team.count == 1 or not has_rows(step):
+        return [step]
+    whole, most, found = longest(step, team), step.call.y.shape[ROWS], [step]
+    for rows in dict.fromkeys(most - most % n for n in (team.count, 4, 2) if 0 < most % n < most):
+        tiles = _cut(step, [rows], (), storage, team)
+        if tiles is not None and sum(longest(tile, team) for tile in tiles) + WORTH < whole:
+            whole, found = sum(longest(tile, team) for tile in tiles), tiles
+    return found
+
+
+def _cut(
+    step: Step, places: Sequence[int], far: Collection[str], storage: Mapping[str, View], team: Team
+) -> list[Step] | None:
+    ends = pairwise((0, *places, step.call.y.shape[ROWS]))
+    parts = [part_of(step.call, ROWS, start, stop) for start, stop in ends]
+    tiles = []
+    for number, part in enumerate(parts):
+        if part is None:
+            return None
+        made = make_step(step.nodes[0], part.call, step.kernel, Constants(packs=team.packs), storage)
+        at = step.writes[0].offset  # of what may be a tile itself
+        own = f"of {step.call.y.name} {f'{at}.' if at else ''}{number}"
+        operands = tuple(_near(list(moved(step, made, (*part.offsets, part.at))), far, own))
+        tiles.append(replace(made, operands=operands, scratch=own_scratch(step, made, str(part.at))))
+    return tiles
+
+
+def _near(operands: Sequence[Operand], far: Collection[str], own: str) -> Iterator[Operand]:
+    """With a buffer for each that lies far, also of several in the same memory, as an output is that lies where its
+    input does. Only what is read twice comes once."""
+    buffers: dict[str, list[tuple[Operand, bool]]] = {}
+    for i, o in enumerate(operands):
+        if o.constant or o.storage not in far:
+            yield o
+            continue
+        what, others = (o, i == len(operands) - 1), buffers.setdefault(o.storage, [])
+        if what not in others:
+            others.append(what)
+        number = others.index(what)
+        yield replace(o, buffer=f"{o.storage} {f'({number + 1}) ' if number else ''}{own}")
+
+
+def carry(tiles: Sequence[Sequence[Step]], traffic: Traffic) -> bool:
+    """Adds the copies for tiles that are made one after the other, those of a phase together. False if that cannot be:
+    something would have to come before it is home."""
+    home: dict[str, list[tuple[Operand, int]]] = {}  # what was made of each buffer, and from which phase on it is there
+    for time, step in ((time, step) for time, phase in enumerate(tiles) for step in phase):
+        for o in dict.fromkeys(step.reads):
+            since = max((t for part, t in home.get(o.storage, ()) if _meet(part, o)), default=0)
+            begin = max(since, time - 1) if o.buffer else since
+            if begin > time or (o.buffer and begin == time):
+                return False
+            if o.buffer:
+                copy = Copy(o.buffer, replace(o, buffer=""), o)
+                traffic.add(copy, begin, time, _buffer(o, begin, time))
+        for o in step.writes:
+            home.setdefault(o.storage, []).append((o, time + (2 if o.buffer else 1)))
+            if o.buffer:
+                if time + 2 >= len(tiles):
+                    return False
+                copy = Copy(o.buffer, o, replace(o, buffer=""))
+                traffic.add(copy, time + 1, time + 2, _buffer(o, time, time + 1))
+    return True
+
+
+def _meet(a: Operand, b: Operand) -> bool:
+    return a.offset < b.end and b.offset < a.end
+
+
+def _buffer(o: Operand, first: int, last: int) -> Buffer:
+    return Buffer(o.buffer, -(-o.size // 4) * 4, first, last, base=o.offset)

@@ -1,0 +1,274 @@
+"""Layers of a cluster in tiles, a phase each, for which a DMA engine brings what they need to the scratchpad.
+
+The constants of a phase are one array, which one copy brings to a buffer of the arena; copies begin one or two phases
+before, so that there is always one to make. Layers with more weights than a limit are cut along their output channels
+into tiles; those that read or write slower memory along their rows (rows.py). The first phase has nothing before it:
+its constants are there from the start, as all are where they fit. choose_tiles.py chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from baretorch.ir.graph import Array
+from baretorch.ops.helpers.cut import part_of
+from baretorch.ops.helpers.kernel import Split
+from baretorch.plan.cluster.concurrent import begun, beside
+from baretorch.plan.cluster.cost import cycles
+from baretorch.plan.cluster.row_tiles import InRows, carry
+from baretorch.plan.cores import Team, moved, on_cores, own_scratch
+from baretorch.plan.schedule import Copy, Executor, Operand, Phase, Schedule, Step, View
+from baretorch.plan.select import Constants, make_step
+from baretorch.plan.traffic import Traffic
+from baretorch.plan.types import Buffer, Constant
+from baretorch.targets.parts import Dma
+
+LEAST = 64  # bytes that are worth a copy
+FIRST = 14336  # bytes of weights of the first layer's tiles: the first of them is there from the start
+MEETING, BEGINNING = 40, 40  # cycles: of a phase, and of core 0 for a copy
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A part of a layer, or all of it, and the phase in which cores make it, with what a unit makes `beside`."""
+
+    whole: Step
+    phase: Phase
+    beside: tuple[Step, ...] = ()
+
+
+def tiled(
+    steps: Sequence[Step],
+    limit: int,
+    rows: Mapping[int, InRows],
+    storage: Mapping[str, View],
+    constants: Constants,
+    team: Team,
+) -> Iterator[Tile]:
+    """Cut the steps into tiles of at most `limit` bytes of weights; steps whose number is in `rows`, as that says.
+
+    The first layer's tiles may have FIRST bytes: what its first tile holds need not be copied, and a small `limit` lets
+    the last layer end sooner after its last copy.
+    """
+    first = next((number for number, step in enumerate(steps) if any(o.constant for o in step.operands)), None)
+    for number, step in enumerate(steps):
+        own, most = rows.get(number), max(limit, FIRST) if number == first else limit
+        for tile in own.tiles if own else _in_channels(step, most, storage, team):
+            yield Tile(tile, Phase(tuple(on_cores(tile, storage, constants, team))))
+
+
+def together(tiles: Sequence[Tile]) -> list[Tile]:
+    """With those of units in the phases of cores that need not wait for them."""
+    found = []
+    for group in beside([tile.whole for tile in tiles]):
+        *units, main = (tiles[i] for i in group)
+        started = (*(begun(step) for unit in units for step in unit.phase.steps), *main.phase.steps)
+        found.append(Tile(main.whole, Phase(started), tuple(unit.whole for unit in units)))
+    return found
+
+
+def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Team) -> list[Step]:
+    weights = sum(o.size for o in step.operands if o.constant)
+    call = step.call
+    last = len(call.y.shape) - 1
+    renews = bool(step.kernel.renews)  # sums that lie where its own are made
+    split = next((s for s in step.kernel.splits(call) if s.axis == last and (renews or not s.wide)), None)
+    if weights <= limit or not weights or split is None or step.guards or len(call.outputs) != 1:
+        return [step]
+    most = limit * call.y.shape[last] // weights
+    places = tuple(_places(call.y.shape[last], split, most, team.count))
+    key = id(step), places
+    if key not in team.tiles:  # a search asks for the same tiles again and again, and for their parts
+        team.tiles[key] = step, _cut(step, last, places, split, storage, team)
+    return team.tiles[key][1]
+
+
+def _cut(
+    step: Step, last: int, places: Sequence[int], split: Split, storage: Mapping[str, View], team: Team
+) -> list[Step]:
+    """The step in tiles of channels that are cut there; as it is if that cannot be."""
+    call = step.call
+    ends = pairwise((0, *places, call.y.shape[last]))
+    parts = [part_of(call, last, start, stop, split.wide) for start, stop in ends]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts) or len(parts) == 1:
+        return [step]
+    tiles = []
+    for number, part in enumerate(found):
+        made = make_step(step.nodes[0], part.call, step.kernel, Constants(packs=team.packs), storage)
+        operands = list(moved(step, made, (*part.offsets, part.at)))
+        rows = part.call.y.count // part.call.y.shape[-1]
+        size = ((rows - 1) * part.call.y_pitch + part.call.y.shape[-1]) * part.call.y.dtype.size
+        for i in (-1, *(i for i, _ in step.kernel.renews)):
+            operands[i] = replace(operands[i], size=size)
+        tiles.append(replace(made, operands=tuple(operands), scratch=own_scratch(step, made, str(number))))
+    return tiles
+
+
+def _places(channels: int, split: Split, most: int, cores: int) -> list[int]:
+    """Where to cut into tiles of about the same size, and `most` channels if that can be; where that is enough, so that
+    all cores get as many."""
+    unit = split.step * cores if most >= split.step * cores else split.step
+    units = -(-channels // unit)
+    count = -(-units // max(1, most // unit))
+    return [unit * (units * i // count) for i in range(1, count)]
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A schedule with copies, the buffers that they fill, and the constants as they are stored."""
+
+    schedule: Schedule
+    buffers: list[Buffer]
+    constants: dict[str, Constant]
+
+
+@dataclass
+class Brought:
+    """A copy of constants, and the first and the last phase that read them."""
+
+    copy: Copy
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Tiles whose phases, but for the first, read constants where copies bring them, and those constants."""
+
+    tiles: Sequence[Tile]
+    phases: list[Phase]
+    known: dict[str, Constant]
+    brought: list[Brought]
+
+    @cached_property
+    def starts(self) -> list[float]:
+        """About when phases begin, if none waits for a copy."""
+        return [0.0, *accumulate(MEETING + _took(phase) for phase in self.phases)]
+
+    def is_short(self, one: Brought, begin: int, dma: Dma) -> bool:
+        """Whether the phases before that which reads it take less than the copy, from `begin` on."""
+        takes = dma.start_cycles + one.copy.target.size / dma.bytes_per_cycle
+        return self.starts[one.first] - self.starts[begin] < takes
+
+
+def reading(tiles: Sequence[Tile], constants: Constants) -> Reading:
+    found = Reading(tiles, [tile.phase for tile in tiles], dict(constants.known), [])
+    kinds = {name: c.data.dtype.name for name, c in constants.known.items()}
+    for kind in dict.fromkeys(kinds.values()):
+        _bring(found, {name for name, its in kinds.items() if its == kind}, kind)
+    return found
+
+
+def streamed(what: Reading, team: Team, dma: Dma, ahead: int, early: bool = False) -> Streamed | None:
+    """With the copies; those of weights begin so many phases before, and if that is too short for one and it may be
+    `early`, one phase before that. None if it cannot be."""
+    tiles, traffic = what.tiles, Traffic()
+    for one in what.brought:
+        target, begin = one.copy.target, max(0, one.first - ahead)
+        begin -= bool(early and begin and what.is_short(one, begin, dma))
+        traffic.add(one.copy, begin, one.first, Buffer(target.storage, target.size, begin, one.last))
+    if not carry([(*tile.beside, tile.whole) for tile in tiles], traffic):
+        return None
+    done = traffic.with_copies(what.phases, dma.channels)
+    if done is None:
+        return None
+    executors = (*team.cores, Executor.DMA0) if traffic else team.cores
+    used = {o.storage for phase in done for step in phase.steps for o in step.operands if o.constant}
+    bare = {o.storage for tile in tiles for step in tile.phase.steps for o in step.operands if o.constant}
+    kept = {name: c for name, c in what.known.items() if name in used or name not in bare}
+    return Streamed(Schedule(done, executors), traffic.buffers, kept)
+
+
+def _bring(found: Reading, names: Collection[str], kind: str) -> None:
+    """Has constants of a type, which have these names, come to phases, which then read them there. What the phase
+    before has stays for the next."""
+    phases, known, copy, places = found.phases, found.known, None, dict[str, int]()
+    for time, phase in enumerate(phases):
+        own = [o.storage for o in _read(phase) if o.storage in names]
+        if not time or not own:
+            continue
+        if copy is not None and places.keys() >= set(own) and found.brought[-1].last == time - 1:
+            found.brought[-1].last = time
+        else:
+            places, data = _together(own, known)
+            if data.nbytes < LEAST:
+                copy = None
+                continue
+            name = f"tile{len(found.brought)}_{kind}"
+            known[name] = Constant(name, data)
+            target = Operand(name, f"{name} in L1", -(-data.nbytes // 4) * 4)
+            copy = Copy(target.storage, Operand(name, name, data.nbytes, constant=True), target)
+            found.brought.append(Brought(copy, time, time))
+        phases[time] = replace(phase, steps=tuple(_reading(step, copy, places) for step in phase.steps))
+
+
+def _read(phase: Phase) -> Iterator[Operand]:
+    return (o for step in phase.steps for o in step.operands if o.constant and not o.buffer)
+
+
+def _together(names: Sequence[str], known: Mapping[str, Constant]) -> tuple[dict[str, int], Array]:
+    """Constants one behind the other, and where each begins."""
+    places, parts, at = dict[str, int](), [], 0
+    for name in dict.fromkeys(names):
+        data = known[name].data.reshape(-1)
+        places[name] = at
+        more = -data.nbytes % 4 // data.itemsize
+        parts += [data, np.zeros(more, data.dtype)] if more else [data]
+        at += data.nbytes + more * data.itemsize
+    return places, np.concatenate(parts)
+
+
+def _reading(step: Step, copy: Copy, places: Mapping[str, int]) -> Step:
+    """Its constants from what was copied."""
+    if not any(o.constant and o.storage in places for o in step.operands):
+        return step
+    operands = tuple(
+        replace(o, storage=copy.source.storage, offset=places[o.storage] + o.offset, buffer=copy.target.storage)
+        if o.constant and o.storage in places
+        else o
+        for o in step.operands
+    )
+    return replace(step, operands=operands)
+
+
+def modelled(schedule: Schedule, dma: Dma | None) -> list[float]:
+    """About when each phase ends: it takes as long as its longest step, and begins when what it awaits is there."""
+    now = free = 0.0
+    ends: dict[str, float] = {}
+    found = []
+    for phase in schedule.phases:
+        now = max([now, *(ends[name] for step in phase.steps for name in step.awaits)]) + MEETING
+        for copy in phase.copies:
+            assert dma is not None
+            now += BEGINNING
+            free = max(free, now + dma.start_cycles) + copy.target.size / dma.bytes_per_cycle
+            ends[copy.name] = free
+        now += _took(phase)
+        found.append(now)
+    return found
+
+
+def _took(phase: Phase) -> float:
+    return max(cycles(step.call, step.kernel) for step in phase.steps)
+
+
+def waits(schedule: Schedule, slow: Collection[str], each: int) -> int:
+    """About how many cycles of a run cores wait because they read and write buffers in slower memory: they write bytes,
+    and read words, some of them again."""
+
+    def of(step: Step) -> float:
+        written = sum(t.bytes for t, o in zip(step.call.outputs, step.writes, strict=True) if _far(o))
+        far = {o.tensor for o in step.reads if _far(o)}
+        read = sum(t.bytes for t in step.call.inputs if t.name in far)
+        return each * (written + read / 2)
+
+    def _far(o: Operand) -> bool:
+        return o.storage in slow and not o.buffer
+
+    return round(sum(max(map(of, phase.steps)) for phase in schedule.phases))

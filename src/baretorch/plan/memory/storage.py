@@ -1,0 +1,88 @@
+"""Which memory each tensor is: its own, a part of another's, or of what it will become.
+
+A view lies in its input's memory. The inputs of a cat along the outermost dimension are made right where the cat
+wants them, so that it costs nothing; but not where that is a state that moves up to make room for them. What
+overwrites a part of a tensor that nobody reads afterwards does it in place, and so does what adds to sums. Both sides
+of a choose are made where it wants them, if they are made for it only: one of them is. What an NPU reads or writes is a
+tensor of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from baretorch.ir.graph import Graph
+from baretorch.ops.choose import Choose
+from baretorch.ops.delegate import Delegate
+from baretorch.ops.int8.qsums import QSums
+from baretorch.ops.move import Cat, Copy, Overwrite
+from baretorch.plan.guards import Needs, side
+from baretorch.plan.schedule import View
+
+NOTHING: Mapping[str, Needs] = {}
+
+
+def views(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]:
+    """Where each tensor lies; `needs` says on what conditions it is computed."""
+    inside: dict[str, View] = {}  # tensor -> its part of another tensor's memory
+    computed: set[str] = set()  # but for copies: those were made to lie elsewhere
+    last = _last_reads(graph)
+    following = {s.next: s.name for s in graph.state}
+    apart = _of_npu(graph)
+
+    def resolve(name: str) -> View:
+        offset = 0
+        while name in inside:
+            name, offset = inside[name].buffer, offset + inside[name].offset
+        return View(name, offset)
+
+    for time, node in enumerate(graph.nodes):
+        inputs = graph.of(node.inputs)
+        offset = node.op.view(inputs)
+        if offset is not None:
+            inside[node.outputs[0]] = View(node.inputs[0], offset)
+            continue
+        if not isinstance(node.op, Copy) and apart.isdisjoint(node.outputs):
+            computed.update(node.outputs)
+        if isinstance(node.op, Cat) and prod(inputs[0].shape[: node.op.axis]) == 1:
+            at = 0
+            shifts = following.get(node.outputs[0]) in {resolve(x.name).buffer for x in inputs}
+            for x in inputs:
+                free = not shifts and x.name in computed and x.name not in inside and node.inputs.count(x.name) == 1
+                if free and at % 4 == 0:
+                    inside[x.name] = View(node.outputs[0], at)
+                at += x.bytes
+        elif isinstance(node.op, Choose) and needs:
+            for name, holds in zip(node.inputs[1:], (True, False), strict=True):
+                taken = side(needs, node, holds)
+                if name in computed and name not in inside and needs[name][: len(taken)] == taken:
+                    inside[name] = View(node.outputs[0])
+        elif isinstance(node.op, (Overwrite, QSums)):
+            changed, others = (0, node.inputs[1:]) if isinstance(node.op, Overwrite) else (1, node.inputs[:1])
+            root = resolve(node.inputs[changed]).buffer
+            shared = [name for name in (root, *inside) if resolve(name).buffer == root]
+            unread = all(last.get(name, -1) <= time for name in shared)
+            if unread and node.outputs[0] not in apart and graph[root].data is None and not set(shared) & set(others):
+                inside[node.outputs[0]] = View(node.inputs[changed])
+
+    return {name: resolve(name) for name in graph.tensors}
+
+
+def _of_npu(graph: Graph) -> set[str]:
+    """What an NPU reads or writes, and what that is a view of: it begins where the NPU can have it, not somewhere in
+    another tensor."""
+    producer = graph.producer()
+    found: set[str] = set()
+    for node in graph.nodes:
+        for name in (node.inputs[0], *node.outputs) if isinstance(node.op, Delegate) else ():
+            while name in producer and producer[name].op.view(graph.of(producer[name].inputs)) is not None:
+                name = producer[name].inputs[0]
+            found.add(name)
+    return found
+
+
+def _last_reads(graph: Graph) -> dict[str, int]:
+    """The last node that reads each tensor; what is read after the run counts as read by the node after the last."""
+    last = {name: time for time, node in enumerate(graph.nodes) for name in node.inputs}
+    return last | dict.fromkeys(graph.kept, len(graph.nodes))
