@@ -20,7 +20,7 @@ from tests.machines.fake import FakeDevice
 from tests.machines.hardware.hostile import CASES, ENDLESS, NOTHING, answers, attached, hello
 
 GOOD = ("good", "nan", "text_between", "zero_hz")
-PTE = Path(__file__).parents[1] / "frontends" / "data" / "sine.pte"
+PTE = Path(__file__).parents[2] / "frontends" / "data" / "sine.pte"
 
 
 @pytest.fixture(autouse=True)
