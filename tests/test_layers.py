@@ -52,26 +52,24 @@ LAYERS: dict[str, str] = {
     "pipeline": "emit errors files.ownership files.write firmware frontends ir ir.equivalence ir.io ir.text ir.verify "
     "machines machines.host_program machines.npu npu options passes plan quantize stopwatch targets",
     "debug": "emit errors escape files.ownership firmware ir ir.io machines machines.hardware pipeline plan targets",
-    "report.numbers": "",
     "measure": "errors escape firmware frontends ir ir.io ir.layerwise ir.ties machines npu ops options passes "
-    "pipeline plan quantize report.numbers targets units",
+    "pipeline plan quantize targets units",
     "report": "errors escape files.ownership files.write firmware frontends ir ir.io ir.text ir.ties machines "
-    "measure ops options passes pipeline plan quantize report.numbers targets targets.features units "
-    "version",
+    "measure ops options passes pipeline plan quantize targets targets.features units version",
     "explore": "emit errors files.write firmware frontends ir ir.io machines measure ops options passes pipeline "
-    "plan report report.numbers targets",
+    "plan report targets",
     "tune": "errors escape files.ownership files.read files.write firmware frontends ir ir.equivalence ir.io "
-    "machines machines.host_program measure ops options passes pipeline plan quantize report "
-    "report.numbers targets targets.features version",
+    "machines machines.host_program measure ops options passes pipeline plan quantize report targets "
+    "targets.features version",
     "exports": "debug emit errors files.ownership files.read files.write firmware frontends ir ir.io machines.npu "
     "measure npu npu.accelerators ops options pipeline targets version",
     "api": "errors escape explore files.write firmware frontends ir.io machines machines.host_program measure "
     "options pipeline quantize report targets",
     "__init__": "api errors version",
-    "studio": "emit errors firmware ir ir.io machines measure pipeline report report.numbers targets",
+    "studio": "emit errors firmware ir ir.io machines measure pipeline report targets",
     "cli": "debug errors escape explore exports files.read files.write firmware frontends machines "
-    "machines.hardware measure options pipeline plan report report.numbers stopwatch studio targets "
-    "targets.features tune units version",
+    "machines.hardware measure options pipeline plan report stopwatch studio targets targets.features "
+    "tune units version",
     "__main__": "cli",
 }
 

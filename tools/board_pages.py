@@ -7,8 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from baretorch.measure.numbers import capacity, figure, frequency
 from baretorch.options import Console
-from baretorch.report.numbers import capacity, figure, frequency
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.types import Board
 

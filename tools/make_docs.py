@@ -26,7 +26,7 @@ from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
 from baretorch.frontends.tflite.table import NOT_INT8
 from baretorch.frontends.tflite.table import TABLE as TFLITE
 from baretorch.frontends.tinygrad import math, moves, nn
-from baretorch.report.numbers import capacity, frequency
+from baretorch.measure.numbers import capacity, frequency
 from baretorch.report.support import aten_names, support
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.toml import ADDRESSES, DeclaredKey, keys_of

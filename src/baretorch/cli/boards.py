@@ -52,7 +52,7 @@ def _json(board: Board) -> dict[str, Any]:
 def _table(known: list[Board]) -> Table:
     from rich.table import Table
 
-    from baretorch.report.numbers import capacity, frequency
+    from baretorch.measure.numbers import capacity, frequency
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("board", "CPU", "clock", "flash", "RAM", "emulators", "flashed by"):
@@ -75,7 +75,7 @@ def _details(board: Board) -> Table:
     from rich.table import Table
 
     from baretorch.escape import markup
-    from baretorch.report.numbers import capacity, frequency
+    from baretorch.measure.numbers import capacity, frequency
 
     chip = board.chip
     table = Table.grid(padding=(0, 2))

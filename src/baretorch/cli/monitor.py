@@ -144,7 +144,7 @@ def _plot(trace: Trace, total: int, height: int) -> RenderableType:
 
 def _summary(trace: Trace, png: str | None, wrong: str | None) -> str:
     from baretorch.escape import markup
-    from baretorch.report.numbers import figure
+    from baretorch.measure.numbers import figure
 
     if not trace.x:
         return "no answers"

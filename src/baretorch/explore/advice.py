@@ -11,6 +11,7 @@ from baretorch.errors import CompileError
 from baretorch.files.write import scratch
 from baretorch.ir.graph import Graph
 from baretorch.measure.facts import RunFacts, is_int8
+from baretorch.measure.numbers import share
 from baretorch.measure.profile import Profile
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.fft import Fft, Irfft, Rfft, points
@@ -21,7 +22,6 @@ from baretorch.pipeline import build_image, compile_graph, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.report.findings import Advice
-from baretorch.report.numbers import share
 
 _PARTS = (0.35, 0.5, 0.65, 0.8, 0.9)  # of the arena: what --ram might reach
 _NOTABLE = 0.25  # a layer with such a share of something is worth a word

@@ -12,7 +12,7 @@ from baretorch.firmware.elf import ARM, AVR, Elf, read_elf
 from baretorch.firmware.types import Image
 from baretorch.machines.run import Run
 from baretorch.machines.types import Block, FlashReads
-from baretorch.report.numbers import figure, frequency
+from baretorch.measure.numbers import figure, frequency
 from baretorch.targets.cycles import FRIENDS, Timing
 from baretorch.targets.flash import CONTROLLERS, FIXED
 from baretorch.targets.kinds import Kind, Work

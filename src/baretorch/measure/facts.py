@@ -21,11 +21,11 @@ from baretorch.machines.types import Cores
 from baretorch.measure.cycles import Time, cycles_json, time_of
 from baretorch.measure.memory_map import ram_banks
 from baretorch.measure.npu import npu_json, npu_warnings
+from baretorch.measure.numbers import figure
 from baretorch.measure.units import units_json
 from baretorch.ops.int8.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.plan.schedule import Executor
-from baretorch.report.numbers import figure
 
 if TYPE_CHECKING:
     from baretorch.frontends.consecutive import Calls

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from baretorch.measure.cluster import Traced, TracedLayer
+from baretorch.measure.numbers import share
 from baretorch.plan.cluster.cost import cycles
 from baretorch.plan.schedule import Phase
 from baretorch.report.html import Html, el, joined
-from baretorch.report.numbers import share
 from baretorch.report.roofline import roofline
 from baretorch.report.timeline import timeline
 from baretorch.targets.types import Chip

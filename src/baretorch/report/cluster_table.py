@@ -12,8 +12,8 @@ from rich.text import Text
 from baretorch.escape import markup
 from baretorch.measure.cluster import Traced, TracedLayer, Use
 from baretorch.measure.cycles import time_words
+from baretorch.measure.numbers import apart, figure, share
 from baretorch.measure.profile import Profile
-from baretorch.report.numbers import apart, figure, share
 
 KINDS = ("busy", "load-use", "bank", "L2", "barrier", "DMA", "GEMM")  # the fields of Use, for people
 METHOD = (

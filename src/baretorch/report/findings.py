@@ -12,10 +12,10 @@ from baretorch.measure.cycles import Time, milliseconds, time_words, unpaid_flas
 from baretorch.measure.facts import RunFacts, is_int8
 from baretorch.measure.memory_map import BankMap, memory_map, ram_banks
 from baretorch.measure.npu import npu_figures
+from baretorch.measure.numbers import capacity, figure, share
 from baretorch.measure.profile import Layer, Profile
 from baretorch.passes.to_int8 import told_float
 from baretorch.plan.types import Buffer, Plan
-from baretorch.report.numbers import capacity, figure, share
 from baretorch.targets.parts import MemoryBank
 
 if TYPE_CHECKING:

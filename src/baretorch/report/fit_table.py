@@ -9,9 +9,9 @@ from rich.table import Table
 
 from baretorch.escape import markup
 from baretorch.measure.cycles import milliseconds
+from baretorch.measure.numbers import bar, figure, share
 from baretorch.options import Options
 from baretorch.report.fit import Finding, Trial, Use
-from baretorch.report.numbers import bar, figure, share
 
 _BAR = 10
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from baretorch.ir.graph import DType, Graph, Node
+from baretorch.measure.numbers import cut, share
 from baretorch.report.findings import Report, Row
 from baretorch.report.html import Html, el, rect, svg, text
 from baretorch.report.layered import Drawing, Spot, arrange
-from baretorch.report.numbers import cut, share
 
 DRAWN = 250  # boxes at most, so that pages stay small
 _WIDTH, _HEIGHT, _GAP, _DOWN = 200, 44, 22, 74

@@ -7,8 +7,8 @@ from rich.segment import Segment
 from rich.style import Style
 
 from baretorch.escape import line
+from baretorch.measure.numbers import cut
 from baretorch.plan.types import Buffer, Plan
-from baretorch.report.numbers import cut
 
 HEIGHT = 16
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red", "bright_cyan", "bright_magenta")

@@ -11,11 +11,11 @@ from string import Template
 
 from baretorch.files.write import put
 from baretorch.measure.cycles import core_source, flash_source
+from baretorch.measure.numbers import cut, figure, frequency, share
 from baretorch.report.cluster_page import cluster_sections
 from baretorch.report.findings import Figure, Peak, Report, Row, layer_of
 from baretorch.report.graph_picture import graph_picture, left_out
 from baretorch.report.html import Html, el, joined
-from baretorch.report.numbers import cut, figure, frequency, share
 from baretorch.report.pictures import DRAWN, lifetimes_picture, map_picture
 from baretorch.version import __version__
 

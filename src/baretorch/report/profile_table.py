@@ -15,10 +15,10 @@ from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.measure.cycles import Time, core_source, flash_source, time_words
 from baretorch.measure.loops import InnerLoop
+from baretorch.measure.numbers import apart, bar, figure, share
 from baretorch.measure.profile import Layer, Profile
 from baretorch.ops.delegate import Delegate
 from baretorch.report.cluster_table import cluster_tables
-from baretorch.report.numbers import apart, bar, figure, share
 from baretorch.report.tables import heading
 from baretorch.targets.types import Chip
 

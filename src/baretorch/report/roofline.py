@@ -9,8 +9,8 @@ from math import atan2, ceil, cos, degrees, floor, log2, sin
 from typing import TypeAlias
 
 from baretorch.measure.cluster import Traced, TracedLayer
+from baretorch.measure.numbers import cut, figure, share
 from baretorch.report.html import Html, el, line, rect, svg, text
-from baretorch.report.numbers import cut, figure, share
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Chip
 

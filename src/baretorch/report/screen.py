@@ -12,10 +12,10 @@ from rich.text import Text
 from baretorch.escape import markup
 from baretorch.measure.memory_map import BankMap
 from baretorch.measure.npu import npu_rows
+from baretorch.measure.numbers import apart, bar, capacity, cut, share
 from baretorch.report.evaluation import metrics_table
 from baretorch.report.findings import Figure, Report, Row, layer_of
 from baretorch.report.lifetimes import Lifetimes
-from baretorch.report.numbers import apart, bar, capacity, cut, share
 from baretorch.report.tables import heading
 
 BAR = 16

@@ -17,9 +17,9 @@ from baretorch.measure.cycles import Time, is_exact, time_words, unpaid_flash
 from baretorch.measure.facts import RunFacts, image_files, warnings_of
 from baretorch.measure.memory_map import ram_banks
 from baretorch.measure.npu import npu_rows
+from baretorch.measure.numbers import capacity, figure, frequency, share
 from baretorch.measure.units import unit_rows
 from baretorch.passes.to_int8 import float_layers
-from baretorch.report.numbers import capacity, figure, frequency, share
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Chip
 

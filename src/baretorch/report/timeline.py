@@ -12,10 +12,10 @@ from itertools import groupby
 
 from baretorch.machines.types import BARRIER
 from baretorch.measure.cluster import DMA, GEMM, Moved, Traced, Use, Visit
+from baretorch.measure.numbers import share
 from baretorch.plan.types import Buffer
 from baretorch.report.findings import layer_of
 from baretorch.report.html import Html, el, joined
-from baretorch.report.numbers import share
 
 SCALE = 10_000  # units of a drawing's width
 LANE, GAP = 24, 4

@@ -13,8 +13,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from baretorch.escape import markup
+from baretorch.measure.numbers import figure
 from baretorch.report.html import Html, el, joined, line, svg, text
-from baretorch.report.numbers import figure
 from baretorch.version import __version__
 
 WIDTH, HEIGHT = 1000, 460

@@ -11,7 +11,7 @@ from baretorch.escape import markup
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed
 from baretorch.firmware.types import Image
-from baretorch.report.numbers import bar, capacity, share
+from baretorch.measure.numbers import bar, capacity, share
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Board
 

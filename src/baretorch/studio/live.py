@@ -21,8 +21,8 @@ from baretorch.machines.types import Machine
 from baretorch.measure.cycles import Time, milliseconds, time_of, time_words, unpaid_flash
 from baretorch.measure.facts import is_int8, warnings_of
 from baretorch.measure.memory_map import memory_map, ram_banks
+from baretorch.measure.numbers import capacity, figure, frequency, share
 from baretorch.pipeline import Compiled
-from baretorch.report.numbers import capacity, figure, frequency, share
 from baretorch.report.pictures import map_picture
 from baretorch.studio.controls import Control, input_control, output_control
 from baretorch.studio.digits import SIDE

@@ -21,8 +21,8 @@ from baretorch.firmware.toolchain import find_toolchain
 from baretorch.frontends.offer import Arguments
 from baretorch.ir.graph import Graph, Quant
 from baretorch.machines.host_program import on_host
+from baretorch.measure.numbers import figure
 from baretorch.quantize.config import Precision, as_stored
-from baretorch.report.numbers import figure
 from baretorch.report.tuning import Budget, Candidate, Step, or_no_number, shown
 from baretorch.targets.types import Board
 from baretorch.tune.benches import Benches
