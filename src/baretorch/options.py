@@ -1,5 +1,5 @@
-"""What a user may ask of the compiler. Each option is declared once, in Options: its type, its default, and what to
-read about it. The command line, Python's compile(), JSON and reports all go by that."""
+"""Declares the options of the compiler. Each option is declared once, in Options: its type, its default and its help
+text. The command line, Python's compile(), JSON and reports all use that declaration."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ class Emulator(StrEnum):
 
 @dataclass(frozen=True)
 class About:
-    """What people read of an option. `metavar` stands for a value that is not one of a few words; a number is `least`
-    at least."""
+    """The help text of an option. `metavar` stands for a value that is not one of a few words; `least` is the smallest
+    valid number."""
 
     help: str
     metavar: str = ""
@@ -102,38 +102,40 @@ class About:
 
 @dataclass(frozen=True)
 class Options:
-    """In the order in which they are told."""
+    """The values of all options, in the order in which they are printed."""
 
-    trust: Annotated[bool, About("Let a .pt2 run code of its own: for files you made yourself.")] = False
+    trust: Annotated[
+        bool, About("Allow a .pt2 to run code of its own. Use it only for files that you made yourself.")
+    ] = False
     shape: Annotated[
         Mapping[str, str],
-        About("Give an input whose size the file leaves open this one: x=1,3,96,96; repeatable.", "INPUT=SIZES"),
+        About("Set the size of an input that the file leaves open, as in x=1,3,96,96. Repeatable.", "INPUT=SIZES"),
     ] = field(default_factory=dict)
     state: Annotated[
         Mapping[str, str],
-        About(
-            "Let an input be what this output was in the run before: state of the model; repeatable.", "INPUT=OUTPUT"
-        ),
+        About("Feed OUTPUT back into INPUT on the next run (recurrent state). Repeatable.", "INPUT=OUTPUT"),
     ] = field(default_factory=dict)
-    toolchain: Annotated[Compiler | None, About("Default: gcc if installed, else zig.")] = None
-    emulator: Annotated[Emulator | None, About("Default: the board's first installed one.")] = None
+    toolchain: Annotated[Compiler | None, About("Select the compiler. Default: gcc if installed, else zig.")] = None
+    emulator: Annotated[Emulator | None, About("Select the emulator. Default: the board's first installed one.")] = None
     console: Annotated[
-        Console | None, About("What the image talks over. Default: usb on boards that have it, else uart.")
+        Console | None, About("Select the image's serial port. Default: usb on boards that have it, else uart.")
     ] = None
     int8: Annotated[bool, About("Quantize to int8, with data from the file's calibration().")] = False
     calibration: Annotated[
         str | None,
         About(
-            "Take that data from an .npz or a folder of .npy; default: [NAME.]calibration.npz beside the model.", "PATH"
+            "Read calibration data from this .npz or folder of .npy. Default: [NAME.]calibration.npz next to MODEL.",
+            "PATH",
         ),
     ] = None
-    keep_float: Annotated[tuple[str, ...], About("Leave this layer in float; repeatable.", "LAYER")] = ()
+    keep_float: Annotated[tuple[str, ...], About("Keep this layer in float. Repeatable.", "LAYER")] = ()
     config: Annotated[
         str | None,
-        About("Quantize as this TOML says: the precision of each layer, and channels to leave out.", "FILE"),
+        About("Quantize as this TOML states: the precision of each layer, and channels to remove.", "FILE"),
     ] = None
     observer: Annotated[
-        Observer, About("How scales follow from calibration data: without its outliers, or with all of it.")
+        Observer,
+        About("Compute scales from calibration data without its outliers (`histogram`), or from all of it (`minmax`)."),
     ] = Observer.HISTOGRAM
     requant: Annotated[
         Requant,
@@ -143,66 +145,73 @@ class Options:
     ] = Requant.WIDE
     io: Annotated[
         Io | None,
-        About("What an int8 model takes and gives. Default: what its file says, else float."),
+        About("Select the type of an int8 model's inputs and outputs. Default: the type in its file, else float."),
     ] = None
-    optimize: Annotated[Optimize, About("One instance of a kernel per kind of layer, or one per kernel.")] = (
-        Optimize.SPEED
-    )
+    optimize: Annotated[
+        Optimize, About("Compile one instance of a kernel per kind of layer (`speed`), or one per kernel (`size`).")
+    ] = Optimize.SPEED
     ram: Annotated[
-        int | None, About("How large the arena may be; layers run in bands of rows to reach it.", "BYTES")
+        int | None,
+        About("Limit the arena to this size in bytes. Layers are split into row bands to stay within it.", "BYTES"),
     ] = None
-    input: Annotated[Input, About("Whether the run function takes an image, or a callback that gives its rows.")] = (
-        Input.WHOLE
-    )
+    input: Annotated[
+        Input, About("Pass the run function a whole image, or a callback that supplies the image row by row.")
+    ] = Input.WHOLE
     buffers: Annotated[
-        Buffers, About("Copy inputs and outputs to and from the arena, or leave them where the caller has them.")
+        Buffers, About("Copy inputs and outputs to and from the arena, or use the caller's buffers in place.")
     ] = Buffers.ARENA
     weights: Annotated[
         Weights | None,
         About(
-            "Copy weights from flash to RAM: those that pay, none, as many as there is room for at start, or by DMA "
-            "during a run too. Default: auto for images, flash for C."
+            "Select where weights are read: `auto` (copy to RAM what speeds up the run), `flash`, `ram` (copy as many "
+            "as fit at start-up), `stream` (also by DMA during the run). Default: auto for images, flash for C."
         ),
     ] = None
-    code: Annotated[
-        CodeIn, About("Run the model's code where the image has it, or from RAM, to which it is copied at start.")
-    ] = CodeIn.FLASH
+    code: Annotated[CodeIn, About("Run the model's code from flash, or from RAM, where start-up code copies it.")] = (
+        CodeIn.FLASH
+    )
     place: Annotated[
         Mapping[str, str],
-        About("Keep this layer's output in that bank of RAM; `arena` is all the rest; repeatable.", "LAYER=BANK"),
+        About(
+            "Keep the output of LAYER in this bank of RAM; the LAYER `arena` is everything else. Repeatable.",
+            "LAYER=BANK",
+        ),
     ] = field(default_factory=dict)
     check_inputs: Annotated[
-        bool, About("Refuse NaN and infinity: the C gets a function that finds them, which images call before a run.")
+        bool,
+        About("Reject NaN and infinity: the C contains a function that checks inputs; images call it before a run."),
     ] = False
     cores: Annotated[
         int | None,
         About(
-            "Share large layers between so many cores of the chip. Default: all of a cluster, else one.", "N", least=1
+            "Split large layers across N cores of the chip. Default: all cores of a cluster, else one.", "N", least=1
         ),
     ] = None
-    core: Annotated[int, About("Run the model on this core alone; 1 leaves core 0 to the application.", "N")] = 0
+    core: Annotated[
+        int, About("Run the model on this core only; 1 leaves core 0 to the application. Default: 0.", "N")
+    ] = 0
     npu: Annotated[
         UseNpu | None,
         About(
-            "Let the chip's Ethos-U compute nothing, what it can of an int8 model, or all of it. Default: auto for "
-            "images, off for C."
+            "Use the chip's Ethos-U: `off`, `auto` for every layer of an int8 model that it supports, `require` for "
+            "the whole model. Default: auto for images, off for C."
         ),
     ] = None
     units: Annotated[
         Units | None,
         About(
-            "Let other units of the chip, as a cluster's for matrix products, compute nothing, or what they can. "
-            "Default: auto for images, off for C."
+            "Use accelerators such as a cluster's GEMM unit: `off`, or `auto` for every layer they support. Default: "
+            "auto for images, off for C."
         ),
     ] = None
     watchdog: Annotated[
         int | None,
-        About("Let the chip's watchdog restart it if a run takes longer than so many milliseconds, or it stops.", "MS"),
+        About("Restart the chip by its watchdog if a run takes longer than MS milliseconds or the chip stops.", "MS"),
     ] = None
 
     app: Annotated[
         str | None,
-        About("Link the C files of this folder into the image: their bt_main() runs instead of our server.", "DIR"),
+        About("Link the C files of this folder into the image. Their bt_main() replaces Baretorch's server.", "DIR"),
     ] = None
 
     def __post_init__(self) -> None:
@@ -219,11 +228,12 @@ class Options:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The sizes of inputs; CompileError if they are none."""
+        """The sizes of inputs. Raises CompileError if one is invalid."""
         return {name: _sizes(name, text) for name, text in self.shape.items()}
 
     def for_own_build(self) -> Options:
-        """For C that others build: only they know what RAM is left for weights, and have a driver for an NPU."""
+        """Return the options for C that users build themselves: only they know how much RAM is left for weights, and
+        they need their own driver for an NPU."""
         if self.weights is Weights.STREAM:
             raise CompileError(
                 "--weights stream is for images: C that others build has no driver for it",
@@ -238,27 +248,29 @@ class Options:
         )
 
     def for_sizes(self) -> Options:
-        """For an image that is only measured, where there is more room than on the board: nothing is streamed."""
+        """Return the options for an image that is only measured, on a board with room for everything: nothing is
+        streamed."""
         return replace(self, weights=None if self.weights is Weights.STREAM else self.weights).for_own_build()
 
     @property
     def used_cores(self) -> int:
-        """How many of the chip's cores an image uses: core 0 starts core 1, whose stack is its own."""
+        """The number of the chip's cores that an image uses: core 0 starts core 1, which has a stack of its own."""
         return max(self.shared_cores, self.core + 1)
 
     @property
     def shared_cores(self) -> int:
-        """How many of them share the work."""
+        """The number of cores that share the work."""
         return self.cores or 1
 
     def words(self, given: Options | None = None) -> tuple[str, ...]:
-        """What to write on the command line, beside what is `given` there."""
+        """Return what to add to a command line that already has the `given` options."""
         before = given or DEFAULT
         changed = (o for o in OPTIONS.values() if getattr(self, o.name) != getattr(before, o.name))
         return tuple(word for o in changed for word in o.words(getattr(self, o.name)))
 
     def command(self, board: str, verb: str = "compile") -> str:
-        """What makes the same C of the same model on the command line. Tools and trust are not seen in it."""
+        """Return the command that generates the same C from the same model. The C does not depend on tools and
+        trust."""
         weights = None if self.weights is Weights.FLASH and verb != "run" else self.weights
         seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, watchdog=None, app=None)
         seen = replace(seen, cores=None if self.cores == 1 else self.cores)
@@ -267,7 +279,7 @@ class Options:
         return shlex.join(["baretorch", *verb.split(), "MODEL", "--board", board, *seen.words()])
 
     def to_json(self) -> dict[str, Any]:
-        """All of them by name."""
+        """Return all options by name."""
         values = {name: getattr(self, name) for name in OPTIONS}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
@@ -275,7 +287,7 @@ class Options:
 @dataclass(frozen=True)
 class Option:
     """A field of Options, as it is declared. `kind` is bool, int, str, tuple (of names), dict (of names by names) or an
-    enum; None for an `optional` one says that the user leaves it open."""
+    enum. An `optional` one may be None: the user leaves the choice to Baretorch."""
 
     name: str
     kind: type
@@ -289,16 +301,16 @@ class Option:
 
     @property
     def plain_default(self) -> Any:
-        """As people write it: a word, not a member of an enum."""
+        """The default as users write it: a word, not a member of an enum."""
         return str(self.default) if self.choices and self.default is not None else self.default
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words that it may be, if those are few."""
+        """The valid words, if the option takes one of a few."""
         return tuple(str(word.value) for word in self.kind) if issubclass(self.kind, StrEnum) else ()
 
     def read(self, value: object) -> Any:
-        """What a caller in Python gave, as Options has it; CompileError if it may not be that."""
+        """Convert a value passed from Python to the type in Options. Raises CompileError if it is invalid."""
         if value is None and self.optional:
             return None
         if self.choices and isinstance(value, str) and value in self.choices:
@@ -328,7 +340,7 @@ class Option:
         return " or ".join(map(repr, self.choices)) or needs[self.kind]
 
     def words(self, value: Any) -> list[str]:
-        """How the command line says it; nothing where it says so by leaving it out."""
+        """Return the words for the command line; none if the option is left out there."""
         if self.kind is bool or value is None:
             return [self.flag] if value else []
         pairs = [f"{k}={v}" for k, v in value.items()] if self.kind is dict else []
@@ -341,12 +353,12 @@ MOST_DIGITS = 9  # of a size in --shape
 
 
 def _whole(value: object) -> TypeGuard[int]:
-    """Also NumPy's, but no truth value, and no number that JSON cannot have."""
+    """Report whether a value is a whole number, NumPy's included, that is no boolean and fits 64 bits."""
     return isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) < 1 << 63
 
 
 def _spelt(value: object) -> object:
-    """Sizes as the command line has them; anything else as it is."""
+    """Write sizes as the command line does; return anything else unchanged."""
     sizes = isinstance(value, (tuple, list)) and all(map(_whole, value))
     return ",".join(map(str, value)) if isinstance(value, (tuple, list)) and sizes else value
 
@@ -367,7 +379,7 @@ def _names(values: Iterable[object]) -> bool:
 
 
 def _declared() -> Iterator[Option]:
-    """The options, from the fields of Options."""
+    """Yield the options that the fields of Options declare."""
     for name, hint in get_type_hints(Options, include_extras=True).items():
         declared, about = get_args(hint)
         optional = isinstance(declared, UnionType)
@@ -380,7 +392,7 @@ OPTIONS: Mapping[str, Option] = {option.name: option for option in _declared()}
 
 
 def read_options(given: Mapping[str, object]) -> Options:
-    """Options from the keywords of a call."""
+    """Build Options from the keywords of a call."""
     unknown = [name for name in given if name not in OPTIONS]
     if unknown:
         near = get_close_matches(unknown[0], OPTIONS, n=1)

@@ -1,4 +1,4 @@
-"""The command line: the literal list of verbs, and the one place where errors become exit codes."""
+"""The command line: the list of verbs, and the one place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ from baretorch.errors import INTERNAL_ERROR, USAGE_ERROR, USER_ERROR, CompileErr
 from baretorch.escape import lines
 from baretorch.version import __version__
 
-INTERRUPTED, NOBODY_READS, TERMINATED = 130, 141, 143  # what shells give for a program that a signal ended
+INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143  # as shells report a program that a signal ended
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE)
 
 EXIT_CODES = {
     0: "done",
-    USER_ERROR: "something you can fix, told on standard error",
+    USER_ERROR: "an error that you can fix; standard error explains it",
     USAGE_ERROR: "wrong usage: an option or an argument",
     INTERNAL_ERROR: "a bug in Baretorch",
-    INTERRUPTED: "interrupted (SIGINT, as by Ctrl-C); nothing is left behind",
-    NOBODY_READS: "standard output was closed (a broken pipe, as by `| head`)",
-    TERMINATED: "told to end (SIGTERM); nothing is left behind",
+    INTERRUPTED: "interrupted (SIGINT, for example by Ctrl-C); no temporary files remain",
+    BROKEN_PIPE: "standard output was closed (a broken pipe, for example by `| head`)",
+    TERMINATED: "terminated (SIGTERM); no temporary files remain",
 }
 
 VERBS: tuple[click.Command, ...] = (
@@ -82,7 +82,7 @@ VERBS: tuple[click.Command, ...] = (
 
 
 class _Group(click.Group):
-    """Verbs in the order of VERBS; a misspelt one is answered with the nearest."""
+    """Lists verbs in the order of VERBS and suggests the nearest one for a misspelt verb."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [verb.name or "" for verb in VERBS]
@@ -106,19 +106,19 @@ class _Group(click.Group):
 )
 @click.version_option(__version__, prog_name="baretorch", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Trained models on bare-metal microcontrollers.
+    """Run trained models on bare-metal microcontrollers.
 
-    MODEL is a Python file with model() and inputs(), of PyTorch or tinygrad, or an .onnx, .tflite, .pt2 or .pte file;
-    MODEL::METHOD picks one of several methods.
+    MODEL is a Python file with model() and inputs() (PyTorch or tinygrad), or an .onnx, .tflite, .pt2 or .pte file.
+    MODEL::METHOD selects one of several methods.
     """
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM. It unwinds the program as Ctrl-C does, so that folders and processes go with it."""
+    """Raised on SIGTERM. It unwinds the program as Ctrl-C does, so that temporary folders and processes are removed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The program `baretorch`."""
+    """Run the program `baretorch`."""
     signal.signal(signal.SIGTERM, _terminate)
     sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
     try:
@@ -140,7 +140,7 @@ def _ended_by(error: BaseException | None) -> int:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run one command line and give its exit code."""
+    """Run one command line and return its exit code."""
     as_json = "--json" in arguments
     try:
         code = cli.main(list(arguments), prog_name="baretorch", standalone_mode=False)
@@ -166,7 +166,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def _usable(stream: TextIO | None) -> TextIO:
-    """A standard stream that takes any text; one that takes and forgets it where the caller has closed it."""
+    """Return a standard stream that accepts any text; if the caller has closed it, one that discards it."""
     if stream is None:
         return open(os.devnull, "w")
     if isinstance(stream, io.TextIOWrapper):
@@ -175,17 +175,17 @@ def _usable(stream: TextIO | None) -> TextIO:
 
 
 def _unwritable(error: OSError) -> int:
-    """Standard output takes no more, nor what is still in its buffer."""
+    """Discard all further output, including what is still in the buffer, and return the exit code."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
-        return NOBODY_READS
+        return BROKEN_PIPE
     _show(CompileError("cannot write to standard output", have=str(error)).render())
     return USER_ERROR
 
 
 def _failed(error: Exception, as_json: bool, debug: bool) -> int:
-    """Tell the user what went wrong: theirs to fix with a remedy, or ours with the way to a traceback."""
+    """Report what went wrong: a user's error with a remedy, or an internal one with the way to a traceback."""
     if debug:
         traceback.print_exception(error)
     if isinstance(error, CompileError):
@@ -210,13 +210,13 @@ def _no_room(error: OSError) -> CompileError:
     return CompileError(
         f"cannot write: {error.strerror}",
         at=str(where),
-        need="room on the disk; what was begun is removed",
+        need="free space on the disk; incomplete files were removed",
         try_="--out for another folder, TMPDIR for temporary files, XDG_CACHE_HOME for the cache",
     )
 
 
 def _print_json(error: CompileError) -> None:
-    """An error on standard output, or for people if it takes nothing."""
+    """Print an error as JSON on standard output, or as text if that is closed."""
     try:
         print(json.dumps(error.to_json()), flush=True)
     except OSError as problem:
@@ -230,7 +230,7 @@ def _shortened(text: str) -> str:
 
 
 def _show(text: str) -> None:
-    """An error on standard error; on a terminal its first word is red and its labels are dim."""
+    """Print an error on standard error; on a terminal its first word is red and its labels are dim."""
     text = _shortened(lines(text))
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         first, *rest = text.split("\n")

@@ -1,4 +1,4 @@
-"""baretorch boards: what images can be built for."""
+"""baretorch boards: list the boards that images can be built for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""baretorch build: up to the firmware image."""
+"""baretorch build: compile the model and build the firmware image."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def build(
     options: Options,
     out: str | None,
 ) -> Answer:
-    """Make the firmware image: UF2, ELF, HEX, BIN."""
+    """Build the firmware image: UF2, ELF, HEX, BIN."""
     from baretorch.cli.stages import built_image, compiled_model
     from baretorch.measure.facts import image_json, warnings_of
     from baretorch.report.tables import build_screen

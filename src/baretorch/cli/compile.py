@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @verb("compile")
 @model_argument
 @board_option
-@click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the C files go.")
+@click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Write the C files to this folder.")
 @takes(*COMPILE, *CORES, "npu", "units")
 def compile_(
     as_json: bool,

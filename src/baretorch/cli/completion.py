@@ -1,4 +1,4 @@
-"""baretorch completion: the shell's script that completes verbs, options and boards."""
+"""baretorch completion: print a shell script that completes verbs, options and boards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""baretorch debug: gdb at the running model."""
+"""baretorch debug: gdb attached to the running model."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @verb("debug")
 @model_argument
 @board_option
-@click.option("--script", type=click.Path(), metavar="FILE", help="Commands for gdb, which ends behind them.")
-@click.option("--probe", type=click.Choice(["pyocd", "openocd"]), help="A real board, by its debug probe.")
-@click.option("--port", type=click.Path(), metavar="PORT", help="The serial port of a real board.")
+@click.option("--script", type=click.Path(), metavar="FILE", help="Run the gdb commands in this file, then quit.")
+@click.option("--probe", type=click.Choice(["pyocd", "openocd"]), help="Debug a real board through its debug probe.")
+@click.option("--port", type=click.Path(), metavar="PORT", help="Feed a real board through this serial port.")
 @takes("emulator", *BUILD, *COMPILE)
 @out_option("build/MODEL-BOARD")
 def debug(
@@ -33,7 +33,7 @@ def debug(
     options: Options,
     out: str | None,
 ) -> Answer:
-    """gdb at the running model, with breakpoints by layer and tensors by name."""
+    """Debug a running model with gdb; set breakpoints on layers."""
     import subprocess
     from pathlib import Path
 
@@ -59,7 +59,7 @@ def debug(
     emulator = "" if probe else debug_emulator(board, options.emulator)
     gdb = find_gdb(board)
     with stages(as_json) as stage:
-        # The emulated NPU stands at the very door of QEMU that gdb takes.
+        # The emulated NPU and gdb both need QEMU's single gdb connection.
         compiled = compiled_model(model, board, replace(options, npu=UseNpu.OFF), stage)
         folder = image_folder(compiled, out)
         check_folder(folder)

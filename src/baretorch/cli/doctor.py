@@ -1,4 +1,4 @@
-"""baretorch doctor: what is installed, what is missing, what for, and the command that gets it."""
+"""baretorch doctor: list the tools that are installed or missing, their purpose, and how to install them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from baretorch.cli.verb import Answer, verb
 
 @dataclass(frozen=True)
 class Tool:
-    """Something Baretorch can use. `needed`: without it `baretorch run` of a .pte is not possible on a bare machine."""
+    """A tool that Baretorch can use. On a bare machine `baretorch run` of a .pte does not work without a `needed`
+    one."""
 
     name: str
     kind: str  # "package", "program", "library" with its headers, or "npm": a package of Node.js
@@ -29,9 +30,9 @@ TOOLS: tuple[Tool, ...] = (
     Tool("torch", "package", "reads model files of PyTorch and .pt2", 'pip install "baretorch[torch]"'),
     Tool("torchao", "package", "for models that are trained in int8", 'pip install "baretorch[torch]"'),
     Tool("onnx", "package", "reads .onnx", 'pip install "baretorch[onnx]"'),
-    Tool("onnxruntime", "package", "answers for .onnx files beside ours, faster than onnx", "pip install onnxruntime"),
+    Tool("onnxruntime", "package", "reference results for .onnx files, faster than onnx", "pip install onnxruntime"),
     Tool("executorch", "package", "writes .pte (`baretorch export`)", 'pip install "baretorch[executorch]"'),
-    Tool("ai-edge-litert", "package", "answers for .tflite files beside ours", 'pip install "baretorch[tflite]"'),
+    Tool("ai-edge-litert", "package", "reference results for .tflite files", 'pip install "baretorch[tflite]"'),
     Tool("pyserial", "package", "talks to boards (`baretorch monitor --port`)", "pip install pyserial"),
     Tool("matplotlib", "package", "draws `baretorch monitor --png`", 'pip install "baretorch[plot]"'),
     Tool("optuna", "package", "searches (`baretorch tune`)", 'pip install "baretorch[tune]"'),
@@ -49,12 +50,12 @@ TOOLS: tuple[Tool, ...] = (
     Tool("cc", "program", "builds for board host, counts instructions", "apt-get install gcc"),
 )
 
-SECONDS = 60  # for a tool to report its version
+SECONDS = 60  # time limit for a tool to report its version
 
 
 @verb("doctor")
 def doctor(as_json: bool) -> Answer:
-    """Tell what is installed, what is missing and how to get it."""
+    """List installed and missing tools, with install commands."""
     from rich.table import Table
 
     from baretorch.escape import markup
@@ -79,7 +80,7 @@ def doctor(as_json: bool) -> Answer:
 
 
 def version(tool: Tool) -> str | None:
-    """The version installed, or None."""
+    """Return the installed version, or None."""
     if tool.kind == "package":
         try:
             return importlib.metadata.version(tool.name)

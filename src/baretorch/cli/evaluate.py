@@ -1,4 +1,4 @@
-"""baretorch evaluate: the task's own metrics, in its own framework, on the host and on the target."""
+"""baretorch evaluate: the task's own metrics, for the original, on the host and on the target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _int8_by_default(body: Body) -> Body:
-    """--int8 is what --float leaves out."""
+    """Set --int8 unless --float is given."""
 
     @wraps(body)
     def decided(*arguments: Any, as_float: bool, int8: bool, **rest: Any) -> Answer:
@@ -35,13 +35,15 @@ def _int8_by_default(body: Body) -> Body:
 @verb("evaluate")
 @model_argument
 @board_option
-@click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
+@click.option("--port", metavar="PORT", help="Use the board at this serial port. Default: emulate the board.")
 @flags("emulator", "console", "toolchain", "optimize")
-@click.option("--float", "as_float", is_flag=True, help="Leave the model in fp32. Default: int8.")
+@click.option("--float", "as_float", is_flag=True, help="Keep the model in fp32. Default: int8.")
 @flags("calibration", "keep_float", "config", "observer", "requant", "io", *MEMORY, "check_inputs", "npu", "units")
 @click.option("--int8", is_flag=True, hidden=True)
-@click.option("--samples", type=click.IntRange(min=1), help="Let evaluate() take so many inputs. Default: all.")
-@click.option("--target-samples", type=click.IntRange(min=1), help="How many of them the target runs. Default: all.")
+@click.option("--samples", type=click.IntRange(min=1), help="Limit evaluate() to this number of inputs. Default: all.")
+@click.option(
+    "--target-samples", type=click.IntRange(min=1), help="Run this number of them on the target. Default: all."
+)
 @_int8_by_default
 @gathered
 def evaluate(
@@ -53,10 +55,11 @@ def evaluate(
     samples: int | None,
     target_samples: int | None,
 ) -> Answer:
-    """Measure a task with the original, on the host and on a board.
+    """Measure a task on the host and on a board.
 
-    The model file's evaluate(run) returns named numbers; run(*inputs) gives the model's answer. The host runs all of
-    them, the target all or --target-samples of them, evenly spread; their answers must be the same.
+    The original is measured too. The model file's evaluate(run) returns named numbers; run(*inputs) returns the model's
+    outputs. The host runs all inputs; the target runs all, or --target-samples of them, evenly spread. Host and target
+    must return the same.
     """
     from baretorch.cli.stages import compiled_model, opener
     from baretorch.errors import CompileError

@@ -11,11 +11,11 @@ from baretorch.options import Options
 
 @verb("export")
 @model_argument
-@click.option("--out", type=click.Path(), metavar="FILE", required=True, help="The .pte file to write.")
+@click.option("--out", type=click.Path(), metavar="FILE", required=True, help="Write this .pte file.")
 @click.option(
-    "--npu", "delegate", is_flag=True, help="Delegate an int8 model to the Ethos-U of the board, but for conversions."
+    "--npu", "delegate", is_flag=True, help="Delegate an int8 model, except conversions, to the board's Ethos-U."
 )
-@click.option("--board", metavar="BOARD", shell_complete=complete_boards, help="Whose NPU it is for.")
+@click.option("--board", metavar="BOARD", shell_complete=complete_boards, help="Compile for the NPU of this board.")
 @takes(*INT8)
 def export(as_json: bool, model: str, options: Options, out: str, delegate: bool, board: str | None) -> Answer:
     """Write a standard ExecuTorch .pte."""

@@ -1,4 +1,4 @@
-"""baretorch fit: which boards hold a model, and what makes it fit the others."""
+"""baretorch fit: the boards that hold a model, and the options that make it fit the others."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from baretorch.options import Options
     multiple=True,
     metavar="BOARD",
     shell_complete=complete_boards,
-    help="Look at this board only; repeatable.",
+    help="Check this board only. Repeatable.",
 )
-@click.option("--time", "timed", is_flag=True, help="Run it on each board that holds it, and tell how long that takes.")
+@click.option("--time", "timed", is_flag=True, help="Run the model on each board that holds it, and report the time.")
 @takes("toolchain", "optimize", *INT8)
 def fit(
     as_json: bool,
@@ -30,7 +30,7 @@ def fit(
     timed: bool,
     options: Options,
 ) -> Answer:
-    """Show which boards hold a model, and how to fit the others."""
+    """Show which boards hold a model, and how to fit others."""
     from baretorch.cli.stages import read_model
     from baretorch.explore.fit import Fitter
     from baretorch.report.fit import Finding

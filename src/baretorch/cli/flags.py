@@ -1,4 +1,4 @@
-"""The flags of the command line, made from the declarations of Options."""
+"""Makes the flags of the command line from the declarations of Options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUILD = ("toolchain", "console", "code")
 
 
 def model_argument(body: Body, metavar: str = "MODEL", required: bool = True) -> Body:
-    """MODEL, a path that may end in `::method`, and how to read it."""
+    """Add MODEL, a path that may end in `::method`, and the options for reading it."""
     argument = click.argument("model", metavar=metavar, type=click.Path(), required=required)
     return argument(flags("trust", "shape", "state")(body))
 
@@ -35,12 +35,12 @@ def optional_model_argument(body: Body) -> Body:
 
 
 def takes(*names: str) -> Callable[[Body], Body]:
-    """These flags; the verb's body gets them together as `options`."""
+    """Add these flags; the verb's body gets them together as `options`."""
     return lambda body: flags(*names)(gathered(body))
 
 
 def flags(*names: str) -> Callable[[Body], Body]:
-    """Just the flags, in this order, where others stand between them: `gathered` is to follow."""
+    """Add these flags in this order, for verbs with other flags between them: use `gathered` as well."""
 
     def decorate(body: Body) -> Body:
         for name in reversed(names):
@@ -51,14 +51,14 @@ def flags(*names: str) -> Callable[[Body], Body]:
 
 
 def gathered(body: Body) -> Body:
-    """The verb's body with one argument `options` instead of those that are its fields."""
+    """Collect the arguments that are fields of Options into one argument `options`."""
 
     @wraps(body)
     def with_options(*arguments: Any, **given: Any) -> Answer:
         values = {name: _value(option, given.pop(name)) for name, option in OPTIONS.items() if name in given}
         try:
             options = Options(**values)
-        except CompileError as error:  # values that cannot be, flags that do not go together
+        except CompileError as error:  # invalid values, or flags that exclude each other
             raise click.UsageError(line(error.what)) from None
         return body(*arguments, options=options, **given)
 
@@ -87,7 +87,7 @@ def _flag(option: Option) -> Callable[[Body], Body]:
 
 
 def _value(option: Option, given: Any) -> Any:
-    """What click gives, as Options has it."""
+    """Convert a value from click to the type in Options."""
     if option.kind is dict:
         return _pairs(option, given)
     return option.kind(given) if given is not None else None

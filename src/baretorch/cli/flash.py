@@ -1,4 +1,4 @@
-"""baretorch flash: the image onto a real board."""
+"""baretorch flash: write an image to a real board."""
 
 from __future__ import annotations
 
@@ -22,10 +22,16 @@ IMAGES = (".uf2", ".hex", ".elf")
 @verb("flash")
 @model_or_image_argument
 @board_option
-@click.option("--method", type=click.Choice(["uf2", "pyocd", "avrdude"]), help="Default: the first that works.")
-@click.option("--drive", type=click.Path(), metavar="DIR", help="Where the board's UF2 drive is mounted.")
 @click.option(
-    "--port", metavar="PORT", help="The board's serial port, of several. Default: the only board that says who it is."
+    "--method",
+    type=click.Choice(["uf2", "pyocd", "avrdude"]),
+    help="Select how to flash. Default: the first method that works.",
+)
+@click.option("--drive", type=click.Path(), metavar="DIR", help="Copy the UF2 to the drive mounted here.")
+@click.option(
+    "--port",
+    metavar="PORT",
+    help="Select the board at this serial port. Default: the only board that identifies itself.",
 )
 @takes(*BUILD, *COMPILE, *CORES, "npu", "units", "watchdog", "app")
 def flash(
@@ -37,7 +43,7 @@ def flash(
     port: str | None,
     options: Options,
 ) -> Answer:
-    """Put a model, or an image (.uf2, .hex, .elf), on a board."""
+    """Write a model, or an image (.uf2, .hex, .elf), to a board."""
     from pathlib import Path
 
     from baretorch.escape import markup
@@ -60,7 +66,7 @@ def flash(
 
 
 def _image(path: Path, board: Board) -> Image:
-    """An image that was built before: only its file is known."""
+    """Describe an image that was built before, of which only the file is known."""
     from baretorch.errors import CompileError
     from baretorch.firmware.types import FlashUse, Image, RamUse
 

@@ -1,4 +1,4 @@
-"""baretorch inspect: the stages a model goes through, its memory plan, and what it takes of a board."""
+"""baretorch inspect: a model's stages, its memory plan, and the memory that it needs on a board."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STAGES = ("source", "aten", "core", "graph", "plan")
     "--board",
     metavar="BOARD|all",
     shell_complete=complete_boards,
-    help="Show what it takes of a board's memory, or which boards it fits.",
+    help="Show how much of a board's memory the model needs, or which boards it fits.",
 )
 @click.option("--stage", type=click.Choice(STAGES), help="Show one stage as text.")
 @takes("toolchain", *INT8)
@@ -45,7 +45,7 @@ def inspect(
     targets = [load_board(n) for n in board_names()] if board == "all" else [load_board(board)] if board else []
     with stages(as_json) as progress:
         source = read_model(model, options, progress)
-        if stage in ("source", "aten", "core"):  # what can be shown of a model that cannot be compiled
+        if stage in ("source", "aten", "core"):  # these can also be shown for models that cannot be compiled
             text = about.text_before(source, stage)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
         graph = with_io(optimized_methods(source)[source.method], options.io)

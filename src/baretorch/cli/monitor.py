@@ -26,12 +26,12 @@ LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done 
 @verb("monitor")
 @model_argument
 @board_option
-@click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
+@click.option("--port", metavar="PORT", help="Use the board at this serial port. Default: emulate the board.")
 @takes("emulator", *BUILD, *COMPILE, *CORES, "npu", "units", "watchdog")
-@click.option("--plot", is_flag=True, help="Draw the answers and the truth.")
-@click.option("--png", type=click.Path(), metavar="FILE", help="Save the plot as a picture.")
-@click.option("--count", type=click.IntRange(min=1), help="How many inputs. Default: each once.")
-@click.option("--rate", type=click.FloatRange(min=0.1), help="At most so many answers per second.")
+@click.option("--plot", is_flag=True, help="Plot the outputs and the expected values.")
+@click.option("--png", type=click.Path(), metavar="FILE", help="Save the plot as a PNG file.")
+@click.option("--count", type=click.IntRange(min=1), help="Send this number of inputs. Default: each once.")
+@click.option("--rate", type=click.FloatRange(min=0.1), help="Limit the number of runs per second.")
 def monitor(
     as_json: bool,
     model: str,
@@ -43,9 +43,9 @@ def monitor(
     count: int | None,
     rate: float | None,
 ) -> Answer:
-    """Stream inputs through a board and show each answer.
+    """Stream inputs through a board and show each output.
 
-    Inputs are the model file's sweep(), or inputs(); its truth(*inputs) says what would be right.
+    Inputs come from the model file's sweep(), or inputs(); its truth(*inputs) returns the expected output.
     """
     from pathlib import Path
 
@@ -89,7 +89,8 @@ def monitor(
 
 @contextmanager
 def _display(trace: Trace, title: str, total: int, as_json: bool, plot: bool) -> Iterator[Callable[[], None]]:
-    """What to call after each answer: prints a line, or redraws the plot; without a terminal the plot comes last."""
+    """Yield a function to call after each output: it prints a line or redraws the plot. Without a terminal the plot is
+    printed at the end."""
     if as_json:
         yield lambda: None
         return

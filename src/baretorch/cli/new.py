@@ -19,15 +19,15 @@ KINDS = ("mlp", "cnn")
 
 @verb("new")
 @click.argument("file", type=click.Path())
-@click.option("--kind", type=click.Choice(KINDS), help="Perceptron or convolutions. Default: mlp.")
+@click.option("--kind", type=click.Choice(KINDS), help="Select a perceptron or a convolutional network. Default: mlp.")
 @click.option(
-    "--from", "model", type=click.Path(), metavar="MODEL", help="For a model file: .onnx, .tflite, .pte, .pt2."
+    "--from", "model", type=click.Path(), metavar="MODEL", help="Refer to an .onnx, .tflite, .pte or .pt2 file."
 )
 @takes("trust", "shape")
 def new(as_json: bool, file: str, kind: str | None, model: str | None, options: Options) -> Answer:
     """Write a model file to start from.
 
-    With --from it names a model that is there already, whose calibration data and task it can hold.
+    With --from, the file refers to an existing model and can hold its calibration data and task.
     """
     import os
     import shlex
@@ -69,7 +69,7 @@ def _starter(file: str, kind: str) -> str:
 
 
 def _for_model(file: str, model: str, options: Options) -> str:
-    """A file that names the model, with inputs of the shapes that it takes."""
+    """Return a file that refers to the model, with inputs of the right shapes."""
     import os
     import shlex
 
@@ -96,15 +96,15 @@ def _for_model(file: str, model: str, options: Options) -> str:
 
 
 def _without_inputs(text: str) -> str:
-    """Without inputs(), the first sample that lies beside the model is taken."""
+    """Remove inputs(): the first sample next to the model is used instead."""
     head, _, rest = text.partition("def inputs()")
     _, _, tail = rest.partition("    )\n")
     head = head.replace("from typing import Any\n\nimport numpy as np\n", "")
-    return f"{head}# Example inputs: the first sample of the inputs.npz or calibration.npz beside the model.\n{tail}"
+    return f"{head}# Example inputs: the first sample of the inputs.npz or calibration.npz next to the model.\n{tail}"
 
 
 def _array(shape: tuple[int, ...], label: str) -> str:
-    """Python that makes random numbers of a type."""
+    """Return Python code that makes random numbers of a type."""
     if label == "float32":
         return f"rng.standard_normal({shape}, np.float32)"
     return f"rng.integers(0, 2, {shape}).astype(np.{label}{'_' if label == 'bool' else ''})"

@@ -1,4 +1,4 @@
-"""baretorch ops: what is supported."""
+"""baretorch ops: list the supported operators."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     "--board",
     metavar="BOARD",
     shell_complete=complete_boards,
-    help="With the kernels that this board runs, and what other units of its chip take.",
+    help="List the kernels that this board uses, and what its accelerators support.",
 )
 def ops(as_json: bool, name: str | None, board: str | None) -> Answer:
-    """List supported operators, or show one (also by its ATen name)."""
+    """List operators, or show one (also by its ATen name)."""
     from baretorch.measure.npu import npu_takes
     from baretorch.report.support import aten_names, support
     from baretorch.targets.boards import load_board

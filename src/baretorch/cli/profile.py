@@ -1,4 +1,4 @@
-"""baretorch profile: where the instructions of a run go."""
+"""baretorch profile: the instructions and cycles of each layer and loop."""
 
 from __future__ import annotations
 

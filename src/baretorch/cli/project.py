@@ -1,4 +1,4 @@
-"""baretorch project: the model inside a project of the SDK that its firmware uses."""
+"""baretorch project: the model in a project for a vendor's or RTOS's SDK."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 @verb("project")
 @model_argument
 @board_option
-@click.option("--sdk", type=click.Choice(tuple(BY_NAME)), required=True, help="Whose project it is.")
-@click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the project goes.")
-@click.option("--force", is_flag=True, help="Replace files that you changed too; copies of them stay as NAME.orig.")
+@click.option("--sdk", type=click.Choice(tuple(BY_NAME)), required=True, help="Select the SDK.")
+@click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Write the project to this folder.")
+@click.option("--force", is_flag=True, help="Also replace files that you changed; keep copies of them as NAME.orig.")
 @takes(*COMPILE)
 def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: bool, options: Options) -> Answer:
-    """Write a project for an SDK: the model as its kind of library, and a program that runs and checks it."""
+    """Write a project for an SDK, with the model as a library.
+
+    The project also has a program that runs the model and checks the results.
+    """
     from pathlib import Path
 
     from baretorch.cli.stages import compiled_model
@@ -36,7 +39,7 @@ def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: 
     from baretorch.report.tables import project_screen
 
     need_board(BY_NAME[sdk], board)
-    need_folder(Path(out))  # before all that takes long
+    need_folder(Path(out))  # before the slow stages
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options.for_own_build(), stage)
         stage("build, for the figures")

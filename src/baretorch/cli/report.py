@@ -1,4 +1,4 @@
-"""baretorch report: all there is to know about a model on a board, as one page and in the terminal."""
+"""baretorch report: everything measured about a model on a board, as an HTML page and in the terminal."""
 
 from __future__ import annotations
 
@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 @model_argument
 @board_option
 @takes("emulator", *BUILD, *COMPILE, "cores", "npu", "units")
-@click.option("--evaluate", "task", is_flag=True, help="Measure the file's evaluate() too.")
-@click.option("--out", type=click.Path(), metavar="FILE", help="The page. Default: build/MODEL-BOARD/report.html.")
+@click.option("--evaluate", "task", is_flag=True, help="Run the file's evaluate() and include its metrics.")
+@click.option(
+    "--out",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write the page to this file. Default: build/MODEL-BOARD/report.html.",
+)
 def report(
     as_json: bool,
     model: str,

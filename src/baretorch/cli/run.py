@@ -1,4 +1,4 @@
-"""baretorch run: all of it, from the model to a verified run on the emulated chip."""
+"""baretorch run: the whole pipeline, from the model to a verified run on the emulated chip."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @board_option
 @takes("emulator", *BUILD, *COMPILE, *CORES, "npu", "units", "watchdog")
 @out_option("build/MODEL-BOARD")
-@click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass there.")
+@click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass to this folder.")
 def run(
     as_json: bool,
     model: str,
@@ -40,7 +40,7 @@ def run(
     from baretorch.report.tables import run_screen
     from baretorch.stopwatch import timed, watch
 
-    choose_emulator(board, options.emulator)  # first of all: what cannot run need not be built
+    choose_emulator(board, options.emulator)  # first: an image that cannot run need not be built
     with watch() as seconds, stages(as_json) as stage:
         compiled = compiled_model(model, board, options, stage, trace)
         with timed("build"):

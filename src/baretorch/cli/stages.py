@@ -1,4 +1,4 @@
-"""Compile and build the model at a path, with progress."""
+"""Compiles and builds the model at a path, and shows progress."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ def compiled_model(
     model: str, board: Board, options: Options, stage: Stage, trace: str | None = None, unless_done: bool = False
 ) -> Compiled:
     """Read the model and compile it for the board."""
-    need_cores(board, options)  # first of all: reading takes long
+    need_cores(board, options)  # first: reading is slow
     source = read_model(model, options, stage, unless_done)
     stage("compile to C")
     return compile_source(source, board, options, Path(trace) if trace else None)
 
 
 def read_model(model: str, options: Options, stage: Stage, unless_done: bool = False) -> Source:
-    """The model at a path, which may end in `::method`. With `unless_done` one that is int8 already stays so."""
+    """Read the model at a path, which may end in `::method`. With `unless_done`, an int8 model is not quantized
+    again."""
     path, _, method = model.partition("::")
     how = (
         Int8(options.keep_float, options.observer, unless_done, options.config, options.requant)
@@ -40,7 +41,7 @@ def read_model(model: str, options: Options, stage: Stage, unless_done: bool = F
 def built_image(
     compiled: Compiled, out: str | None, stage: Stage, debug: bool = False, more: Mapping[str, str] | None = None
 ) -> Image:
-    """Build into `out`, or build/<model>-<board>; with `debug` for a debugger. `more` are text files to add."""
+    """Build into `out`, or build/<model>-<board>; with `debug`, for a debugger. `more` are text files to add."""
     stage("build")
     return build_image(compiled, image_folder(compiled, out), stage.build, debug, more)
 
@@ -50,7 +51,8 @@ def image_folder(compiled: Compiled, out: str | None) -> Path:
 
 
 def opener(stage: Stage) -> Callable[[Compiled, str | None], Machine]:
-    """Opens what was compiled: on the board at a serial port, or built and booted on an emulator."""
+    """Return a function that opens a compiled model: on the board at a serial port, or built and booted on an
+    emulator."""
 
     def opened(compiled: Compiled, port: str | None) -> Machine:
         if port:

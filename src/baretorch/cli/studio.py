@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 @verb("studio")
 @optional_model_argument
 @board_option
-@click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
+@click.option("--port", metavar="PORT", help="Use the board at this serial port. Default: emulate the board.")
 @takes("emulator", "console", "toolchain", *COMPILE, *CORES, "npu", "units", "watchdog")
 @click.option(
     "--http-port",
     type=click.IntRange(0, 65535),
     default=0,
     metavar="N",
-    help="Where to serve the page; default: any free one.",
+    help="Serve the page at this port. Default: any free one.",
 )
-@click.option("--open", "show", is_flag=True, help="Show the page in the browser.")
+@click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 def studio(
     as_json: bool,
     model: str | None,
@@ -42,10 +42,9 @@ def studio(
     http_port: int,
     show: bool,
 ) -> Answer:
-    """Draw, move sliders, and watch the board answer, on a page.
+    """Try a model in the browser, with pictures and sliders.
 
-    Without MODEL it is a small network that reads handwritten digits. The page is served on this computer, for this
-    computer alone, until Ctrl-C.
+    Without MODEL, a small network reads handwritten digits. The page is served to this computer only, until Ctrl-C.
     """
     import webbrowser
 
@@ -69,7 +68,7 @@ def studio(
                 webbrowser.open(server.url)
             server.serve_forever()
         except KeyboardInterrupt as end:
-            if type(end) is not KeyboardInterrupt:  # SIGTERM is told by the exit code; Ctrl-C is how it ends
+            if type(end) is not KeyboardInterrupt:  # the exit code reports SIGTERM; Ctrl-C is the normal end
                 raise
         finally:
             server.server_close()

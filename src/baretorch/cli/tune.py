@@ -1,4 +1,4 @@
-"""baretorch tune: the best that a board can hold within budgets, and a file that makes it again."""
+"""baretorch tune: search the best model within budgets, and write a file that reproduces it."""
 
 from __future__ import annotations
 
@@ -66,31 +66,39 @@ class Milliseconds(click.ParamType[float]):
 @verb("tune")
 @model_argument
 @board_option
-@click.option("--flash", type=Size(), metavar="SIZE", help="How large the image may be: 60k, 1.5M; k is 1024.")
-@click.option("--ram", "ram_budget", type=Size(), metavar="SIZE", help="How much RAM it may take: 20k.")
-@click.option("--time", type=Milliseconds(), metavar="TIME", help="How long an inference may take: 30ms, 1.5s.")
+@click.option(
+    "--flash", type=Size(), metavar="SIZE", help="Limit the image to this size in bytes: 60k, 1.5M; k is 1024."
+)
+@click.option("--ram", "ram_budget", type=Size(), metavar="SIZE", help="Limit the RAM to this size in bytes: 20k.")
+@click.option("--time", type=Milliseconds(), metavar="TIME", help="Limit the time of an inference: 30ms, 1.5s.")
 @click.option(
     "--accuracy-drop",
     type=click.FloatRange(min=0.0),
     default=0.5,
     show_default=True,
     metavar="POINTS",
-    help="How much may be lost: hundredths of a metric up to 1; percent, dB and others in their own units.",
+    help="Accept this loss of accuracy: percentage points for metrics up to 1, otherwise the metric's own unit.",
 )
-@click.option("--metric", metavar="NAME", help="Which of evaluate()'s numbers; larger is better. Default: the first.")
 @click.option(
-    "--trials", type=click.IntRange(min=1), default=40, show_default=True, help="How many candidates to measure."
+    "--metric", metavar="NAME", help="Select one of evaluate()'s numbers; larger is better. Default: the first."
 )
-@click.option("--samples", type=click.IntRange(min=1), help="Let evaluate() take so many inputs. Default: all.")
 @click.option(
-    "--target-samples", type=click.IntRange(min=1), default=50, show_default=True, help="How many the target runs."
+    "--trials", type=click.IntRange(min=1), default=40, show_default=True, help="Measure this number of candidates."
+)
+@click.option("--samples", type=click.IntRange(min=1), help="Limit evaluate() to this number of inputs. Default: all.")
+@click.option(
+    "--target-samples",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Run this number of inputs on the target.",
 )
 @click.option(
     "--storage",
     metavar="URL",
-    help="Keep the search in this SQLite database, sqlite:///FILE, and resume it from there.",
+    help="Store the search in this SQLite database, sqlite:///FILE, and resume it from there.",
 )
-@click.option("--join", is_flag=True, help="Only work on a search that another process began.")
+@click.option("--join", is_flag=True, help="Join a search that another process started.")
 @flags("emulator", "toolchain", "optimize", "calibration", "observer", "io")
 @click.option("--int8", is_flag=True, default=True, hidden=True)
 @out_option("build/MODEL-BOARD-tuned")
@@ -112,11 +120,11 @@ def tune(
     options: Options,
     out: str | None,
 ) -> Answer:
-    """Find precisions and channels that meet budgets.
+    """Search precisions and channels that meet budgets.
 
-    Candidates are built and measured; their accuracy is that of the model file's evaluate(run). The best is written as
-    a TOML for --config, and confirmed on the emulated board. Where the file has train(model), it makes up for what was
-    left out.
+    Candidates are built and measured; the model file's evaluate(run) returns their accuracy. The best is written as a
+    TOML for --config and confirmed on the emulated board. If the file has train(model), it retrains the model after
+    channels were removed.
     """
     from baretorch.cli.stages import compiled_model, opener
     from baretorch.explore.evaluate import evaluated

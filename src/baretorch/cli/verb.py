@@ -1,4 +1,4 @@
-"""What all verbs share: they give an Answer, and `verb` prints it as JSON or for people."""
+"""Defines what all verbs share: each returns an Answer, and `verb` prints it as JSON or as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Body: TypeAlias = Callable[..., "Answer"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a verb found out: an object for programs and something rich can print for people."""
+    """The result of a verb: an object for programs, and something that rich can print for people."""
 
     data: dict[str, Any]
     screen: RenderableType
@@ -31,7 +31,7 @@ class Answer:
 
 
 class Unwritable(Exception):
-    """Standard output takes no more."""
+    """Raised when standard output cannot be written to."""
 
     def __init__(self, reason: OSError) -> None:
         super().__init__(str(reason))
@@ -40,21 +40,22 @@ class Unwritable(Exception):
 
 @dataclass(frozen=True)
 class Stage:
-    """Shows what is being done, on standard error of a terminal; gone when it is done."""
+    """Shows the current stage on standard error of a terminal, and clears it when the stage is done."""
 
     show: Callable[[str, int, int], None]
 
     def __call__(self, what: str) -> None:
-        """Something whose length is not known has begun."""
+        """Show a stage whose length is not known."""
         self.show(what, 0, 0)
 
     def build(self, source: str, done: int, total: int) -> None:
-        """The progress callback of firmware.build."""
+        """Show the progress of firmware.build."""
         self.show(f"compile {source}", done, total)
 
 
 def verb(name: str) -> Callable[[Body], click.Command]:
-    """A command called `name` with --json and --debug. The function's first argument is whether --json was given."""
+    """Make a command called `name` with --json and --debug. The function's first argument is whether --json was
+    given."""
 
     def decorate(body: Body) -> click.Command:
         @wraps(body)
@@ -85,15 +86,15 @@ def verb(name: str) -> Callable[[Body], click.Command]:
 
 
 def _refuse_empty(ctx: click.Context) -> None:
-    """An empty value, as of a shell variable that is not set, is a mistake and not a value left out."""
+    """Reject empty values: an unset shell variable is a mistake, not a value left out."""
     for parameter in ctx.command.params:
         value = ctx.params.get(parameter.name or "")
         if "" in (value if isinstance(value, tuple) else (value,)):
-            raise click.BadParameter("it is empty", ctx, parameter)
+            raise click.BadParameter("the value is empty", ctx, parameter)
 
 
 def console() -> Console:
-    """Standard output: as wide as the terminal, or 120 columns where there is none."""
+    """Return standard output for rich: as wide as the terminal, or 120 columns if it is not one."""
     from rich.console import Console
 
     return Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120)
@@ -101,7 +102,7 @@ def console() -> Console:
 
 @dataclass(frozen=True)
 class _Harmless:
-    """What rich draws, without a letter that a terminal would act on beside rich's own codes."""
+    """Renders for rich and removes control characters other than rich's own."""
 
     screen: RenderableType
 
@@ -113,7 +114,7 @@ class _Harmless:
 
 
 def show(screen: RenderableType) -> None:
-    """Print an answer; into a pipe or a file without the blanks that fill up lines."""
+    """Print an answer; without trailing blanks if standard output is a pipe or a file."""
     out = console()
     if out.is_terminal:
         out.print(_Harmless(screen), crop=False)
@@ -126,7 +127,7 @@ def show(screen: RenderableType) -> None:
 
 @contextmanager
 def stages(as_json: bool) -> Iterator[Stage]:
-    """A Stage that draws a progress bar if there is a terminal to draw on."""
+    """Yield a Stage that draws a progress bar if standard error is a terminal."""
     if as_json or not sys.stderr.isatty():
         yield Stage(lambda what, done, total: None)
         return
@@ -142,7 +143,7 @@ def stages(as_json: bool) -> Iterator[Stage]:
 
 
 def board_option(body: Body) -> Body:
-    """--board; the verb's body gets the board itself. It is looked up before anything is done: it fails faster."""
+    """Add --board. The verb's body gets the board itself, which is loaded first, so that errors come early."""
 
     @wraps(body)
     def with_board(*arguments: Any, board: str, **rest: Any) -> Answer:
@@ -155,12 +156,14 @@ def board_option(body: Body) -> Body:
         required=True,
         metavar="BOARD",
         shell_complete=complete_boards,
-        help="A name from `baretorch boards`, or your own .toml.",
+        help="Select a board: a name from `baretorch boards`, or your own .toml.",
     )(with_board)
 
 
 def out_option(default: str) -> Callable[[Body], Body]:
-    return click.option("--out", type=click.Path(), metavar="DIR", help=f"Where files go. Default: {default}.")
+    return click.option(
+        "--out", type=click.Path(), metavar="DIR", help=f"Write files to this folder. Default: {default}."
+    )
 
 
 def complete_boards(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

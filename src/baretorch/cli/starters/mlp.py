@@ -5,11 +5,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
-WEIGHTS = Path(__file__).with_name("weights.pt")  # beside this file; torch.save(net.state_dict(), WEIGHTS) makes it
+WEIGHTS = Path(__file__).with_name("weights.pt")  # next to this file; torch.save(net.state_dict(), WEIGHTS) writes it
 
 
 def model() -> nn.Module:
-    """The network to compile. Load your trained weights here: net.load_state_dict(torch.load(WEIGHTS))"""
+    """Return the network to compile. Load your trained weights here: net.load_state_dict(torch.load(WEIGHTS))"""
     torch.manual_seed(0)
     return nn.Sequential(
         nn.Linear(8, 32),
@@ -22,6 +22,6 @@ def model() -> nn.Module:
 
 
 def inputs() -> tuple[torch.Tensor, ...]:
-    """One example of each input: its shape is what the image is built for, its answer is compared with PyTorch's."""
+    """Return one example of each input. It fixes the shapes, and its result is compared with PyTorch's."""
     torch.manual_seed(1)
     return (torch.randn(1, 8),)

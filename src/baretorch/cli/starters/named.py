@@ -1,4 +1,4 @@
-"""A model of another file, with what it needs beside it. Try: baretorch run FILE --board pico2w"""
+"""A model from another file, with example inputs. Try: baretorch run FILE --board pico2w"""
 
 from typing import Any
 
@@ -6,22 +6,22 @@ import numpy as np
 
 
 def model() -> str:
-    """The model to compile: its path from the folder of this file."""
+    """Return the path of the model to compile, relative to the folder of this file."""
     return "MODEL"
 
 
 def inputs() -> tuple[Any, ...]:
-    """One example of each input; its answer is compared with that of the model's own runtime."""
+    """Return one example of each input. Its result is compared with that of the model's own runtime."""
     rng = np.random.default_rng(0)
     return (
         rng.standard_normal((1, 1), np.float32),  # NAME
     )
 
 
-# For --int8, some dozens of real inputs, each a tuple as inputs() returns:
+# For --int8: a few dozen real inputs, each a tuple as inputs() returns.
 # def calibration():
 #     yield …
 #
-# For `baretorch evaluate`, what counts, by name; run(*inputs) gives the model's answer:
+# For `baretorch evaluate`: metrics by name. run(*inputs) returns the model's outputs.
 # def evaluate(run):
 #     return {"accuracy": …}
