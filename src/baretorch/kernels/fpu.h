@@ -176,27 +176,29 @@ BT_SHARED void bt_fpu_rest(const bt_windows *s, const float *x, const float *w, 
     }
 }
 
-/* y[count][out]: the outputs of `count` windows side by side, the first of which begins at `x`.
+/* A bt_sums with weights of type T, and the functions that go with them.
  * weight: [out / 8][weights][8], then [out % 8][weights] */
-BT_SHARED void bt_fpu_dense(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,
-                            int32_t count)
-{
-    int32_t eights = s->out >> 3;
-    int32_t rest = s->out & 7;
-    int32_t full = s->out - rest;
-    const float *w = weight + 8 * s->skipped;
-    const float *w_rest = weight + full * s->weights + s->skipped;
-    for (int32_t i = 0; i < count;) {
-        int32_t together = count - i > 1 ? 2 : 1;
-        if (eights && together == 2)
-            bt_fpu_two_windows(s, x, x + s->x_next, w, bias, y, eights);
-        else if (eights)
-            bt_fpu_one_window(s, x, w, bias, y, eights);
-        for (int32_t k = 0; k < together; k++, i++, x += s->x_next, y += s->out)
-            if (rest)
-                bt_fpu_rest(s, x, w_rest, bias + full, y + full, rest);
+#define BT_FPU_DENSE(symbol, T, one_window, two_windows, rest_of)                                                      \
+    BT_SHARED void symbol(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,       \
+                          int32_t count)                                                                               \
+    {                                                                                                                  \
+        int32_t eights = s->out >> 3;                                                                                  \
+        int32_t rest = s->out & 7;                                                                                     \
+        int32_t full = s->out - rest;                                                                                  \
+        const T *w = (const T *)(const void *)weight + 8 * s->skipped;                                                 \
+        const T *w_rest = (const T *)(const void *)weight + full * s->weights + s->skipped;                            \
+        for (int32_t i = 0; i < count;) {                                                                              \
+            int32_t together = count - i > 1 ? 2 : 1;                                                                  \
+            if (eights && together == 2)                                                                               \
+                two_windows(s, x, x + s->x_next, w, bias, y, eights);                                                  \
+            else if (eights)                                                                                           \
+                one_window(s, x, w, bias, y, eights);                                                                  \
+            for (int32_t k = 0; k < together; k++, i++, x += s->x_next, y += s->out)                                   \
+                if (rest)                                                                                              \
+                    rest_of(s, x, w_rest, bias + full, y + full, rest);                                                \
+        }                                                                                                              \
     }
-}
+BT_FPU_DENSE(bt_fpu_dense, float, bt_fpu_one_window, bt_fpu_two_windows, bt_fpu_rest)
 
 #define BT_MACS_8(w0, w1, w2, w3, w4, w5, w6, w7)                                                                      \
     BT_MAC(0, w0, 8) BT_MAC(1, w1, 9) BT_MAC(2, w2, 10) BT_MAC(3, w3, 11)                                              \

@@ -42,25 +42,9 @@ BT_INLINE void bt_half_fpu_depthwise_any(const bt_windows *s, const float *x, co
     BT_FPU_DEPTHWISE(BT_HALVES_16, "4");
 }
 
-/* A bt_sums: behind `weight` are halves in eights. */
-BT_SHARED void bt_half_fpu_dense(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,
-                                 int32_t count)
-{
-    const int32_t full = s->out & ~7;
-    const bt_halves *const w = (const bt_halves *)(const void *)weight + 8 * s->skipped;
-    const bt_halves *const w_rest = (const bt_halves *)(const void *)weight + full * s->weights + s->skipped;
-    for (int32_t i = 0; i < count;) {
-        const int32_t together = count - i > 1 ? 2 : 1;
-        if (full && together == 2)
-            bt_half_fpu_two_windows(s, x, x + s->x_next, w, bias, y, full / 8);
-        else if (full)
-            bt_half_fpu_one_window(s, x, w, bias, y, full / 8);
-        for (int32_t k = 0; k < together; k++, i++, x += s->x_next, y += s->out)
-            bt_half_rest(s, x, w_rest, bias + full, y + full, s->out - full);
-    }
-}
+BT_FPU_DENSE(bt_half_fpu_dense, bt_halves, bt_half_fpu_one_window, bt_half_fpu_two_windows, bt_half_rest)
 
-/* The same of a depthwise convolution. */
+/* A bt_sums of a depthwise convolution: `weight` points to halves in eights. */
 BT_SHARED void bt_half_fpu_depthwise(const bt_windows *s, const float *x, const float *weight, const float *bias,
                                      float *y, int32_t count)
 {

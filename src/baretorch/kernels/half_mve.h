@@ -40,30 +40,9 @@ BT_INLINE const bt_halves *bt_half_mve_depthwise_window(const bt_windows *s, bt_
     return w;
 }
 
-/* A bt_sums: behind `weight` are halves in eights. */
-BT_SHARED void bt_half_mve_dense(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,
-                                 int32_t count)
-{
-    const int32_t full = s->out & ~7;
-    const bt_halves *const halves = (const bt_halves *)(const void *)weight;
-    for (int32_t i = 0; i < count;) {
-        const int32_t together = count - i > 1 ? 2 : 1;
-        const bt_halves *w = halves + 8 * s->skipped;
-        for (int32_t o = 0; o < full; o += 8, w += 8 * s->w_next) {
-            bt_mve_eight sums = bt_mve_load(bias + o), sums_z = sums;
-            if (together == 2) {
-                w = bt_half_mve_two_windows(s, &sums, &sums_z, x, x + s->x_next, w);
-                bt_mve_store(y + s->out + o, sums_z);
-            } else
-                w = bt_half_mve_one_window(s, &sums, x, w);
-            bt_mve_store(y + o, sums);
-        }
-        for (int32_t k = 0; k < together; k++, i++, x += s->x_next, y += s->out)
-            bt_half_rest(s, x, halves + full * s->weights + s->skipped, bias + full, y + full, s->out - full);
-    }
-}
+BT_MVE_DENSE(bt_half_mve_dense, bt_halves, bt_half_mve_one_window, bt_half_mve_two_windows, bt_half_rest)
 
-/* The same of a depthwise convolution. */
+/* A bt_sums of a depthwise convolution: `weight` points to halves in eights. */
 BT_SHARED void bt_half_mve_depthwise(const bt_windows *s, const float *x, const float *weight, const float *bias,
                                      float *y, int32_t count)
 {

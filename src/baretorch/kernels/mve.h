@@ -157,27 +157,31 @@ BT_SHARED void bt_mve_rest(const bt_windows *s, const float *x, const float *w, 
     }
 }
 
-BT_SHARED void bt_mve_dense(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,
-                            int32_t count)
-{
-    int32_t full = s->out & ~7;
-    for (int32_t i = 0; i < count;) {
-        int32_t together = count - i > 1 ? 2 : 1;
-        const float *w = weight + 8 * s->skipped;
-        for (int32_t o = 0; o < full; o += 8, w += 8 * s->w_next) {
-            bt_mve_eight sums = bt_mve_load(bias + o), sums_z = sums;
-            if (together == 2) {
-                w = bt_mve_two_windows(s, &sums, &sums_z, x, x + s->x_next, w);
-                bt_mve_store(y + s->out + o, sums_z);
-            } else
-                w = bt_mve_one_window(s, &sums, x, w);
-            bt_mve_store(y + o, sums);
-        }
-        for (int32_t k = 0; k < together; k++, i++, x += s->x_next, y += s->out)
-            if (full < s->out)
-                bt_mve_rest(s, x, weight + full * s->weights + s->skipped, bias + full, y + full, s->out - full);
+/* A bt_sums with weights of type T, and the functions that go with them. */
+#define BT_MVE_DENSE(symbol, T, one_window, two_windows, rest)                                                         \
+    BT_SHARED void symbol(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,       \
+                          int32_t count)                                                                               \
+    {                                                                                                                  \
+        int32_t full = s->out & ~7;                                                                                    \
+        const T *const all = (const T *)(const void *)weight;                                                          \
+        for (int32_t i = 0; i < count;) {                                                                              \
+            int32_t together = count - i > 1 ? 2 : 1;                                                                  \
+            const T *w = all + 8 * s->skipped;                                                                         \
+            for (int32_t o = 0; o < full; o += 8, w += 8 * s->w_next) {                                                \
+                bt_mve_eight sums = bt_mve_load(bias + o), sums_z = sums;                                              \
+                if (together == 2) {                                                                                   \
+                    w = two_windows(s, &sums, &sums_z, x, x + s->x_next, w);                                           \
+                    bt_mve_store(y + s->out + o, sums_z);                                                              \
+                } else                                                                                                 \
+                    w = one_window(s, &sums, x, w);                                                                    \
+                bt_mve_store(y + o, sums);                                                                             \
+            }                                                                                                          \
+            for (int32_t k = 0; k < together; k++, i++, x += s->x_next, y += s->out)                                   \
+                if (full < s->out)                                                                                     \
+                    rest(s, x, all + full * s->weights + s->skipped, bias + full, y + full, s->out - full);            \
+        }                                                                                                              \
     }
-}
+BT_MVE_DENSE(bt_mve_dense, float, bt_mve_one_window, bt_mve_two_windows, bt_mve_rest)
 
 BT_SHARED void bt_mve_depthwise(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,
                                 int32_t count)

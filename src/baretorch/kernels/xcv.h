@@ -88,6 +88,20 @@ typedef struct {
     const int32_t *constants;
 } bt_xcv_layer;
 
+/* Add the dot products of `count` words with the weights of four outputs to s0-s3; x and w move on. The macro uses the
+ * variables of its function. 9 instructions for 16 products. */
+#define BT_XCV_WORDS(count)                                                                                            \
+    __asm__ volatile(BT_XCV_LOOP("%[n]", "9")                                                                          \
+                     BT_XCV_LW("%[a]", "%[x]") BT_XCV_LW("%[w0]", "%[w]") BT_XCV_LW("%[w1]", "%[w]")                   \
+                     BT_XCV_LW("%[w2]", "%[w]") BT_XCV_LW("%[w3]", "%[w]")                                             \
+                     BT_XCV_DOT("%[s0]", "%[a]", "%[w0]") BT_XCV_DOT("%[s1]", "%[a]", "%[w1]")                         \
+                     BT_XCV_DOT("%[s2]", "%[a]", "%[w2]") BT_XCV_DOT("%[s3]", "%[a]", "%[w3]")                         \
+                     BT_XCV_LOOP_END                                                                                   \
+                     : [s0] "+&r"(s0), [s1] "+&r"(s1), [s2] "+&r"(s2), [s3] "+&r"(s3), [x] "+&r"(x), [w] "+&r"(w),     \
+                       [a] "=&r"(a), [w0] "=&r"(w0), [w1] "=&r"(w1), [w2] "=&r"(w2), [w3] "=&r"(w3)                    \
+                     : [n] "r"(count)                                                                                  \
+                     : "memory")
+
 /* Of four outputs that begin with output `o`, those that there are. Gives what follows their constants. */
 BT_INLINE const int32_t *bt_xcv_four(const bt_xcv_layer *l, int narrow, const int32_t *w, const int8_t *x, int32_t o,
                                      int8_t *y)
@@ -95,16 +109,7 @@ BT_INLINE const int32_t *bt_xcv_four(const bt_xcv_layer *l, int narrow, const in
     int32_t s0 = w[0], s1 = w[1], s2 = w[2], s3 = w[3], a, w0, w1, w2, w3;
     const int32_t count = l->out - o;
     w += 4;
-    __asm__ volatile(BT_XCV_LOOP("%[n]", "9")
-                     BT_XCV_LW("%[a]", "%[x]") BT_XCV_LW("%[w0]", "%[w]") BT_XCV_LW("%[w1]", "%[w]")
-                     BT_XCV_LW("%[w2]", "%[w]") BT_XCV_LW("%[w3]", "%[w]")
-                     BT_XCV_DOT("%[s0]", "%[a]", "%[w0]") BT_XCV_DOT("%[s1]", "%[a]", "%[w1]")
-                     BT_XCV_DOT("%[s2]", "%[a]", "%[w2]") BT_XCV_DOT("%[s3]", "%[a]", "%[w3]")
-                     BT_XCV_LOOP_END
-                     : [s0] "+&r"(s0), [s1] "+&r"(s1), [s2] "+&r"(s2), [s3] "+&r"(s3), [x] "+&r"(x), [w] "+&r"(w),
-                       [a] "=&r"(a), [w0] "=&r"(w0), [w1] "=&r"(w1), [w2] "=&r"(w2), [w3] "=&r"(w3)
-                     : [n] "r"(l->words)
-                     : "memory");
+    BT_XCV_WORDS(l->words);
     y[o] = bt_xcv_output(&l->rule, narrow, s0, w[0]);
     if (count > 1)
         y[o + 1] = bt_xcv_output(&l->rule, narrow, s1, w[1]);
@@ -270,5 +275,32 @@ BT_INLINE int8_t *bt_xcv_fill(int8_t *to, int32_t value, int32_t n)
         *to++ = (int8_t)value;
     return to;
 }
+
+/* A function that brings a window to whole words. Its first tap is at (top, left), which may be outside of the image.
+ * The field `stride` of `params` has the bytes from one pixel to the next. */
+#define BT_XCV_BRING(symbol, params, stride)                                                                           \
+    BT_INLINE void symbol(const params *p, const int8_t *x, int32_t top, int32_t left, int8_t *to)                     \
+    {                                                                                                                  \
+        const int32_t run = p->kernel_w * p->in;                                                                       \
+        const int together = p->in == p->stride && p->dilation_w == 1 && left >= 0 && left + p->kernel_w <= p->in_w;   \
+        for (int32_t kh = 0; kh < p->kernel_h; kh++) {                                                                 \
+            const int32_t h = top + kh * p->dilation_h;                                                                \
+            const int8_t *const row = x + h * p->in_w * p->stride;                                                     \
+            if (h < 0 || h >= p->in_h) {                                                                               \
+                to = bt_xcv_fill(to, p->x_zero, run);                                                                  \
+            } else if (together) {                                                                                     \
+                to = bt_xcv_copy(to, row + left * p->in, run);                                                         \
+            } else {                                                                                                   \
+                for (int32_t kw = 0; kw < p->kernel_w; kw++) {                                                         \
+                    const int32_t w = left + kw * p->dilation_w;                                                       \
+                    if (w < 0 || w >= p->in_w)                                                                         \
+                        to = bt_xcv_fill(to, p->x_zero, p->in);                                                        \
+                    else                                                                                               \
+                        to = bt_xcv_copy(to, row + w * p->stride, p->in);                                              \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        bt_xcv_fill(to, 0, -(p->kernel_h * run) & 3);                                                                  \
+    }
 
 #endif

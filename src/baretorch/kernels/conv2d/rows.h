@@ -111,4 +111,68 @@ BT_INLINE void bt_conv2d_pool(const bt_conv2d_f32 *p, const float *x, const floa
     }
 }
 
+/* The kernels of a CPU whose functions are called bt_`cpu`_dense and so on. Layers share all but the parameters. */
+#define BT_CONV2D_KERNELS(cpu)                                                                                         \
+    BT_SHARED void bt_conv2d_##cpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,     \
+                                   float *y)                                                                           \
+    {                                                                                                                  \
+        bt_conv2d_rows(p, x, weight, bias, y, p->in, bt_##cpu##_dense, bt_##cpu##_limit);                              \
+    }                                                                                                                  \
+    BT_SHARED void bt_conv2d_back_##cpu(const bt_conv2d_f32 *p, const float *x, const float *weight,                   \
+                                        const float *bias, float *y)                                                   \
+    {                                                                                                                  \
+        bt_conv2d_back(p, x, weight, bias, y, 2, bt_##cpu##_dense, bt_##cpu##_limit);                                  \
+    }                                                                                                                  \
+    BT_SHARED void bt_conv2d_pool_##cpu(const bt_conv2d_f32 *p, const float *x, const float *weight,                   \
+                                        const float *bias, float *y, float *part)                                      \
+    {                                                                                                                  \
+        bt_conv2d_pool(p, x, weight, bias, y, part, bt_##cpu##_dense, bt_##cpu##_limit, bt_##cpu##_larger);            \
+    }                                                                                                                  \
+    BT_SHARED void bt_conv2d_depthwise_##cpu(const bt_conv2d_f32 *p, const float *x, const float *weight,              \
+                                             const float *bias, float *y)                                              \
+    {                                                                                                                  \
+        bt_conv2d_rows(p, x, weight, bias, y, 1, bt_##cpu##_depthwise, bt_##cpu##_limit);                              \
+    }                                                                                                                  \
+    BT_KERNEL void bt_conv2d_f32_##cpu(const bt_conv2d_f32 *p, const float *x, const float *weight,                    \
+                                       const float *bias, float *y)                                                    \
+    {                                                                                                                  \
+        bt_conv2d_##cpu(p, x, weight, bias, y);                                                                        \
+    }                                                                                                                  \
+    BT_KERNEL void bt_conv2d_back_f32_##cpu(const bt_conv2d_f32 *p, const float *x, const float *weight,               \
+                                            const float *bias, float *y)                                               \
+    {                                                                                                                  \
+        bt_conv2d_back_##cpu(p, x, weight, bias, y);                                                                   \
+    }                                                                                                                  \
+    BT_KERNEL void bt_conv2d_pool_f32_##cpu(const bt_conv2d_f32 *p, const float *x, const float *weight,               \
+                                            const float *bias, float *y, void *scratch)                                \
+    {                                                                                                                  \
+        bt_conv2d_pool_##cpu(p, x, weight, bias, y, (float *)scratch);                                                 \
+    }                                                                                                                  \
+    BT_KERNEL void bt_conv2d_depthwise_f32_##cpu(const bt_conv2d_f32 *p, const float *x, const float *weight,          \
+                                                 const float *bias, float *y)                                          \
+    {                                                                                                                  \
+        bt_conv2d_depthwise_##cpu(p, x, weight, bias, y);                                                              \
+    }
+
+/* The same with weights of 16 bits, by bt_half_`cpu`_dense and so on. */
+#define BT_CONV2D_HALF_KERNELS(cpu)                                                                                    \
+    BT_KERNEL void bt_conv2d_half_f32_##cpu(const bt_conv2d_f32 *p, const float *x, const int32_t *weight,             \
+                                            const float *bias, float *y)                                               \
+    {                                                                                                                  \
+        bt_conv2d_rows(p, x, (const float *)(const void *)weight, bias, y, p->in, bt_half_##cpu##_dense,               \
+                       bt_##cpu##_limit);                                                                              \
+    }                                                                                                                  \
+    BT_KERNEL void bt_conv2d_pool_half_f32_##cpu(const bt_conv2d_f32 *p, const float *x, const int32_t *weight,        \
+                                                 const float *bias, float *y, void *scratch)                           \
+    {                                                                                                                  \
+        bt_conv2d_pool(p, x, (const float *)(const void *)weight, bias, y, (float *)scratch, bt_half_##cpu##_dense,    \
+                       bt_##cpu##_limit, bt_##cpu##_larger);                                                           \
+    }                                                                                                                  \
+    BT_KERNEL void bt_conv2d_depthwise_half_f32_##cpu(const bt_conv2d_f32 *p, const float *x, const int32_t *weight,   \
+                                                      const float *bias, float *y)                                     \
+    {                                                                                                                  \
+        bt_conv2d_rows(p, x, (const float *)(const void *)weight, bias, y, 1, bt_half_##cpu##_depthwise,               \
+                       bt_##cpu##_limit);                                                                              \
+    }
+
 #endif

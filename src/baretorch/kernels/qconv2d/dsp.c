@@ -31,13 +31,6 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight, 
     "smlad r9, " w ", r4, r9\n\t"
 #define BT_FOUR_TAPS "ldrd r5, r6, [r1], #8\n\t" BT_TWO_TAPS("r5") BT_TWO_TAPS("r6")
 #define BT_TURN_TAPS BT_FOUR_TAPS BT_FOUR_TAPS BT_FOUR_TAPS BT_FOUR_TAPS
-#define BT_OUTPUT(first, second)                                                                                       \
-    "sub " second ", " second ", " first "\n\t"                                                                        \
-    "smmlar " first ", " first ", r2, r5\n\t"                                                                          \
-    "smmla " second ", " second ", r3, r6\n\t"                                                                         \
-    "ssat " first ", #8, " first "\n\t"                                                                                \
-    "ssat " second ", #8, " second ", asr #8\n\t"                                                                      \
-    "bfi " first ", " second ", #8, #8\n\t"
     __asm__ volatile("push {r7}\n\t"
                      "mov lr, r0\n\t"
                      "adr.w r3, 2f\n\t"
@@ -59,7 +52,7 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight, 
                      "bne 2b\n\t"
                      "ldrd r2, r3, [r1], #8\n\t"
                      "ldmia r0!, {r4-r6}\n\t" /**/
-                     BT_OUTPUT("r7", "r10") BT_OUTPUT("r8", "r11") BT_OUTPUT("r9", "r12")
+                     BT_QCONV2D_OUTPUTS("r7", "r10") BT_QCONV2D_OUTPUTS("r8", "r11") BT_QCONV2D_OUTPUTS("r9", "r12")
                      "ldmia r0, {r0, r10, r11, r12}\n\t"
                      "strh r8, [r4, r10]\n\t"
                      "strh r9, [r4, r11]\n\t"
@@ -74,7 +67,6 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight, 
 #undef BT_TWO_TAPS
 #undef BT_FOUR_TAPS
 #undef BT_TURN_TAPS
-#undef BT_OUTPUT
 }
 
 /* The bytes of code that the first turn leaves out of `taps`, a multiple of four, and 1, as addresses of code have it. */

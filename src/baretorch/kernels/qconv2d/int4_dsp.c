@@ -24,13 +24,6 @@ BT_INLINE void bt_qconv2d4_outputs(bt_qconv2d_state *state, const int32_t *weigh
     "and r6, r5, #0x0f0f0f0f\n\t" BT_TAPS("r6") "ldmia r0!, {r2-r4}\n\t"                                               \
     "lsr r5, r5, #4\n\t"                                                                                               \
     "and r5, r5, #0x0f0f0f0f\n\t" BT_TAPS("r5")
-#define BT_OUTPUT(first, second)                                                                                       \
-    "sub " second ", " second ", " first "\n\t"                                                                        \
-    "smmlar " first ", " first ", r2, r5\n\t"                                                                          \
-    "smmla " second ", " second ", r3, r6\n\t"                                                                         \
-    "ssat " first ", #8, " first "\n\t"                                                                                \
-    "ssat " second ", #8, " second ", asr #8\n\t"                                                                      \
-    "bfi " first ", " second ", #8, #8\n\t"
     __asm__ volatile("push {r7}\n\t"
                      "str r2, [r0, #28]\n"
                      "1:\n\t"
@@ -52,7 +45,7 @@ BT_INLINE void bt_qconv2d4_outputs(bt_qconv2d_state *state, const int32_t *weigh
                      "bne 2b\n\t"
                      "ldrd r2, r3, [r1], #8\n\t"
                      "ldmia r0, {r4-r6}\n\t" /**/
-                     BT_OUTPUT("r7", "r10") BT_OUTPUT("r8", "r11") BT_OUTPUT("r9", "r12")
+                     BT_QCONV2D_OUTPUTS("r7", "r10") BT_QCONV2D_OUTPUTS("r8", "r11") BT_QCONV2D_OUTPUTS("r9", "r12")
                      "ldrd r2, r3, [r0, #16]\n\t"
                      "ldr r5, [r0, #24]\n\t"
                      "strh r8, [r4, r2]\n\t"
@@ -67,7 +60,6 @@ BT_INLINE void bt_qconv2d4_outputs(bt_qconv2d_state *state, const int32_t *weigh
                      : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 #undef BT_TAPS
 #undef BT_FOUR_TAPS
-#undef BT_OUTPUT
 }
 
 BT_SHARED void bt_qconv2d4_three(bt_qconv2d_state *state, const int32_t *weight, int32_t turns)

@@ -17,6 +17,16 @@ typedef struct {
     const void *kept;    /* place for a word */
 } bt_qconv2d_state;
 
+/* Two channels of a position from their sums, of which the second is 256 times its own plus the first: r2 and r3 have
+ * the multipliers, r5 and r6 the zero point as a state has it. */
+#define BT_QCONV2D_OUTPUTS(first, second)                                                                                       \
+    "sub " second ", " second ", " first "\n\t"                                                                        \
+    "smmlar " first ", " first ", r2, r5\n\t"                                                                          \
+    "smmla " second ", " second ", r3, r6\n\t"                                                                         \
+    "ssat " first ", #8, " first "\n\t"                                                                                \
+    "ssat " second ", #8, " second ", asr #8\n\t"                                                                      \
+    "bfi " first ", " second ", #8, #8\n\t"
+
 /* All outputs of three positions. `turns` tells how it runs through their taps. */
 typedef void bt_qconv2d_run(bt_qconv2d_state *state, const int32_t *weight, int32_t turns);
 

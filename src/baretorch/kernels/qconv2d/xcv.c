@@ -25,30 +25,7 @@ BT_INLINE void bt_qconv2d_each_pixel_xcv(const bt_qconv2d *p, const int8_t *x, c
     bt_xcv_make(&layer, &windows);
 }
 
-/* A window, the first tap of which is at (top, left), which may lie outside of the image; to whole words. */
-BT_INLINE void bt_qconv2d_window_xcv(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int8_t *to)
-{
-    const int32_t run = p->kernel_w * p->in;
-    const int together = p->dilation_w == 1 && left >= 0 && left + p->kernel_w <= p->in_w;
-    for (int32_t kh = 0; kh < p->kernel_h; kh++) {
-        const int32_t h = top + kh * p->dilation_h;
-        const int8_t *const row = x + h * p->in_w * p->in;
-        if (h < 0 || h >= p->in_h) {
-            to = bt_xcv_fill(to, p->x_zero, run);
-        } else if (together) {
-            to = bt_xcv_copy(to, row + left * p->in, run);
-        } else {
-            for (int32_t kw = 0; kw < p->kernel_w; kw++) {
-                const int32_t w = left + kw * p->dilation_w;
-                if (w < 0 || w >= p->in_w)
-                    to = bt_xcv_fill(to, p->x_zero, p->in);
-                else
-                    to = bt_xcv_copy(to, row + w * p->in, p->in);
-            }
-        }
-    }
-    bt_xcv_fill(to, 0, -(p->kernel_h * run) & 3);
-}
+BT_XCV_BRING(bt_qconv2d_window_xcv, bt_qconv2d, in)
 
 /* y[0..n) = the largest of `count` rows, which are words apart */
 BT_INLINE void bt_qconv2d_largest_xcv(const int8_t *rows, int32_t count, int32_t n, int8_t *y)

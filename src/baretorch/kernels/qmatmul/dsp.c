@@ -54,7 +54,7 @@ BT_INLINE void bt_qmatmul_four(const bt_qmatmul *p, const int16_t *row, const in
     sums[3] = c3;
 }
 
-BT_INLINE void bt_qmatmul_one_dsp(const bt_qmatmul *p, const int8_t *a, const int8_t *b, int8_t *y, int16_t *row)
+BT_INLINE void bt_qmatmul_one_dsp(const bt_qmatmul *p, int16_t *row, const int8_t *a, const int8_t *b, int8_t *y)
 {
     for (int32_t i = 0; i < p->m; i++, a += p->a_step[3], y += p->y_step[3]) {
         bt_qmatmul_row(p, a, row);
@@ -75,10 +75,5 @@ BT_INLINE void bt_qmatmul_one_dsp(const bt_qmatmul *p, const int8_t *a, const in
 
 BT_KERNEL void bt_qmatmul_dsp(const bt_qmatmul *p, const int8_t *a, const int8_t *b, int8_t *y, void *scratch)
 {
-    for (int32_t r = 0; r < p->batch[0]; r++)
-        for (int32_t s = 0; s < p->batch[1]; s++)
-            for (int32_t t = 0; t < p->batch[2]; t++)
-                bt_qmatmul_one_dsp(p, a + r * p->a_step[0] + s * p->a_step[1] + t * p->a_step[2],
-                                   b + r * p->b_step[0] + s * p->b_step[1] + t * p->b_step[2],
-                                   y + r * p->y_step[0] + s * p->y_step[1] + t * p->y_step[2], (int16_t *)scratch);
+    BT_EACH_MATRIX(bt_qmatmul_one_dsp, p, (int16_t *)scratch);
 }

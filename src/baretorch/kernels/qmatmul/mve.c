@@ -36,10 +36,5 @@ BT_INLINE void bt_qmatmul_one_mve(const bt_qmatmul *p, const int8_t *a, const in
 
 BT_KERNEL void bt_qmatmul_mve(const bt_qmatmul *p, const int8_t *a, const int8_t *b, int8_t *y)
 {
-    for (int32_t r = 0; r < p->batch[0]; r++)
-        for (int32_t s = 0; s < p->batch[1]; s++)
-            for (int32_t t = 0; t < p->batch[2]; t++)
-                bt_qmatmul_one_mve(p, a + r * p->a_step[0] + s * p->a_step[1] + t * p->a_step[2],
-                                   b + r * p->b_step[0] + s * p->b_step[1] + t * p->b_step[2],
-                                   y + r * p->y_step[0] + s * p->y_step[1] + t * p->y_step[2]);
+    BT_EACH_MATRIX(bt_qmatmul_one_mve, p);
 }

@@ -4,6 +4,7 @@
 #define BT_QMATMUL_H
 
 #include "../int8.h"
+#include "../matrices.h"
 
 /* Steps per dimension: three nested loops over matrices, then row and column. */
 typedef struct {

@@ -57,16 +57,7 @@ BT_SHARED const int32_t *bt_qsums_window_xcv(int32_t words, int32_t out, const i
         const int8_t *x = window;
         int32_t s0 = y[o], s1 = count > 1 ? y[o + 1] : 0, s2 = count > 2 ? y[o + 2] : 0, s3 = count > 3 ? y[o + 3] : 0;
         int32_t a, w0, w1, w2, w3;
-        __asm__ volatile(BT_XCV_LOOP("%[n]", "9")
-                         BT_XCV_LW("%[a]", "%[x]") BT_XCV_LW("%[w0]", "%[w]") BT_XCV_LW("%[w1]", "%[w]")
-                         BT_XCV_LW("%[w2]", "%[w]") BT_XCV_LW("%[w3]", "%[w]")
-                         BT_XCV_DOT("%[s0]", "%[a]", "%[w0]") BT_XCV_DOT("%[s1]", "%[a]", "%[w1]")
-                         BT_XCV_DOT("%[s2]", "%[a]", "%[w2]") BT_XCV_DOT("%[s3]", "%[a]", "%[w3]")
-                         BT_XCV_LOOP_END
-                         : [s0] "+&r"(s0), [s1] "+&r"(s1), [s2] "+&r"(s2), [s3] "+&r"(s3), [x] "+&r"(x), [w] "+&r"(w),
-                           [a] "=&r"(a), [w0] "=&r"(w0), [w1] "=&r"(w1), [w2] "=&r"(w2), [w3] "=&r"(w3)
-                         : [n] "r"(words)
-                         : "memory");
+        BT_XCV_WORDS(words);
         y[o] = s0;
         if (count > 1)
             y[o + 1] = s1;
@@ -136,30 +127,7 @@ BT_INLINE void bt_qsums_each_pixel_xcv(const bt_qsums *p, const int8_t *x, const
     bt_qsums_make_xcv(&windows);
 }
 
-/* A window, the first tap of which is at (top, left), which may lie outside of the image; to whole words. */
-BT_INLINE void bt_qsums_bring_xcv(const bt_qsums *p, const int8_t *x, int32_t top, int32_t left, int8_t *to)
-{
-    const int32_t run = p->kernel_w * p->in;
-    const int together = p->in == p->x_stride && p->dilation_w == 1 && left >= 0 && left + p->kernel_w <= p->in_w;
-    for (int32_t kh = 0; kh < p->kernel_h; kh++) {
-        const int32_t h = top + kh * p->dilation_h;
-        const int8_t *const row = x + h * p->in_w * p->x_stride;
-        if (h < 0 || h >= p->in_h) {
-            to = bt_xcv_fill(to, p->x_zero, run);
-        } else if (together) {
-            to = bt_xcv_copy(to, row + left * p->in, run);
-        } else {
-            for (int32_t kw = 0; kw < p->kernel_w; kw++) {
-                const int32_t w = left + kw * p->dilation_w;
-                if (w < 0 || w >= p->in_w)
-                    to = bt_xcv_fill(to, p->x_zero, p->in);
-                else
-                    to = bt_xcv_copy(to, row + w * p->x_stride, p->in);
-            }
-        }
-    }
-    bt_xcv_fill(to, 0, -(p->kernel_h * run) & 3);
-}
+BT_XCV_BRING(bt_qsums_bring_xcv, bt_qsums, x_stride)
 
 BT_INLINE void bt_qsums_each_window_xcv(const bt_qsums *p, const int8_t *x, const int32_t *weight, int32_t *y,
                                         int8_t *scratch)
