@@ -6,10 +6,10 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import Row, Scales
 from baretorch.frontends.aten.volumes import conv3d
 from baretorch.frontends.lowering import TO_NHWC, Ints, Lowering, sides, spatial
+from baretorch.frontends.windows import sliding
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.depth_windows import DepthWindows
-from baretorch.ops.helpers.window import Padding, Pair
 
 
 def convolution(
@@ -26,8 +26,7 @@ def convolution(
 ) -> str:
     if transposed:
         return conv_transpose(g, x, weight, bias, stride, padding, output_padding, groups, dilation)
-    forward = conv3d if len(g.shape(weight)) == 5 else conv
-    return forward(g, x, weight, bias, stride, padding, dilation, groups)
+    return conv(g, x, weight, bias, stride, padding, dilation, groups)
 
 
 def conv(
@@ -40,15 +39,12 @@ def conv(
     dilation: Ints = (1,),
     groups: int = 1,
 ) -> str:
-    """conv1d or conv2d: the weight, of shape [O, C/groups, (KH,) K], tells."""
-    dims = _dims(g, weight)
-    reach = spatial(dilation, dims, 1)
-    if isinstance(padding, str):
-        kernel = spatial(g.shape(weight)[2:], dims, 1)
-        around = _same(kernel, reach) if padding == "same" else (0, 0, 0, 0)
-    else:
-        around = sides(spatial(padding, dims, 0))
-    return conv_image(g, Conv2d(spatial(stride, dims, 1), around, reach, groups), x, weight, bias)
+    """Lower conv1d, conv2d or conv3d: the weight has the shape [O, C/groups, K, ...]."""
+    dims = _dims(g, weight, most=3)
+    w = sliding(g.shape(weight)[2:], stride, padding, dilation)
+    if dims == 3:
+        return conv3d(g, x, weight, bias, w, groups)
+    return conv_image(g, Conv2d(w.step, w.around, w.reach, groups), x, weight, bias)
 
 
 def conv_image(g: Lowering, op: Conv2d, x: str, weight: str, bias: str | None) -> str:
@@ -89,9 +85,9 @@ def conv_transpose_image(g: Lowering, op: ConvTranspose2d, x: str, weight: str, 
     return g.nhwc(op, x, last, *((bias,) if bias else ()), dims=dims)
 
 
-def _dims(g: Lowering, weight: str) -> int:
+def _dims(g: Lowering, weight: str, most: int = 2) -> int:
     dims = len(g.shape(weight)) - 2
-    if dims not in (1, 2):
+    if not 1 <= dims <= most:
         raise CompileError(
             f"a convolution over {dims} dimensions is not supported",
             have=f"weight {g[weight].type}",
@@ -100,17 +96,11 @@ def _dims(g: Lowering, weight: str) -> int:
     return dims
 
 
-def _same(kernel: Pair, dilation: Pair) -> Padding:
-    """Padding that keeps the size at stride 1; PyTorch puts the odd one at the end."""
-    h, w = (d * (k - 1) for d, k in zip(dilation, kernel, strict=True))
-    return (h // 2, h - h // 2, w // 2, w - w // 2)
-
-
 ROWS: dict[str, Row] = {
     "aten::convolution": Row(convolution, (Conv2d, ConvTranspose2d, DepthWindows)),
     "aten::conv1d": Row(conv, (Conv2d,), Scales.LAYER),
     "aten::conv2d": Row(conv, (Conv2d,), Scales.LAYER),
-    "aten::conv3d": Row(conv3d, (Conv2d, DepthWindows), Scales.LAYER),
+    "aten::conv3d": Row(conv, (Conv2d, DepthWindows), Scales.LAYER),
     "aten::conv_transpose1d": Row(conv_transpose, (ConvTranspose2d,), Scales.TRANSPOSED),
     "aten::conv_transpose2d": Row(conv_transpose, (ConvTranspose2d,), Scales.TRANSPOSED),
 }

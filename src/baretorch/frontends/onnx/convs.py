@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from baretorch.errors import CompileError
@@ -13,7 +15,8 @@ from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.shapes import padded
 from baretorch.frontends.onnx.types import need_float
-from baretorch.frontends.onnx.windows import Windows, halves, windows
+from baretorch.frontends.onnx.window_attributes import halves, windows
+from baretorch.frontends.windows import Windows
 from baretorch.ops.activations import Silu
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
@@ -35,7 +38,8 @@ def convolved(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, gr
     if w.dims > 3:
         raise CompileError(f"Conv over {w.dims} dimensions is not supported", have=str(g[x]), need="1 to 3")
     whole = padded(g, x, [(0, 0), (0, 0), *zip(w.before, w.after, strict=True)], 0.0)
-    return conv3d(g, whole, weight, bias, w.strides, (0,), w.dilations, groups)
+    inside = replace(w, before=(0, 0, 0), after=(0, 0, 0))
+    return conv3d(g, whole, weight, bias, inside, groups)
 
 
 def conv_transpose(g: OnnxLowering, call: Call) -> str:

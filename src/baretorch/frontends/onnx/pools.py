@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.aten.pools import pool
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.aten.volumes import pooled
 from baretorch.frontends.onnx.convs import convolved
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.types import SMALL, need_float, need_room
-from baretorch.frontends.onnx.windows import Windows, windows
+from baretorch.frontends.onnx.window_attributes import windows
+from baretorch.frontends.windows import Windows
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Mul, Pow
 from baretorch.ops.functions import Abs, Sqrt
@@ -39,20 +40,8 @@ def max_pool(g: OnnxLowering, call: Call) -> str:
         x = cast(g, x, DType.FLOAT32)
     need_float(g, call.op, x)
     w, ceil = _windows(g, call), bool(call.attribute("ceil_mode", 0))
-    if w.dims < 3:
-        y = g.nhwc(MaxPool2d(w.size, w.step, w.around, w.reach, ceil), x, dims=w.dims)
-    else:
-        parts = _frame_and_depth(w)
-        y = pooled(g, x, *(MaxPool2d(p.size, p.step, p.around, p.reach, ceil) for p in parts))
+    y = pool(g, x, w, lambda w: MaxPool2d(w.size, w.step, w.around, w.reach, ceil))
     return cast(g, y, dtype)
-
-
-def _frame_and_depth(w: Windows) -> tuple[Windows, Windows]:
-    """Windows over a volume as those over each of its frames, and those over the frames."""
-    fields = (w.kernel, w.strides, w.dilations, w.before, w.after)
-    nothing = (1, 1, 1, 0, 0)
-    frame = Windows(*(f[1:] for f in fields))
-    return frame, Windows(*((f[0], n) for f, n in zip(fields, nothing, strict=True)))
 
 
 def average_pool(g: OnnxLowering, call: Call) -> str:
@@ -62,10 +51,7 @@ def average_pool(g: OnnxLowering, call: Call) -> str:
     ceil, padding = bool(call.attribute("ceil_mode", 0)), bool(call.attribute("count_include_pad", 0))
     if any(d > 1 for d in w.dilations):
         return _dilated_mean(g, x, w, ceil, padding)
-    if w.dims < 3:
-        return g.nhwc(AvgPool2d(w.size, w.step, w.around, ceil, padding), x, dims=w.dims)
-    parts = _frame_and_depth(w)
-    return pooled(g, x, *(AvgPool2d(p.size, p.step, p.around, ceil, padding) for p in parts))
+    return pool(g, x, w, lambda w: AvgPool2d(w.size, w.step, w.around, ceil, padding))
 
 
 def _dilated_mean(g: OnnxLowering, x: str, w: Windows, ceil: bool, padding: bool) -> str:
@@ -105,10 +91,8 @@ def lp_pool(g: OnnxLowering, call: Call) -> str:
         powers = size if p == 1 else g.b.add(Pow(), size, g.operand(float(p), x))
     if any(d > 1 for d in w.dilations):
         y, _ = _dilated_sum(g, powers, w, ceil)
-    elif w.dims < 3:
-        y = g.nhwc(AvgPool2d(w.size, w.step, w.around, ceil, divisor=1), powers, dims=w.dims)
     else:
-        y = pooled(g, powers, *(AvgPool2d(q.size, q.step, q.around, ceil, divisor=1) for q in _frame_and_depth(w)))
+        y = pool(g, powers, w, lambda w: AvgPool2d(w.size, w.step, w.around, ceil, divisor=1))
     if p == 2:
         return g.b.add(Sqrt(), y)
     return y if p == 1 else g.b.add(Pow(), y, g.operand(1.0 / p, x))

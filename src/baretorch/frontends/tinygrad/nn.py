@@ -13,6 +13,7 @@ from baretorch.frontends.aten.promotion import floating
 from baretorch.frontends.einsum import einsum
 from baretorch.frontends.lowering import Lowering, Result, known_value, spatial
 from baretorch.frontends.tinygrad.moves import flat
+from baretorch.frontends.windows import sliding
 from baretorch.ir.graph import DType
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul, Sub
@@ -109,7 +110,8 @@ def _conv2d(
     dims = len(g.shape(weight)) - 2
     step, reach = _each(stride, dims), _each(dilation, dims)
     if dims == 3:
-        return volumes.conv3d(g, x, weight, bias, step, _equal_sides(padding, dims, "conv2d"), reach, groups)
+        w = sliding(g.shape(weight)[2:], step, _equal_sides(padding, dims, "conv2d"), reach)
+        return volumes.conv3d(g, x, weight, bias, w, groups)
     if dims not in (1, 2):
         raise CompileError(f"a convolution over {dims} dimensions is not supported", have=f"weight {g[weight].type}")
     op = Conv2d(spatial(step, dims, 1), _sides(padding, dims), spatial(reach, dims, 1), groups)

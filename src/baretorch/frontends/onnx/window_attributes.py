@@ -1,50 +1,12 @@
-"""What convolutions and pools of the ONNX table share: the attributes of windows that slide over the dimensions behind
-batch and channels."""
+"""The attributes of ONNX's convolutions and pools, whose windows slide over the dimensions after batch and channels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from baretorch.errors import CompileError
-from baretorch.frontends.lowering import spatial
 from baretorch.frontends.onnx.rows import Call
-from baretorch.ops.helpers.window import Padding, Pair
-
-
-@dataclass(frozen=True)
-class Windows:
-    """One number per dimension each."""
-
-    kernel: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-
-    @property
-    def dims(self) -> int:
-        return len(self.kernel)
-
-    @property
-    def size(self) -> Pair:
-        """The kernel, as that of an image."""
-        return spatial(self.kernel, self.dims, 1)
-
-    @property
-    def step(self) -> Pair:
-        return spatial(self.strides, self.dims, 1)
-
-    @property
-    def reach(self) -> Pair:
-        return spatial(self.dilations, self.dims, 1)
-
-    @property
-    def around(self) -> Padding:
-        """The padding, as that of an image."""
-        top, left = spatial(self.before, self.dims, 0)
-        bottom, right = spatial(self.after, self.dims, 0)
-        return (top, bottom, left, right)
+from baretorch.frontends.windows import Windows
 
 
 def windows(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> Windows:

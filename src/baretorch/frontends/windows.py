@@ -1,0 +1,72 @@
+"""Windows that slide over signals, images and volumes: what convolutions and pools of every format have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from baretorch.frontends.lowering import Ints, spatial
+from baretorch.ops.helpers.window import Padding, Pair
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Hold one number per dimension in each field."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    @property
+    def dims(self) -> int:
+        return len(self.kernel)
+
+    @property
+    def size(self) -> Pair:
+        """The kernel, as that of an image."""
+        return spatial(self.kernel, self.dims, 1)
+
+    @property
+    def step(self) -> Pair:
+        return spatial(self.strides, self.dims, 1)
+
+    @property
+    def reach(self) -> Pair:
+        return spatial(self.dilations, self.dims, 1)
+
+    @property
+    def around(self) -> Padding:
+        """The padding, as that of an image."""
+        top, left = spatial(self.before, self.dims, 0)
+        bottom, right = spatial(self.after, self.dims, 0)
+        return (top, bottom, left, right)
+
+    @property
+    def frame(self) -> Windows:
+        """The windows over each frame of a volume."""
+        return Windows(*(field[1:] for field in self._fields))
+
+    @property
+    def depth(self) -> Windows:
+        """The windows over the frames of a volume, as those over an image with a frame per row."""
+        nothing = (1, 1, 1, 0, 0)
+        return Windows(*((field[0], n) for field, n in zip(self._fields, nothing, strict=True)))
+
+    @property
+    def _fields(self) -> tuple[tuple[int, ...], ...]:
+        return (self.kernel, self.strides, self.dilations, self.before, self.after)
+
+
+def sliding(kernel: Ints, stride: Ints, padding: Ints | str, dilation: Ints = (1,), dims: int = 0) -> Windows:
+    """Return PyTorch's windows over `dims` dimensions, by default those of `kernel`. One number stands for all."""
+    size, step, reach = (_each(v, dims or len(kernel)) for v in (kernel, stride, dilation))
+    if not isinstance(padding, str):
+        around = _each(padding, len(size))
+        return Windows(size, step, reach, around, around)
+    missing = [d * (k - 1) if padding == "same" else 0 for d, k in zip(reach, size, strict=True)]
+    return Windows(size, step, reach, tuple(m // 2 for m in missing), tuple(m - m // 2 for m in missing))
+
+
+def _each(value: Ints, dims: int) -> tuple[int, ...]:
+    return tuple(value) * dims if len(value) == 1 else tuple(value)
