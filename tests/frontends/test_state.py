@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.frontends.test_assigned import Average, Net, Queue, X
@@ -14,6 +15,7 @@ from baretorch import frontends
 from baretorch.errors import CompileError
 from baretorch.frontends.torch import assigned
 from baretorch.ir.equivalence import WrongStep
+from baretorch.ir.graph import interpret
 
 
 class Data(Net):
@@ -67,6 +69,25 @@ class Aliases(Net):
 def test_buffers_that_become_one() -> None:
     with pytest.raises(CompileError, match=r"^self\.h and self\.p share memory"):
         frontends.from_module(Aliases(), (X,), "net")
+
+
+class Halves(Net):
+    """Two buffers are parts of one tensor after each call, and no call changes them in place."""
+
+    def forward(self, x: Any) -> Any:
+        y = self.h + 2 * self.p
+        self.h, self.p = torch.cat([self.a(x) + self.p, self.a(x) * 0.5], 0).chunk(2)
+        return y
+
+
+def test_buffers_that_become_parts_of_one_tensor() -> None:
+    net = Halves()
+    graph = frontends.from_module(net, (X,), "net").graph
+    memory: dict[str, Any] = {}
+    for turn in range(3):
+        x = X + turn
+        (y,) = interpret(graph, [x.numpy()], memory=memory).values()
+        np.testing.assert_allclose(y, net(x).detach().numpy(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("net", [nn.Sequential(Average()), Queue()], ids=["lost", "early"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from baretorch import plan
+from baretorch.errors import CompileError
 from baretorch.ir.graph import Graph
 from baretorch.plan.check import plan as check
 from baretorch.plan.schedule import Step, View
@@ -22,7 +23,12 @@ from tests.guarded import Fault
 EACH = 40  # programs of a batch, which share one C program
 BATCHES = 50
 QUICK = 1  # batches of `make test`
-BEYOND_TORCH = "torch.export cannot take this model apart"  # some that return an input that is also state
+REFUSED = (  # ends of errors that are right: the program does what an image cannot do, or torch.export cannot follow
+    "torch.export cannot take this model apart",  # some that return an input that is also state
+    "share memory, and a call changes it",
+    "which is not a registered buffer: the change would be lost",
+    "in a way that torch.export loses",
+)
 
 
 @pytest.mark.parametrize("batch", [b if b < QUICK else pytest.param(b, marks=pytest.mark.slow) for b in range(BATCHES)])
@@ -34,8 +40,8 @@ def test_random_aliases(batch: int, tmp_path: Path) -> None:
         try:
             subjects.append(prepared(grow_aliases(seed)))
         except Exception as error:
-            if str(error) == BEYOND_TORCH:
-                continue
+            if isinstance(error, CompileError) and str(error).endswith(REFUSED):
+                continue  # few are: see the count below
             pytest.fail(left(grow_aliases(seed), f"{type(error).__name__}: {error}", judge))
     assert len(subjects) > 0.9 * EACH
     try:

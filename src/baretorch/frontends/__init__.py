@@ -1,4 +1,4 @@
-"""File or object -> Source: a Graph per method, example inputs, and the model's own answers to them.
+"""Read a file or object into a Source: a Graph per method, example inputs, and the original model's results.
 
 A new kind of file is a file here with a loader, and a row in KINDS.
 """

@@ -1,1 +1,1 @@
-"""ATen programs -> Graph: what every PyTorch frontend reads."""
+"""Lower ATen programs to Graphs; every PyTorch frontend uses these rows."""

@@ -1,1 +1,1 @@
-"""Files of ONNX, read with the `onnx` package alone."""
+"""Read .onnx files with the `onnx` package alone."""

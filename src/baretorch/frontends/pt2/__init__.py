@@ -1,1 +1,1 @@
-"""Files of torch.export.save, read without running what is in them."""
+"""Read files of torch.export.save without running their content."""

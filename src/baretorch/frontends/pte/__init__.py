@@ -1,1 +1,1 @@
-"""Files of ExecuTorch: read without it, written and run with it."""
+"""Read ExecuTorch's .pte files without ExecuTorch; write and run them with it."""

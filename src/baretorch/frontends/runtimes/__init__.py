@@ -1,1 +1,1 @@
-"""Reference runtimes, LiteRT and onnxruntime, in a child process: a file that crashes one of them crashes only that."""
+"""Run LiteRT and onnxruntime in a child process, because a damaged file can crash them."""

@@ -1,1 +1,1 @@
-"""TensorFlow Lite's `.tflite` files, as LiteRT and TFLM run them."""
+"""Read TensorFlow Lite's .tflite files."""

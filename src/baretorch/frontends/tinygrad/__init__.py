@@ -1,1 +1,1 @@
-"""tinygrad: a model is traced by the calls of Tensor's methods during one run."""
+"""Trace tinygrad models by the calls of Tensor's methods during one run."""

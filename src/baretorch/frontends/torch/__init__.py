@@ -1,1 +1,1 @@
-"""PyTorch's own objects -> plain programs -> ATen programs."""
+"""Export PyTorch modules, and turn their programs into plain programs that frontends/aten/ reads."""

@@ -50,6 +50,7 @@ class _Calls:
     results: list[tuple[Array, ...] | CompileError] = field(default_factory=list)
     changed: dict[_Key, Change] = field(default_factory=dict)  # but registered buffers
     state: set[str] = field(default_factory=set)  # registered buffers that changed
+    written: set[str] = field(default_factory=set)  # those whose tensor a call changed in place
     late: set[_Key] = field(default_factory=set)  # what changes after each method was called once
     values: list[tuple[_Key, Snapshot]] = field(
         default_factory=list
@@ -88,7 +89,7 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
             again = _called(module, before, calls[:1], run)
             if not _same(together.results[0], again.results[0]):
                 raise _remembers_elsewhere(calls[0].method)
-        _check_memory(module, together.state, together.state)
+        _check_memory(module, together.state & together.written, together.state)
         before.restore()  # because a call may let a buffer be a parameter that no call changes
         _check_memory(module, together.state)
         return bool(together.state or together.changed)
@@ -145,6 +146,7 @@ def _called(
                 vars(change.owner).pop(change.name, None)
         elif each.turn and settled is None and found.changed:
             settled = Snapshot(module)
+        held = [(name, t, t._version) for name, t in module.named_buffers(remove_duplicate=False)]
         try:
             with _seeded(number):
                 result = run(each.method, each.inputs)
@@ -153,6 +155,7 @@ def _called(
             if reads is None and each.turn == 0:
                 raise
             found.results.append(error)
+        found.written |= {name for name, t, version in held if t._version != version}
         every = before.changes()
         changes = [change for change in every if not change.is_state]
         found.state |= {change.path for change in every if change.is_state}
