@@ -21,6 +21,7 @@ from typing import Any
 
 import board_pages
 import click
+import source_tree
 
 from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
 from baretorch.frontends.tflite.table import NOT_INT8
@@ -221,6 +222,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/cli.md": cli_page,
     "docs/reference/tinygrad.md": tinygrad_page,
     "docs/reference/tflite.md": tflite_page,
+    "docs/reference/source-tree.md": partial(source_tree.source_tree_page, NOTE),
     "docs/boards/README.md": partial(board_pages.index_page, NOTE),
     **{f"docs/boards/{name}.md": partial(board_pages.board_page, name, NOTE) for name in board_names()},
 }

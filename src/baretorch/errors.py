@@ -1,4 +1,4 @@
-"""The two ways to fail: the user can fix it (CompileError), or we must (InternalError)."""
+"""The two kinds of errors: CompileError, which the user can fix, and InternalError, which we must fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of others, spelt for where they go: one function per destination.
+"""Escape text that others wrote, such as names of layers, with one function per destination.
 
 Names of models, layers, inputs, states and methods, titles of boards and paths come from files that may say anything.
 They are data: wherever one of them meets text that a compiler, a linker, a browser, a terminal or our own parser reads,

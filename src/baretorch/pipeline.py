@@ -1,4 +1,4 @@
-"""The compiler, in the order of the data: read this file first.
+"""The stages of the compiler, in the order in which data passes through them. Read this file first.
 
 file -> Source (in int8) -> Graph -> PASSES -> Plan -> C files -> Image -> Run
 """

@@ -1,4 +1,4 @@
-"""What each stage of the tool takes, for who asks: `run --json` does."""
+"""Measure how long each stage of the tool takes; `run --json` reports it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""gdb at a running model: the image on an emulator or a board that waits for it, and commands that know the model."""
+"""Debug a running model with gdb, on an emulator or a board, with commands that know its layers and tensors."""

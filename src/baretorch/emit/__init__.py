@@ -1,4 +1,4 @@
-"""Plan -> C files: model.h, model.c, weights.h, weights.c, the kernels they use, and glue.c for the image."""
+"""Write the C of a Plan: model.h, model.c, weights.h, weights.c, the kernels they use, and glue.c for the image."""
 
 from __future__ import annotations
 

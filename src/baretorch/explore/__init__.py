@@ -1,1 +1,1 @@
-"""What drives the compiler to answer a question: would it fit, what would help, how well does it do its task."""
+"""Drive the compiler to answer questions: which boards hold a model, what would help, how accurate is it."""

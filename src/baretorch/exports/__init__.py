@@ -1,4 +1,4 @@
-"""Projects for the SDKs that people already use: one row each in SDKS, with its files below templates/.
+"""Write projects for SDKs: one row per SDK in SDKS, with its files in templates/.
 
 A template is a file of that SDK in which @WORDS@ are replaced, in its text and in its name; a line with a word that
 begins @EACH_ is repeated for each of its values. The model, its example and a header with the model's name are together

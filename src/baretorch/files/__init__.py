@@ -1,1 +1,1 @@
-"""Files of the user and of Baretorch: safe reading, atomic writing, and which files may be overwritten."""
+"""Read files of the user safely, write files atomically, and recognize files that may be overwritten."""

@@ -1,4 +1,4 @@
-"""Image + inputs -> answers and instruction counts: the image runs, as flashed, on an emulated chip."""
+"""Run an Image on an emulated chip or a real board, and return results and instruction counts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Arm's Ethos-U: regions of an int8 Graph become TOSA, which Vela compiles and our driver starts."""
+"""Move regions of an int8 Graph to Arm's Ethos-U: write them as TOSA, which Vela compiles."""

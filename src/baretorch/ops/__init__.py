@@ -1,4 +1,4 @@
-"""Every operator and its kernels: the tables to read first."""
+"""The tables of all operators and their kernels."""
 
 from __future__ import annotations
 

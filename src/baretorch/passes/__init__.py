@@ -1,1 +1,1 @@
-"""Rewrites Graph -> Graph, one file each. The list and its order are in pipeline.py."""
+"""Rewrite a Graph: one file per pass, in the order that order.py lists."""

@@ -1,4 +1,4 @@
-"""Graph + Board -> Plan: a kernel per node, an offset per tensor, and the proof that it holds."""
+"""Plan a Graph for a Board: a kernel and an executor per node, a place for every byte, and a check of the result."""
 
 from __future__ import annotations
 

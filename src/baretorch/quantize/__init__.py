@@ -1,1 +1,1 @@
-"""Source -> the same in int8. torchao is only for training in int8: qat.py, quantizer.py, torchao.py."""
+"""Quantize a Graph to int8: choose scales from calibration data and judge the accuracy."""

@@ -1,4 +1,4 @@
-"""A search for the best that a board can hold: precisions of layers, channels that are left out, other weights.
+"""Search for the best model that a board can hold: precision per layer, fewer channels, other weights.
 
 workbench  what a choice costs and how well it does its task
 shrink     which channels are needed least, and weights that make up for them

@@ -1,6 +1,4 @@
-"""Units of a chip that compute operators beside its cores. The chip's TOML says what a unit can do, and a file here how
-it is used: what it takes (a matcher), how it wants constants (packing), and the call. docs/how-to/your-own-unit.md
-tells how to add one."""
+"""Describe accelerators of a chip other than its cores: what they support, how they want constants, and the call."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Model files to start from; `baretorch new` copies one."""
+"""Model files that `baretorch new` copies."""

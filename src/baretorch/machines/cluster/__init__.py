@@ -1,1 +1,1 @@
-"""A cluster of RISC-V cores, simulated: what each instruction does, and the very cycle in which it does it."""
+"""Simulate a cluster of RISC-V cores to the cycle."""

@@ -1,0 +1,1 @@
+"""Talk to real boards: flash an image, and exchange frames over a serial port."""

@@ -1,4 +1,4 @@
-"""C that runs inside the emulators, compiled once per user and version with the host's compiler, or Zig's."""
+"""C that runs inside the emulators; it is compiled once per user and version."""
 
 from __future__ import annotations
 

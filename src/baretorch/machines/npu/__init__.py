@@ -1,1 +1,1 @@
-"""An open functional model of Arm's Ethos-U55, U65 and U85: it runs the command streams that Vela compiles."""
+"""Model Arm's Ethos-U55, U65 and U85: interpret the command streams that Vela compiles, strictly."""

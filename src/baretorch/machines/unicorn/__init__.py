@@ -1,0 +1,1 @@
+"""Model a Cortex-M chip on Unicorn: clocks, resets, flash, console, interrupts, DMA, and a second core."""

@@ -1,0 +1,1 @@
+"""Integer operators, the rules that turn float operators into them, and their arithmetic."""

@@ -1,0 +1,1 @@
+"""Check a finished plan with code that shares nothing with the planner."""
