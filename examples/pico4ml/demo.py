@@ -181,7 +181,7 @@ def _table(results: dict[str, dict[str, Any]]) -> str:
     row("instructions of an inference", "{:,}", "instructions")
     row("core 0, ms for an answer", "{:.1f}", "core0_ms")
     row("flash of the image, bytes", "{:,}", "flash")
-    row("of that weights", "{:,}", "weights")
+    row("of that, weights", "{:,}", "weights")
     row("RAM, bytes", "{:,}", "ram")
     head = f"{'':36}" + "".join(f"{title:>14}" for title in results)
     return "\n".join([head, *(f"{title:36}" + "".join(f"{v:>14}" for v in values) for title, values in rows)])
