@@ -15,7 +15,7 @@ from baretorch.machines.run import run_on
 from baretorch.machines.types import DeviceFault
 from baretorch.options import Compiler, Emulator, Options
 from baretorch.targets.boards import load_board
-from tests.report.test_profile import Net
+from tests.measure.test_profile import Net
 
 TRAP = "static volatile uint32_t calls;\n    if (++calls == {})\n        __builtin_trap();\n    "
 

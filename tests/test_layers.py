@@ -52,21 +52,21 @@ LAYERS: dict[str, str] = {
     "pipeline": "emit errors files.ownership files.write firmware frontends ir ir.equivalence ir.io ir.text ir.verify "
     "machines machines.host_program machines.npu npu options passes plan quantize stopwatch targets",
     "debug": "emit errors escape files.ownership firmware ir ir.io machines machines.hardware pipeline plan targets",
-    "measure": "errors escape firmware frontends ir ir.io ir.layerwise ir.ties machines npu ops options passes "
+    "measure": "errors files.write firmware frontends ir ir.io ir.layerwise ir.ties machines npu ops options passes "
     "pipeline plan quantize targets units",
-    "report": "errors escape files.ownership files.write firmware frontends ir ir.io ir.text ir.ties machines "
-    "measure ops options passes pipeline plan quantize targets targets.features units version",
-    "explore": "emit errors files.write firmware frontends ir ir.io machines measure ops options passes pipeline "
-    "plan report targets",
+    "explore": "emit errors files.write firmware frontends ir ir.io ir.ties machines measure ops options passes "
+    "pipeline plan targets targets.features units",
     "tune": "errors escape files.ownership files.read files.write firmware frontends ir ir.equivalence ir.io "
-    "machines machines.host_program measure ops options passes pipeline plan quantize report targets "
+    "machines machines.host_program measure ops options passes pipeline plan quantize targets "
     "targets.features version",
+    "report": "errors escape explore files.ownership files.write firmware frontends ir ir.text measure ops options "
+    "passes pipeline plan quantize targets targets.features tune version",
     "exports": "debug emit errors files.ownership files.read files.write firmware frontends ir ir.io machines.npu "
     "measure npu npu.accelerators ops options pipeline targets version",
     "api": "errors escape explore files.write firmware frontends ir.io machines machines.host_program measure "
     "options pipeline quantize report targets",
     "__init__": "api errors version",
-    "studio": "emit errors firmware ir ir.io machines measure pipeline report targets",
+    "studio": "emit errors firmware ir ir.io machines measure pipeline targets",
     "cli": "debug errors escape explore exports files.read files.write firmware frontends machines "
     "machines.hardware measure options pipeline plan report stopwatch studio targets targets.features "
     "tune units version",
@@ -139,3 +139,30 @@ import numpy
 """
     found = [layer_of(name) for _, name in imported(source)]
     assert found == ["plan", "version", "emit", "targets.features"]
+
+
+def test_those_who_measure_do_not_present() -> None:
+    """The command line hands results to report/; what makes them does not know how they are shown."""
+    wrong = [
+        f"{where}: {own} imports {other}"
+        for own, other, where in edges()
+        if own.split(".")[0] in ("measure", "explore", "tune", "exports", "studio") and other.split(".")[0] == "report"
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_report_computes_nothing() -> None:
+    """It neither compiles nor runs a model: of the pipeline it knows the result, of machines nothing."""
+    names = {name for file in (ROOT / "report").rglob("*.py") for _, name in imported(file.read_text())}
+    assert {name for name in names if name.startswith("pipeline")} <= {"pipeline.Compiled"}
+    assert not {name for name in names if name.startswith("machines")}
+
+
+def test_only_report_and_the_command_line_know_rich() -> None:
+    found = {
+        str(file.relative_to(ROOT).parts[0])
+        for file in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rich"
+    }
+    assert found <= {"report", "cli"}, found

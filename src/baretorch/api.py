@@ -102,7 +102,7 @@ class Model:
         from baretorch.measure.facts import compare
         from baretorch.measure.profile import make_profile
         from baretorch.report.findings import Report
-        from baretorch.report.page import write_page
+        from baretorch.report.page.write import write_page
 
         image = self.build()
         run = pipeline.run_image(self.compiled, image)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from baretorch.report.lifetimes import Lifetimes
-from baretorch.report.plot import Plot, Series
+from baretorch.report.terminal.lifetimes import Lifetimes
+from baretorch.report.terminal.plot import Plot, Series
 from tests.cli.program import baretorch, copy_model
 
 
@@ -65,16 +65,16 @@ def test_ties_are_no_error(folder: Path) -> None:
 
 
 def test_interrupt_gives_the_summary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from baretorch.report.sweep import Trace
+    from baretorch.explore.sweep import SweepTrace
 
-    add = Trace.add
+    add = SweepTrace.add
 
-    def interrupted(self: Trace, index: int, *answer: Any) -> None:
+    def interrupted(self: SweepTrace, index: int, *answer: Any) -> None:
         if index == 2:
             raise KeyboardInterrupt
         add(self, index, *answer)
 
-    monkeypatch.setattr(Trace, "add", interrupted)
+    monkeypatch.setattr(SweepTrace, "add", interrupted)
     result = baretorch("monitor", copy_model("curve", folder), "--board", "host")
     assert result.code == 0
     assert result.out.splitlines()[-3:] == [

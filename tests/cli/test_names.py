@@ -22,8 +22,8 @@ from baretorch.measure.profile import make_profile
 from baretorch.options import Buffers, Compiler, Options
 from baretorch.quantize.source import quantized
 from baretorch.report.findings import Report
-from baretorch.report.html import el
-from baretorch.report.page import make_page
+from baretorch.report.page.html import el
+from baretorch.report.page.write import make_page
 from baretorch.targets.boards import load_board
 from tests.cli.program import baretorch, check_golden
 

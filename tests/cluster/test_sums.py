@@ -35,7 +35,7 @@ from baretorch.plan.cluster.channel_parts import in_parts, places
 from baretorch.plan.schedule import Phase, Step
 from baretorch.plan.types import Plan
 from baretorch.quantize.source import quantized
-from baretorch.report.cluster_page import cut_along
+from baretorch.report.page.cluster import cut_along
 from baretorch.targets.boards import load_board
 from tests.plan.test_banks import smaller
 

@@ -12,10 +12,10 @@ from torch import nn
 
 from baretorch import pipeline
 from baretorch.explore.fit import Fitter
+from baretorch.explore.trial import Finding, Trial
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.options import Options
 from baretorch.quantize.source import quantized
-from baretorch.report.fit import Finding, Trial
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 

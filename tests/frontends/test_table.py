@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from baretorch.explore.support import aten_names
 from baretorch.frontends.aten.table import BROUGHT, TABLE
 from baretorch.ops import OPS
-from baretorch.report.support import aten_names
 
 MODULES = [m for name, m in sys.modules.items() if name.startswith("baretorch.frontends.aten.") and hasattr(m, "ROWS")]
 

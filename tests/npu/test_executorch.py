@@ -29,8 +29,8 @@ from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Options, UseNpu
 from baretorch.plan import make_plan
 from baretorch.report.findings import Report
-from baretorch.report.page import make_page
-from baretorch.report.screen import report_screen
+from baretorch.report.page.write import make_page
+from baretorch.report.terminal.report import report_screen
 from baretorch.targets.boards import load_board
 from tests.cli.program import baretorch
 from tests.zoo.zoo import MODELS, source

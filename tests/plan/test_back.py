@@ -21,7 +21,7 @@ from baretorch.plan.memory.lifetimes import turned
 from baretorch.plan.memory.offsets import place
 from baretorch.plan.schedule import Phase
 from baretorch.plan.types import Buffer, Overlap, Plan
-from baretorch.report.model import plan_text
+from baretorch.report.terminal.model import plan_text
 from baretorch.targets.boards import load_board
 from tests.plan.test_plan import simulate
 

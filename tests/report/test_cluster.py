@@ -18,11 +18,11 @@ from baretorch.measure.facts import compare
 from baretorch.measure.profile import make_profile
 from baretorch.options import Io, Options
 from baretorch.quantize.source import quantized
-from baretorch.report.cluster_page import cluster_sections
 from baretorch.report.findings import Report
-from baretorch.report.page import make_page
-from baretorch.report.roofline import roofs
-from baretorch.report.timeline import SCALE
+from baretorch.report.page.cluster import cluster_sections
+from baretorch.report.page.roofline import roofs
+from baretorch.report.page.timeline import SCALE
+from baretorch.report.page.write import make_page
 from baretorch.targets.boards import load_board
 from tests.report.browser import Page, opened
 

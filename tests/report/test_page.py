@@ -18,17 +18,18 @@ from baretorch import frontends, pipeline
 from baretorch.explore.advice import advise
 from baretorch.ir.graph import Graph
 from baretorch.measure.facts import compare
+from baretorch.measure.layers import layer_of
 from baretorch.measure.profile import make_profile
 from baretorch.options import Options
 from baretorch.plan.schedule import Schedule
 from baretorch.plan.types import Bank, Buffer, Layout, Plan
 from baretorch.quantize.source import quantized
-from baretorch.report.findings import Report, layer_of
-from baretorch.report.html import Html, el
-from baretorch.report.layered import arrange
-from baretorch.report.lifetimes import when
-from baretorch.report.page import make_page
-from baretorch.report.pictures import DRAWN, lifetimes_picture
+from baretorch.report.findings import Report
+from baretorch.report.page.html import Html, el
+from baretorch.report.page.layered import arrange
+from baretorch.report.page.pictures import DRAWN, lifetimes_picture
+from baretorch.report.page.write import make_page
+from baretorch.report.terminal.lifetimes import when
 from baretorch.targets.boards import load_board
 from tests.report.browser import Page, opened
 

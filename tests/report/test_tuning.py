@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.report.tuning import Budget, Candidate, Tuning, front_picture, tuning_page
+from baretorch.report.page.tuning import front_picture, tuning_page
+from baretorch.tune.result import Budget, Candidate, Tuning
 
 
 def candidate(flash: int, accuracy: float, instructions: int) -> Candidate:

@@ -23,7 +23,7 @@ from baretorch.ir.graph import interpret
 from baretorch.machines.native import NativeMachine
 from baretorch.machines.types import DeviceFault, Machine
 from baretorch.options import DEFAULT
-from baretorch.studio.live import LiveModel, Made
+from baretorch.studio.live import BuiltModel, LiveModel
 from baretorch.studio.server import MOST_CONNECTIONS, StudioServer, Tab
 from tests.cli.program import baretorch, check_golden
 from tests.studio.client import ask, live, served
@@ -334,10 +334,10 @@ def test_compile_again(tmp_path: Path) -> None:
 
 
 def test_a_bug_of_ours_is_told_and_nothing_ends() -> None:
-    def broken() -> Made:
+    def broken() -> BuiltModel:
         raise ZeroDivisionError("by our own fault")
 
-    def never(made: Made) -> Machine:
+    def never(made: BuiltModel) -> Machine:
         raise AssertionError
 
     with served(("model", LiveModel(broken, never))) as server:
@@ -348,10 +348,10 @@ def test_a_bug_of_ours_is_told_and_nothing_ends() -> None:
 
 
 def test_a_tab_that_cannot_be_compiled_is_told(tmp_path: Path) -> None:
-    def small() -> Made:
+    def small() -> BuiltModel:
         raise CompileError("the digits do not fit", need="a larger board")
 
-    def never(made: Made) -> Machine:
+    def never(made: BuiltModel) -> Machine:
         raise DeviceFault("nothing to boot")
 
     with served(("digits", LiveModel(small, never))) as server:

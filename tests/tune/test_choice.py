@@ -21,9 +21,9 @@ from baretorch.ops.elementwise import Add
 from baretorch.ops.linear import Linear
 from baretorch.options import DEFAULT, Compiler, Options
 from baretorch.quantize.config import Precision, changed, read_config, scales_of
-from baretorch.report.tuning import Budget, Candidate, or_no_number
 from baretorch.targets.boards import load_board
 from baretorch.tune.benches import Benches
+from baretorch.tune.result import Budget, Candidate, or_no_number
 from baretorch.tune.study import MARK
 from baretorch.tune.tune import Confirmed, Tuner, Winner, write_config
 from baretorch.tune.workbench import Choice, Costs, Variant

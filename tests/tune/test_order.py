@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from baretorch.report.tuning import NO_NUMBER, Candidate
 from baretorch.tune.order import RESOLUTION, best_first, points
+from baretorch.tune.result import NO_NUMBER, Candidate
 
 EQUAL = points(0.99, RESOLUTION)
 

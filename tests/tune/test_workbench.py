@@ -17,10 +17,10 @@ from baretorch.frontends.offer import Offer
 from baretorch.options import Options
 from baretorch.pipeline import build_image, compile_graphs, run_image
 from baretorch.quantize.config import Precision
-from baretorch.report.tuning import Budget
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from baretorch.tune.benches import Benches
+from baretorch.tune.result import Budget
 from baretorch.tune.study import Done, Suggested
 from baretorch.tune.tune import Tuner
 from baretorch.tune.workbench import Choice, Workbench

@@ -27,7 +27,7 @@ def build(
     """Build the firmware image: UF2, ELF, HEX, BIN."""
     from baretorch.cli.stages import built_image, compiled_model
     from baretorch.measure.facts import image_json, warnings_of
-    from baretorch.report.tables import build_screen
+    from baretorch.report.terminal.tables import build_screen
 
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options, stage)

@@ -33,7 +33,7 @@ def compile_(
     from baretorch.files.write import staged
     from baretorch.measure.facts import warnings_of
     from baretorch.pipeline import write_c
-    from baretorch.report.tables import c_screen
+    from baretorch.report.terminal.tables import c_screen
 
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options.for_own_build(), stage)

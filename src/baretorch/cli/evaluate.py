@@ -68,7 +68,7 @@ def evaluate(
     from baretorch.machines import choose_emulator
     from baretorch.measure.facts import is_int8
     from baretorch.pipeline import arguments_of, blaming
-    from baretorch.report.evaluation import evaluation_screen
+    from baretorch.report.terminal.evaluation import evaluation_screen
 
     if port and options.emulator:
         raise click.UsageError("--port and --emulator exclude each other")

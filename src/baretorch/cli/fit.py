@@ -33,8 +33,8 @@ def fit(
     """Show which boards hold a model, and how to fit others."""
     from baretorch.cli.stages import read_model
     from baretorch.explore.fit import Fitter
-    from baretorch.report.fit import Finding
-    from baretorch.report.fit_table import fit_screen
+    from baretorch.explore.trial import Finding
+    from baretorch.report.terminal.fit import fit_screen
     from baretorch.targets.boards import board_names, load_board
 
     targets = [load_board(name) for name in boards or board_names()]

@@ -36,23 +36,24 @@ def inspect(
     from rich.text import Text
 
     from baretorch.cli.stages import read_model
-    from baretorch.explore.worksheet import find_worksheet, planning_board
+    from baretorch.measure.model import ModelFacts
+    from baretorch.measure.worksheet import find_worksheet, planning_board
     from baretorch.pipeline import optimized_methods, with_io
     from baretorch.plan import make_plan
-    from baretorch.report import model as about
+    from baretorch.report.terminal.model import model_screen, stage_text, text_before
     from baretorch.targets.boards import board_names, load_board
 
     targets = [load_board(n) for n in board_names()] if board == "all" else [load_board(board)] if board else []
     with stages(as_json) as progress:
         source = read_model(model, options, progress)
         if stage in ("source", "aten", "core"):  # these can also be shown for models that cannot be compiled
-            text = about.text_before(source, stage)
+            text = text_before(source, stage)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
         graph = with_io(optimized_methods(source)[source.method], options.io)
         planned_for = targets[0] if len(targets) == 1 else load_board("host")
         plan = make_plan(graph, planning_board(planned_for))
         if stage is not None:
-            text = about.stage_text(stage, graph, plan)
+            text = stage_text(stage, graph, plan)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
         rows = []
         for target in targets:
@@ -60,5 +61,5 @@ def inspect(
             rows.append(find_worksheet(source, graph, target, options))
         if board != "all" and rows and isinstance(rows[0], tuple):
             raise rows[0][1]
-    facts = about.ModelFacts(source, graph, plan, planned_for if len(targets) == 1 else None, tuple(rows))
-    return Answer(facts.to_json(), about.model_screen(facts))
+    facts = ModelFacts(source, graph, plan, planned_for if len(targets) == 1 else None, tuple(rows))
+    return Answer(facts.to_json(), model_screen(facts))

@@ -16,8 +16,8 @@ from baretorch.errors import USER_ERROR
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from baretorch.explore.sweep import Sweep, SweepTrace
     from baretorch.options import Options
-    from baretorch.report.sweep import Sweep, Trace
     from baretorch.targets.types import Board
 
 LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done before anyone has looked
@@ -50,11 +50,11 @@ def monitor(
     from pathlib import Path
 
     from baretorch.cli.stages import compiled_model, opener
-    from baretorch.explore.sweep import read_sweep, stream
+    from baretorch.explore.sweep import SweepTrace, read_sweep, stream
     from baretorch.machines import choose_emulator
     from baretorch.measure.facts import wrong_answers
     from baretorch.pipeline import blaming
-    from baretorch.report.sweep import Trace, need_matplotlib, write_png
+    from baretorch.report.png import need_matplotlib, write_png
 
     if port and options.emulator:
         raise click.UsageError("--port and --emulator exclude each other")
@@ -69,7 +69,7 @@ def monitor(
     where = f"on port {port}" if port else f"emulated by {machine.name}"
     title = f"{compiled.graph.name} on {compiled.board.name}, {where}"
     total = count or len(sweep.inputs)
-    trace = Trace(sweep, compiled.graph)
+    trace = SweepTrace(sweep, compiled.graph)
     try:
         with _display(trace, f"{title}: {total} inputs", total, as_json, plot) as show:
             drawn = plot and sys.stdout.isatty() and not as_json
@@ -88,7 +88,7 @@ def monitor(
 
 
 @contextmanager
-def _display(trace: Trace, title: str, total: int, as_json: bool, plot: bool) -> Iterator[Callable[[], None]]:
+def _display(trace: SweepTrace, title: str, total: int, as_json: bool, plot: bool) -> Iterator[Callable[[], None]]:
     """Yield a function to call after each output: it prints a line or redraws the plot. Without a terminal the plot is
     printed at the end."""
     if as_json:
@@ -113,7 +113,7 @@ def _display(trace: Trace, title: str, total: int, as_json: bool, plot: bool) ->
         yield lambda: live.update(_plot(trace, total, height), refresh=True)
 
 
-def _line(trace: Trace) -> str:
+def _line(trace: SweepTrace) -> str:
     """One answer in a line."""
     x, y = trace.x[-1], trace.predicted[-1]
     text = f"{len(trace.x):>5}  input {x:>9.4f}  answer {y:>9.4f}"
@@ -122,16 +122,15 @@ def _line(trace: Trace) -> str:
     return text
 
 
-def _plot(trace: Trace, total: int, height: int) -> RenderableType:
+def _plot(trace: SweepTrace, total: int, height: int) -> RenderableType:
     """The answers so far over the whole curve, and the last one in a line."""
     from rich.console import Group
 
-    from baretorch.report.plot import Plot, Series
-    from baretorch.report.sweep import value_of
+    from baretorch.report.terminal.plot import Plot, Series
 
     sweep: Sweep = trace.sweep
     places = range(total)
-    expected = [value_of(sweep.expected[i % len(sweep.expected)][0]) for i in places]
+    expected = [sweep.expected_value(i) for i in places]
     name, y = sweep.reference, expected
     if sweep.truth is not None:
         name, y = "truth", [sweep.truth[i % len(sweep.truth)] for i in places]
@@ -143,7 +142,7 @@ def _plot(trace: Trace, total: int, height: int) -> RenderableType:
     return Group(Plot([curve, answers], height, y_range=y_range), _line(trace))
 
 
-def _summary(trace: Trace, png: str | None, wrong: str | None) -> str:
+def _summary(trace: SweepTrace, png: str | None, wrong: str | None) -> str:
     from baretorch.escape import markup
     from baretorch.measure.numbers import figure
 

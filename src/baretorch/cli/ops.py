@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from baretorch.report.support import OpSupport
+    from baretorch.explore.support import OpSupport
 
 
 @verb("ops")
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 )
 def ops(as_json: bool, name: str | None, board: str | None) -> Answer:
     """List operators, or show one (also by its ATen name)."""
+    from baretorch.explore.support import aten_names, support
     from baretorch.measure.npu import npu_takes
-    from baretorch.report.support import aten_names, support
     from baretorch.targets.boards import load_board
     from baretorch.units import units_of
 

@@ -34,7 +34,7 @@ def profile(
     from baretorch.measure.facts import image_json
     from baretorch.measure.profile import make_profile
     from baretorch.pipeline import run_image
-    from baretorch.report.profile_table import profile_screen
+    from baretorch.report.terminal.profile import profile_screen
 
     choose_emulator(board, options.emulator)
     with stages(as_json) as stage:

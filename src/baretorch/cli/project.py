@@ -36,7 +36,7 @@ def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: 
     from baretorch.files.write import scratch
     from baretorch.measure.facts import warnings_of
     from baretorch.pipeline import build_image
-    from baretorch.report.tables import project_screen
+    from baretorch.report.terminal.tables import project_screen
 
     need_board(BY_NAME[sdk], board)
     need_folder(Path(out))  # before the slow stages

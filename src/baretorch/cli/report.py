@@ -45,8 +45,8 @@ def report(
     from baretorch.measure.profile import make_profile
     from baretorch.pipeline import arguments_of, run_image
     from baretorch.report.findings import Report
-    from baretorch.report.page import write_page
-    from baretorch.report.screen import report_screen
+    from baretorch.report.page.write import write_page
+    from baretorch.report.terminal.report import report_screen
 
     choose_emulator(board, options.emulator)
     measure = load_evaluate(model.partition("::")[0], None, arguments_of(options)) if task else None

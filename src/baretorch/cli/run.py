@@ -37,7 +37,7 @@ def run(
     from baretorch.machines import choose_emulator
     from baretorch.measure.facts import compare
     from baretorch.pipeline import run_image
-    from baretorch.report.tables import run_screen
+    from baretorch.report.terminal.tables import run_screen
     from baretorch.stopwatch import timed, watch
 
     choose_emulator(board, options.emulator)  # first: an image that cannot run need not be built

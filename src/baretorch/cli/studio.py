@@ -114,20 +114,24 @@ def live_model(model: str, board: Board, port: str | None, options: Options, fol
     from baretorch.explore.sweep import read_sweep
     from baretorch.machines import open_machine
     from baretorch.machines.hardware.serial import open_port
+    from baretorch.measure.memory_map import memory_map
     from baretorch.pipeline import build_image
-    from baretorch.studio.live import LiveModel, Made
+    from baretorch.report.page.pictures import map_picture
+    from baretorch.studio.live import BuiltModel, LiveModel
 
     numbers = count()
 
-    def make() -> Made:
+    def make() -> BuiltModel:
         compiled = compiled_model(model, board, options, stage)
         source = compiled.source
         swept = read_sweep(model, source, compiled.graph).inputs if model.partition("::")[0].endswith(".py") else ()
         work = folder / str(next(numbers))
         stage("build")
-        return Made(compiled, build_image(compiled, work, stage.build), (source.examples, *source.samples, *swept))
+        image = build_image(compiled, work, stage.build)
+        picture = "" if board.hosted else map_picture(memory_map(image))  # addresses of a process mean nothing
+        return BuiltModel(compiled, image, (source.examples, *source.samples, *swept), picture)
 
-    def connect(made: Made) -> Machine:
+    def connect(made: BuiltModel) -> Machine:
         if port:
             return open_port(port, made.compiled.board)
         return open_machine(made.image, made.compiled.c.run, options.emulator, timed=True)

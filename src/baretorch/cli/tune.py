@@ -134,10 +134,12 @@ def tune(
     from baretorch.machines import choose_emulator
     from baretorch.options import Weights
     from baretorch.pipeline import read
-    from baretorch.report.tuning import Budget, Tuning, tuning_page, tuning_screen
+    from baretorch.report.page.tuning import tuning_page
+    from baretorch.report.terminal.tuning import tuning_screen
     from baretorch.tune.benches import Benches
     from baretorch.tune.database import need_sqlite, own_database
     from baretorch.tune.order import points
+    from baretorch.tune.result import Budget, Tuning
     from baretorch.tune.study import import_optuna
     from baretorch.tune.tune import Confirmed, Tuner, Winner, made_for, write_config
     from baretorch.tune.workbench import Choice, Variant, Workbench, need_tunable

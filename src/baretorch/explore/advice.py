@@ -21,11 +21,21 @@ from baretorch.passes.to_int8 import could_be_int8
 from baretorch.pipeline import build_image, compile_graph, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
-from baretorch.report.findings import Advice
 
 _PARTS = (0.35, 0.5, 0.65, 0.8, 0.9)  # of the arena: what --ram might reach
 _NOTABLE = 0.25  # a layer with such a share of something is worth a word
 _CONVERSIONS = ("quantize", "dequantize")  # of inputs and outputs, which `--io int8` leaves to the caller
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do and what it brings; `option` is what to write on the command line, empty if the model must change."""
+
+    option: str
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"option": self.option, "text": self.text}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,14 +12,55 @@ from baretorch.ir.graph import Array
 from baretorch.ir.io import Answer, Runner
 from baretorch.machines.session import Checker, Recorder, Session
 from baretorch.machines.types import Machine
-from baretorch.measure.facts import is_int8, wrong_answers
+from baretorch.measure.facts import is_int8, number, wrong_answers
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled, compile_graphs
-from baretorch.report.evaluation import Column, Evaluation
 from baretorch.targets.boards import load_board
 
 Show = Callable[[str, int, int], None]  # what is done, how much of it, of how much
+
+
+@dataclass(frozen=True)
+class Column:
+    """What evaluate() found of one way to run the model: `key` for JSON, `title` for people."""
+
+    key: str
+    title: str
+    metrics: Mapping[str, float]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """`target_samples` of the `samples` ran on the target, `where`: an emulator's name or a port; the host's answers
+    stand for the others."""
+
+    compiled: Compiled
+    where: str
+    samples: int
+    target_samples: int
+    columns: tuple[Column, ...]
+    wrong: str | None = None  # in words, that the answers are not those of the model's own library
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return (*self.compiled.source.warnings, *([self.wrong] if self.wrong else []))
+
+    def to_json(self) -> dict[str, Any]:
+        graph = self.compiled.graph
+        return {
+            "model": graph.name,
+            "board": self.compiled.board.name,
+            "where": self.where,
+            "dtype": "int8" if is_int8(graph) else "float32",
+            "samples": self.samples,
+            "target_samples": self.target_samples,
+            "metrics": {c.key: {name: number(value) for name, value in c.metrics.items()} for c in self.columns},
+            "seconds": {c.key: round(c.seconds, 3) for c in self.columns},
+            "float_layers": float_layers(graph),
+            "warnings": list(self.warnings),
+        }
 
 
 @dataclass

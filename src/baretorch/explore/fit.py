@@ -13,6 +13,7 @@ from math import floor, sqrt
 
 from baretorch.emit import emit
 from baretorch.errors import CompileError
+from baretorch.explore.trial import Finding, Trial, Use
 from baretorch.files.write import scratch
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed, roomy
@@ -25,7 +26,6 @@ from baretorch.options import Input, Io, Optimize, Options, UseNpu
 from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized_methods, run_image, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.memory.banks import ARENA
-from baretorch.report.fit import Finding, Trial, Use
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Board
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,80 @@ from baretorch.frontends.consecutive import in_graph
 from baretorch.frontends.model_file import import_file
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import arranged, real, real_inputs, stored
+from baretorch.ir.ties import up_to_ties
 from baretorch.machines.run import call, greeted
 from baretorch.machines.types import Machine
-from baretorch.report.sweep import Sweep, Trace, value_of
+from baretorch.measure.facts import largest_error, number
+
+Answers = tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What to send, in order, with what the reference answers and, where the model file knows it, the truth."""
+
+    inputs: tuple[Answers, ...]
+    expected: tuple[Answers, ...]
+    truth: tuple[float, ...] | None
+    reference: str  # "PyTorch", or "the graph" where there is no PyTorch model
+    exact: tuple[Answers, ...] | None = None  # what the image must give, if that is not `expected`: int8 by ourselves
+
+    def x(self, index: int) -> float:
+        """Where an input stands in a plot: its value if it is one number, else its place in the order."""
+        arrays = self.inputs[index % len(self.inputs)]
+        return value_of(arrays[0]) if len(arrays) == 1 and arrays[0].size == 1 else float(index)
+
+    def expected_value(self, index: int) -> float:
+        """Return the reference's answer to an input, as one number."""
+        return value_of(self.expected[index % len(self.expected)][0])
+
+
+@dataclass
+class SweepTrace:
+    """The answers so far, each as one number: the value, or of several the index of the largest."""
+
+    sweep: Sweep
+    graph: Graph
+    x: list[float] = field(default_factory=list)
+    predicted: list[float] = field(default_factory=list)
+    truth: list[float] = field(default_factory=list)
+    max_error: float = 0.0
+    answers: list[Answers] = field(default_factory=list)
+
+    def add(self, index: int, outputs: Answers) -> None:
+        at = index % len(self.sweep.inputs)
+        self.answers.append(outputs)
+        self.x.append(self.sweep.x(index))
+        self.predicted.append(value_of(outputs[0]))
+        if self.sweep.truth is not None:
+            self.truth.append(self.sweep.truth[at])
+        want = self.sweep.expected[at]
+        judged = up_to_ties(self.graph, stored(self.graph, self.sweep.inputs[at]), outputs, want)
+        self.max_error = max(self.max_error, largest_error(judged, want))
+
+    @property
+    def right(self) -> list[Answers]:
+        """What the image must give for each input so far."""
+        known = self.sweep.exact or self.sweep.expected
+        return [known[i % len(known)] for i in range(len(self.answers))]
+
+    @property
+    def max_error_truth(self) -> float | None:
+        if self.sweep.truth is None or not self.truth:
+            return None
+        return max(abs(p - t) for p, t in zip(self.predicted, self.truth, strict=True))
+
+    def to_json(self) -> dict[str, Any]:
+        worst = self.max_error_truth
+        return {
+            "count": len(self.x),
+            "x": [number(v) for v in self.x],
+            "predicted": [number(v) for v in self.predicted],
+            "truth": [number(v) for v in self.truth] if self.sweep.truth is not None else None,
+            "max_error_truth": None if worst is None else number(worst),
+            "max_error": number(self.max_error),
+            "reference": self.sweep.reference,
+        }
 
 
 def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
@@ -101,7 +172,7 @@ def _elsewhere(
 def stream(
     machine: Machine,
     graph: Graph,
-    trace: Trace,
+    trace: SweepTrace,
     total: int,
     rate: float | None,
     show: Callable[[], None],
@@ -123,3 +194,9 @@ def stream(
 
 def _tuple(sample: Any) -> tuple[Any, ...]:
     return tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)
+
+
+def value_of(array: Array) -> float:
+    """One number for an answer: itself, or the index of the largest of several (a class)."""
+    flat = np.asarray(array).reshape(-1)
+    return float(flat[0]) if flat.size == 1 else float(np.argmax(flat))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from baretorch.firmware.types import Image
 from baretorch.machines.types import Block
 from baretorch.measure.cycles import Listing
 from baretorch.targets.kinds import CALLS
+
+_CODE = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f ]+?)\s*\t(.*)$")  # a line of objdump
 
 
 @dataclass(frozen=True)
@@ -74,3 +80,14 @@ def _reached(span: range, next_of: Mapping[int, set[int]]) -> set[int]:
             found.add(address)
             waiting.extend(next_of.get(address, ()))
     return found
+
+
+def disassembly(image: Image, loop: InnerLoop) -> list[str]:
+    """Return the instructions of a loop as text, from the objdump of the CPU's GNU toolchain."""
+    program = shutil.which(f"{image.board.chip.cpu.gcc_prefix}objdump")
+    if program is None:
+        return [f"  {loop.start:#x}–{loop.end:#x}: to see the instructions, install the board's GNU toolchain"]
+    command = [program, "-d", f"--start-address={loop.start}", f"--stop-address={loop.end}", str(image.elf)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = (_CODE.match(line) for line in text.splitlines())
+    return [f"  {m[1]:>8}  {m[2]:<10} {m[3].expandtabs(10)}" for m in found if m is not None]

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
-from baretorch.escape import markup
 from baretorch.npu.lower import ROWS
 from baretorch.npu.partition import WRONG, Partition
 from baretorch.npu.use import MISSING
@@ -64,27 +61,6 @@ def npu_figures(compiled: Compiled) -> tuple[tuple[str, str, str, str], ...]:
     regions = f"{count} {'region' if count == 1 else 'regions'} on {npu.accelerator}"
     cycles = "unknown" if found.cycles is None else f"{found.cycles:,}"
     return (("NPU", cycles, "cycles", f"of the NPU, as Vela estimates; {regions}"),)
-
-
-def npu_rows(table: Table, compiled: Compiled) -> None:
-    """The same for people."""
-    found, npu = compiled.partition, compiled.board.chip.npu
-    if found is None or npu is None:
-        return
-    table.add_row("[bold]NPU[/]", "", npu.accelerator)
-    for number, region in enumerate(found.regions, 1):
-        crossing = f"{region.bytes_in:,} bytes in, {region.bytes_out:,} out"
-        count = f"{len(region.layers)}" if region.cycles is not None else ""
-        kind = "operators" if region.cycles is not None else region.layers[0]
-        table.add_row(f"  region {number}", count, f"{kind}; {crossing}")
-        table.add_row("    commands", f"{region.commands:,}", "bytes")
-        table.add_row("    weights", f"{region.weights:,}", "bytes")
-        table.add_row("    scratch", f"{region.scratch:,}", "bytes of the arena")
-    if found.regions:
-        estimate = "unknown" if found.cycles is None else f"{found.cycles:,}"
-        table.add_row("  cycles", estimate, "of the NPU, as Vela estimates")
-    for i, left in enumerate(found.left):
-        table.add_row("" if i else "  on the CPU", left.op, f"{markup(left.layer)}: {markup(left.why)}")
 
 
 def npu_warnings(found: Partition | None) -> tuple[str, ...]:

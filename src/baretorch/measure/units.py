@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
-from baretorch.escape import markup
 from baretorch.ir.graph import Graph
 from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.int8.qsums import QFromSums
@@ -23,7 +20,7 @@ NO_ROOM = "there is no room in {memory} for its constants and what it reads and 
 
 
 @dataclass(frozen=True)
-class Kept:
+class LayerOnCores:
     """A layer that a unit might have computed, and why the cores do."""
 
     layer: str
@@ -31,7 +28,7 @@ class Kept:
     why: str
 
 
-def _layers(plan: Plan, unit: Unit, graph: Graph) -> Iterator[tuple[str, Kept | None]]:
+def _layers(plan: Plan, unit: Unit, graph: Graph) -> Iterator[tuple[str, LayerOnCores | None]]:
     """Each layer of a kind that the unit knows, once: with why it is kept, or None if the unit computes it. What cores
     make in parts was a layer of the graph."""
     makers = graph.producer()
@@ -45,12 +42,12 @@ def _layers(plan: Plan, unit: Unit, graph: Graph) -> Iterator[tuple[str, Kept | 
         if step.kernel.unit == unit.name:
             yield layer, None
         elif (why := unit.why_not(call)) is not None:
-            yield layer, Kept(layer, call.op.name, why)
+            yield layer, LayerOnCores(layer, call.op.name, why)
         elif y.name in plan.no_room:
-            yield layer, Kept(layer, call.op.name, NO_ROOM.format(memory=unit.memory))
+            yield layer, LayerOnCores(layer, call.op.name, NO_ROOM.format(memory=unit.memory))
 
 
-def _used(compiled: Compiled) -> list[tuple[Unit, list[str], list[Kept]]]:
+def used_units(compiled: Compiled) -> list[tuple[Unit, list[str], list[LayerOnCores]]]:
     """Each unit that may be used and knows a layer's kind, its layers, and those that it leaves to the cores."""
     found = []
     for unit in units_of(compiled.board.chip) if compiled.options.units is not Units.OFF else ():
@@ -64,13 +61,5 @@ def _used(compiled: Compiled) -> list[tuple[Unit, list[str], list[Kept]]]:
 def units_json(compiled: Compiled) -> list[dict[str, Any]]:
     return [
         {"unit": unit.name, "layers": own, "cores": [{"layer": k.layer, "op": k.op, "why": k.why} for k in kept]}
-        for unit, own, kept in _used(compiled)
+        for unit, own, kept in used_units(compiled)
     ]
-
-
-def unit_rows(table: Table, compiled: Compiled) -> None:
-    """The same for people."""
-    for unit, own, kept in _used(compiled):
-        table.add_row(f"[bold]{unit.name}[/]", f"{len(own)}", "layers")
-        for i, left in enumerate(kept):
-            table.add_row("" if i else "  on the cores", left.op, f"{markup(left.layer)}: {markup(left.why)}")

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from baretorch.ir.graph import Graph
-from baretorch.measure.cycles import Time, milliseconds, time_words, unpaid_flash
+from baretorch.measure.cycles import milliseconds, time_words, unpaid_flash
 from baretorch.measure.facts import RunFacts, is_int8
+from baretorch.measure.layers import LayerRow, Peak, find_peak, layer_rows
 from baretorch.measure.memory_map import BankMap, memory_map, ram_banks
 from baretorch.measure.npu import npu_figures
 from baretorch.measure.numbers import capacity, figure, share
-from baretorch.measure.profile import Layer, Profile
+from baretorch.measure.profile import Profile
 from baretorch.passes.to_int8 import told_float
-from baretorch.plan.types import Buffer, Plan
+from baretorch.plan.types import Plan
 from baretorch.targets.parts import MemoryBank
 
 if TYPE_CHECKING:
-    from baretorch.quantize.accuracy import LayerAccuracy
-    from baretorch.report.evaluation import Evaluation
+    from baretorch.explore.advice import Advice
+    from baretorch.explore.evaluate import Evaluation
 
 
 @dataclass(frozen=True)
@@ -31,79 +32,6 @@ class Figure:
     value: str
     unit: str
     note: str
-
-
-@dataclass(frozen=True)
-class Row:
-    """A layer. Where it runs in bands it is several steps. `accuracy` is there if it is an int8 layer with values
-    of its own to compare."""
-
-    name: str
-    op: str
-    dtype: str
-    shape: tuple[int, ...]
-    kernel: str
-    variant: str
-    macs: int
-    weights: int
-    instructions: int
-    time: Time
-    steps: int
-    accuracy: LayerAccuracy | None
-
-    @property
-    def per_mac(self) -> float | None:
-        return self.instructions / self.macs if self.macs else None
-
-    @property
-    def weight(self) -> float:
-        """What layers are compared by: instructions, and where flash costs time, that."""
-        return self.time.all.expected if self.time.flash else self.instructions
-
-    def to_json(self) -> dict[str, Any]:
-        flash = self.time.flash
-        return {
-            "name": self.name,
-            "op": self.op,
-            "dtype": self.dtype,
-            "shape": list(self.shape),
-            "kernel": self.kernel,
-            "variant": self.variant,
-            "macs": self.macs,
-            "weights": self.weights,
-            "instructions": self.instructions,
-            "core_cycles": round(self.time.core.expected),
-            "flash_cycles": round(flash.waits.expected) if flash else None,
-            "flash_misses": {"code": flash.code_misses, "data": flash.data_misses} if flash else None,
-            "flash_bytes": flash.bytes if flash else None,
-            "steps": self.steps,
-            "sqnr_db": self.accuracy.sqnr_db if self.accuracy else None,
-        }
-
-
-@dataclass(frozen=True)
-class Peak:
-    """The step with the most live bytes, the layer that runs there, and what is alive, largest first."""
-
-    step: int
-    layer: str
-    live: int
-    buffers: tuple[Buffer, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        alive = [{"name": b.name, "size": b.size} for b in self.buffers]
-        return {"step": self.step, "layer": self.layer, "live": self.live, "buffers": alive}
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What to do and what it brings; `option` is what to write on the command line, empty if the model must change."""
-
-    option: str
-    text: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"option": self.option, "text": self.text}
 
 
 @dataclass(frozen=True)
@@ -128,8 +56,8 @@ class Report:
         return is_int8(self.graph)
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
-        return tuple(_rows(self.graph, self.plan, self.profile, self.facts.layers))
+    def rows(self) -> tuple[LayerRow, ...]:
+        return layer_rows(self.graph, self.plan, self.profile, self.facts.layers)
 
     @property
     def whole(self) -> float:
@@ -142,14 +70,7 @@ class Report:
 
     @cached_property
     def peak(self) -> Peak | None:
-        plan = self.plan
-        if not plan.steps or not plan.arena:
-            return None
-        step = max(range(len(plan.phases)), key=plan.live_bytes)
-        alive = (b for b in plan.layout.buffers if b.size and b.first <= step <= b.last)
-        y = plan.phases[step].main.call.y
-        ordered = tuple(sorted(alive, key=lambda b: -b.size))
-        return Peak(step, y.origin.path or y.name, plan.live_bytes(step), ordered)
+        return find_peak(self.plan)
 
     @property
     def floats(self) -> list[tuple[str, str]]:
@@ -248,15 +169,6 @@ class Report:
         return data
 
 
-def layer_of(plan: Plan, buffer: Buffer) -> str:
-    """Whose buffer it is, in the user's words: the layer that makes the tensor, or that needs the scratch."""
-    tensor = plan.graph.tensors.get(buffer.name)
-    if tensor is not None:
-        return tensor.origin.path or tensor.name
-    y = next((s.call.y for s in plan.steps if s.scratch and s.scratch.name == buffer.name), None)
-    return f"scratch of {y.origin.path or y.name}" if y else buffer.name
-
-
 def _arena_note(plan: Plan) -> str:
     bands = f"; {plan.bands}" if plan.bands else ""
     caller = "; without what lies with the caller" if plan.layout.lent else ""
@@ -266,41 +178,3 @@ def _arena_note(plan: Plan) -> str:
 def _total(kind: str, total: int, banks: Sequence[tuple[MemoryBank, int]]) -> Figure:
     shares = (f"{share(used, bank.size)} of {capacity(bank.size)} {bank.name}" for bank, used in banks)
     return Figure(f"{kind} in all", f"{total:,}", "bytes", ", ".join(shares))
-
-
-def _rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[LayerAccuracy]) -> Iterator[Row]:
-    """One per layer of the profile, or where layers run in bands, one per layer and operator, with the shape of all of
-    its bands."""
-    outputs = ((node.op.name, graph[node.outputs[0]]) for node in graph.nodes)
-    whole = {(y.origin.path or y.name, op): y.shape for op, y in outputs} if plan.bands or profile.traced else {}
-    groups: dict[tuple[str, str, int], list[int]] = {}
-    for i, layer in enumerate(profile.layers):
-        groups.setdefault((layer.name, layer.op, 0 if plan.bands else i), []).append(i)
-    waiting = list(accuracies)
-    for members in groups.values():
-        layers = [profile.layers[i] for i in members]
-        steps = [step for layer in layers for step in layer.steps]
-        last = steps[-1]
-        constants = {o.storage for step in steps for o in step.operands if o.constant}
-        found = _accuracy(layers[-1], waiting)
-        if found:
-            waiting.remove(found)
-        yield Row(
-            name=layers[-1].name,
-            op=layers[-1].op,
-            dtype=last.call.y.dtype.label,
-            shape=whole.get((layers[-1].name, layers[-1].op), last.call.y.shape),
-            kernel=last.kernel.symbol,
-            variant=layers[-1].variant,
-            macs=sum(layer.macs for layer in layers),
-            weights=sum(plan.layout.constant(name).data.nbytes for name in constants),
-            instructions=sum(layer.instructions for layer in layers),
-            time=sum((layer.time for layer in layers[1:]), layers[0].time),
-            steps=len(members) if profile.traced is None else profile.traced.layers[members[0]].tiles,
-            accuracy=found,
-        )
-
-
-def _accuracy(layer: Layer, waiting: Sequence[LayerAccuracy]) -> LayerAccuracy | None:
-    """The first that is called so and does the same: both lists are in the order of execution."""
-    return next((a for a in waiting if (a.name, a.op) == (layer.name, layer.op)), None)

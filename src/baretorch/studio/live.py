@@ -23,7 +23,6 @@ from baretorch.measure.facts import is_int8, warnings_of
 from baretorch.measure.memory_map import memory_map, ram_banks
 from baretorch.measure.numbers import capacity, figure, frequency, share
 from baretorch.pipeline import Compiled
-from baretorch.report.pictures import map_picture
 from baretorch.studio.controls import Control, input_control, output_control
 from baretorch.studio.digits import SIDE
 from baretorch.targets.parts import MemoryBank
@@ -35,12 +34,13 @@ DIGITS = 10
 
 
 @dataclass(frozen=True)
-class Made:
+class BuiltModel:
     """A model compiled and built, and `samples` of what its inputs may be, in memory order, the example first."""
 
     compiled: Compiled
     image: Image
     samples: tuple[tuple[Array, ...], ...]
+    map_picture: str = ""  # the memories of the chip as SVG; empty for a program of this computer
 
     @property
     def inputs(self) -> tuple[Control, ...]:
@@ -69,16 +69,16 @@ class Made:
 class LiveModel:
     """`make` compiles and builds; `connect` boots the image, or opens the port of the board that it runs on."""
 
-    def __init__(self, make: Callable[[], Made], connect: Callable[[Made], Machine]) -> None:
+    def __init__(self, make: Callable[[], BuiltModel], connect: Callable[[BuiltModel], Machine]) -> None:
         self._make = make
         self._connect = connect
         self._lock = RLock()  # one request at a time: a chip does one thing
-        self._made: Made | None = None
+        self._made: BuiltModel | None = None
         self._session: Session | None = None
         self.answers = 0
 
     @property
-    def made(self) -> Made:
+    def made(self) -> BuiltModel:
         """Compiled when it is first asked for."""
         with self._lock:
             if self._made is None:
@@ -111,7 +111,6 @@ class LiveModel:
             made = self.made
             machine = self._connected().machine.name
         compiled, board = made.compiled, made.image.board
-        banks = () if board.hosted else memory_map(made.image)  # the host's addresses are its own
         return {
             "model": compiled.graph.name,
             "board": board.title,
@@ -123,7 +122,7 @@ class LiveModel:
             "inputs": [c.to_json() for c in made.inputs],
             "outputs": [c.to_json() for c in made.outputs],
             "memory": _memory(made.image),
-            "map": map_picture(banks) if banks else "",
+            "map": made.map_picture,
             "warnings": list(warnings_of(compiled)),
         }
 
@@ -159,7 +158,7 @@ class LiveModel:
             session.close()
 
 
-def read_inputs(made: Made, body: bytes) -> tuple[Array, ...]:
+def read_inputs(made: BuiltModel, body: bytes) -> tuple[Array, ...]:
     """What the page sends: all numbers of all inputs as doubles, the little end first."""
     values = np.frombuffer(body, "<f8")
     arrays, at = [], 0
@@ -170,7 +169,7 @@ def read_inputs(made: Made, body: bytes) -> tuple[Array, ...]:
     return tuple(arrays)
 
 
-def input_bytes(made: Made) -> int:
+def input_bytes(made: BuiltModel) -> int:
     return 8 * sum(int(np.prod(port.shape)) for port in made.compiled.graph.takes())
 
 
@@ -187,7 +186,7 @@ def _typed(values: Array, dtype: np.dtype[Any]) -> Array:
     return np.round(values).astype(dtype)
 
 
-def _told(made: Made, session: Session, answer: Answer, reply: Reply) -> dict[str, Any]:
+def _told(made: BuiltModel, session: Session, answer: Answer, reply: Reply) -> dict[str, Any]:
     machine, arrays = session.machine, answer if isinstance(answer, tuple) else (answer,)
     run = measured(machine, reply, arrays, arrays)
     return {
@@ -198,7 +197,7 @@ def _told(made: Made, session: Session, answer: Answer, reply: Reply) -> dict[st
     }
 
 
-def _time(made: Made, session: Session, run: Run) -> dict[str, str] | None:
+def _time(made: BuiltModel, session: Session, run: Run) -> dict[str, str] | None:
     """Of a real board by its own counter; of an emulated one by what it executed."""
     rate = session.hello.counter_hz
     if session.machine.name == "serial" and rate and run.ticks:

@@ -52,8 +52,11 @@ SCRIPTS = tuple(f"page/{name}.js" for name in ("studio", "digits", "inputs", "ou
 # Path, type, and the files it is made of, in packages: looks and helpers of the report's page are this page's, too.
 FILES: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "": (HTML, (("baretorch.studio", "page/studio.html"),)),
-    "studio.css": (CSS, (("baretorch.report", "template/page.css"), ("baretorch.studio", "page/studio.css"))),
-    "studio.js": (JS, (("baretorch.report", "template/page.js"), *(("baretorch.studio", name) for name in SCRIPTS))),
+    "studio.css": (CSS, (("baretorch.report.page", "template/page.css"), ("baretorch.studio", "page/studio.css"))),
+    "studio.js": (
+        JS,
+        (("baretorch.report.page", "template/page.js"), *(("baretorch.studio", name) for name in SCRIPTS)),
+    ),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from baretorch.report.tuning import Candidate
+from baretorch.tune.result import Candidate
 
 RESOLUTION = 0.01  # points; accuracies that are nearer to each other are equal
 

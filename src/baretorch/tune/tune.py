@@ -23,12 +23,12 @@ from baretorch.ir.graph import Graph, Quant
 from baretorch.machines.host_program import on_host
 from baretorch.measure.numbers import figure
 from baretorch.quantize.config import Precision, as_stored
-from baretorch.report.tuning import Budget, Candidate, Step, or_no_number, shown
 from baretorch.targets.types import Board
 from baretorch.tune.benches import Benches
 from baretorch.tune.order import RESOLUTION, best_first, points
 from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, chosen, even, find_harm, way, weights_of
 from baretorch.tune.refine import Grid, balanced, rounded
+from baretorch.tune.result import Budget, Candidate, TunedStep, or_no_number, shown
 from baretorch.tune.retrain import trained, why_untrained
 from baretorch.tune.study import Done, Found, Mark, Space, Study, Suggested
 from baretorch.tune.thin import zeros
@@ -73,7 +73,7 @@ class Tuner:
     show: Show
     samples: int | None = None  # that evaluate() takes
     file: str = ""  # a hash of the model file, whose evaluate() may change
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TunedStep] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _harm: Harm | None = None
 
@@ -270,7 +270,7 @@ class Tuner:
         whole = self.whole(winner.variant)
         other = self.bench_of(whole).other(whole.choice, whole.removed, change(whole))
         made = self.candidate(f"{winner.candidate.label}, {what}", other)
-        self.steps.append(Step(f"{what} of {winner.candidate.label}", winner.candidate.accuracy, made.accuracy))
+        self.steps.append(TunedStep(f"{what} of {winner.candidate.label}", winner.candidate.accuracy, made.accuracy))
         return [Winner(made, other)] if self.steps[-1].kept and not made.over else []
 
     def whole(self, variant: Variant) -> Variant:

@@ -43,10 +43,10 @@ from baretorch.quantize.config import IN_FLOAT, Config, Precision, with_precisio
 from baretorch.quantize.groups import wanted
 from baretorch.quantize.source import in_float, made_by
 from baretorch.quantize.watch import Run
-from baretorch.report.tuning import or_no_number
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Board
 from baretorch.tune.refine import Grid
+from baretorch.tune.result import or_no_number
 from baretorch.tune.shrink import Moments, find_moments, removal_order, shrunk
 from baretorch.tune.thin import FOUR, can_be_thin, thinned
 

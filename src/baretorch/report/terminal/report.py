@@ -10,13 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from baretorch.escape import markup
+from baretorch.measure.layers import LayerRow, layer_of
 from baretorch.measure.memory_map import BankMap
-from baretorch.measure.npu import npu_rows
 from baretorch.measure.numbers import apart, bar, capacity, cut, share
-from baretorch.report.evaluation import metrics_table
-from baretorch.report.findings import Figure, Report, Row, layer_of
-from baretorch.report.lifetimes import Lifetimes
-from baretorch.report.tables import heading
+from baretorch.report.findings import Figure, Report
+from baretorch.report.terminal.accelerators import npu_rows
+from baretorch.report.terminal.evaluation import metrics_table
+from baretorch.report.terminal.lifetimes import Lifetimes
+from baretorch.report.terminal.tables import heading
 
 BAR = 16
 
@@ -105,7 +106,7 @@ def _layers(report: Report) -> Table:
     return table
 
 
-def _layer(row: Row, report: Report) -> list[str]:
+def _layer(row: LayerRow, report: Report) -> list[str]:
     db = row.accuracy.sqnr_db if row.accuracy else None
     per_mac = "" if row.per_mac is None else f"{row.per_mac:.2f}"
     flash = row.time.flash

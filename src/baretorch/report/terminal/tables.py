@@ -12,14 +12,12 @@ from rich.text import Text
 
 from baretorch.escape import line, markup
 from baretorch.firmware.types import Image
-from baretorch.machines.types import Cores
 from baretorch.measure.cycles import Time, is_exact, time_words, unpaid_flash
 from baretorch.measure.facts import RunFacts, image_files, warnings_of
 from baretorch.measure.memory_map import ram_banks
-from baretorch.measure.npu import npu_rows
 from baretorch.measure.numbers import capacity, figure, frequency, share
-from baretorch.measure.units import unit_rows
 from baretorch.passes.to_int8 import float_layers
+from baretorch.report.terminal.accelerators import npu_rows, unit_rows
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Chip
 
@@ -152,8 +150,7 @@ def _speed(table: Table, facts: RunFacts) -> None:
         per_mac = f"{figure(instructions / macs)} per MAC" if macs else ""
         path = (", of core 0" if chip.cluster else ", on the critical path") if facts.run.cores else ""
         table.add_row("  instructions", f"{instructions:,}", f"{per_mac}{path}".removeprefix(", "))
-    if facts.run.cores is not None:
-        _cores(table, facts.run.cores, facts)
+    _cores(table, facts)
     if facts.time is not None:
         _time(table, facts.time, chip)
     if facts.run.emulator_cycles is not None:
@@ -189,8 +186,11 @@ def _time(table: Table, time: Time, chip: Chip) -> None:
         table.add_row("    flash", *time_words(time.flash.waits, chip, f"waiting for {time.flash}"))
 
 
-def _cores(table: Table, cores: Cores, facts: RunFacts) -> None:
-    """What each core did, and what several of them gain and take more."""
+def _cores(table: Table, facts: RunFacts) -> None:
+    """Add what each core did, and what several of them gain and take more; nothing where only one can run."""
+    cores = facts.run.cores
+    if cores is None:
+        return
     if facts.compiled.options.core:
         table.add_row(
             "    core 0", f"{cores.instructions[0]:,}", "to ask for it; the rest of the time is the application's"

@@ -8,10 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from baretorch.escape import markup
+from baretorch.explore.trial import Finding, Trial, Use
 from baretorch.measure.cycles import milliseconds
 from baretorch.measure.numbers import bar, figure, share
 from baretorch.options import Options
-from baretorch.report.fit import Finding, Trial, Use
 
 _BAR = 10
 

@@ -1,21 +1,24 @@
-"""The memory worksheet: what an image takes of flash and RAM, item by item, and whether it fits."""
+"""The memory worksheet: what an image takes of flash and RAM, item by item, and whether it fits.
+
+A model that may not fit is built for a board like its own in which everything fits.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from rich.table import Table
-
-from baretorch.escape import markup
+from baretorch.errors import CompileError
+from baretorch.files.write import scratch
 from baretorch.firmware.elf import read_elf
-from baretorch.firmware.fit import needed
+from baretorch.firmware.fit import needed, roomy
 from baretorch.firmware.types import Image
-from baretorch.measure.numbers import bar, capacity, share
+from baretorch.frontends import Source
+from baretorch.ir.graph import Graph
+from baretorch.options import Options
+from baretorch.pipeline import build_image, compile_graph
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Board
-
-BAR = 24
 
 
 @dataclass(frozen=True)
@@ -86,39 +89,18 @@ def make_worksheet(board: Board, image: Image) -> Worksheet:
     )
 
 
-def worksheet_table(sheet: Worksheet) -> Table:
-    """Two accounts with a bar per item; bars are shares of what is used, so that small images show something."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column()
-    table.add_column(overflow="fold")
-    for account in (sheet.flash, sheet.ram):
-        size = f"{share(account.used, account.memory.size)} of {capacity(account.memory.size)} {account.memory.name}"
-        table.add_row(f"[bold]{account.kind}[/]", f"[bold]{account.used:,}[/]", size, verdict(account.room))
-        for name, count in account.items:
-            drawn = bar(count, account.used, BAR)
-            table.add_row(f"  {name}", f"{count:,}", f"[cyan]{drawn}[/]", share(count, account.used or 1))
-    return table
+def planning_board(board: Board) -> Board:
+    """The board with memories in which everything fits, to find out what a model needs. This computer has room."""
+    return board if board.hosted else roomy(board)
 
 
-def boards_table(rows: list[Worksheet | tuple[Board, str]]) -> Table:
-    """One row per board: whether it fits and by how much; or the reason why nobody knows."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("board", "CPU", "", "flash used", "flash left", "RAM used", "RAM left"):
-        table.add_column(title, justify="right" if "used" in title or "left" in title else "left", no_wrap=True)
-    for row in rows:
-        if not isinstance(row, Worksheet):
-            board, reason = row
-            table.add_row(board.name, board.chip.cpu.name, f"[yellow]{markup(reason)}[/]")
-            continue
-        rooms = [row.flash.room, row.ram.room]
-        left = [f"{room:,}" if room >= 0 else f"[red]{room:,}[/]" for room in rooms]
-        word = "[green]fits[/]" if row.fits else "[red]does not fit[/]"
-        cells = (f"{row.flash.used:,}", left[0], f"{row.ram.used:,}", left[1])
-        table.add_row(row.board.name, row.board.chip.cpu.name, word, *cells)
-    return table
-
-
-def verdict(room: int) -> str:
-    return f"[green]fits, {room:,} bytes left[/]" if room >= 0 else f"[red]{-room:,} bytes too small[/]"
+def find_worksheet(
+    source: Source, graph: Graph, board: Board, options: Options
+) -> Worksheet | tuple[Board, CompileError]:
+    """The worksheet of the graph on a board, or why there is none: no compiler, no kernel."""
+    try:
+        compiled = compile_graph(source, graph, planning_board(board), options.for_sizes())
+        with scratch() as folder:
+            return make_worksheet(board, build_image(compiled, folder))
+    except CompileError as error:
+        return board, error

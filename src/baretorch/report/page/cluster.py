@@ -6,9 +6,9 @@ from baretorch.measure.cluster import Traced, TracedLayer
 from baretorch.measure.numbers import share
 from baretorch.plan.cluster.cost import cycles
 from baretorch.plan.schedule import Phase
-from baretorch.report.html import Html, el, joined
-from baretorch.report.roofline import roofline
-from baretorch.report.timeline import timeline
+from baretorch.report.page.html import Html, el, joined
+from baretorch.report.page.roofline import roofline
+from baretorch.report.page.timeline import timeline
 from baretorch.targets.types import Chip
 
 _TIMELINE = (

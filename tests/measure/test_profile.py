@@ -15,11 +15,11 @@ from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.measure.cycles import Flash
+from baretorch.measure.loops import disassembly
 from baretorch.measure.numbers import apart
 from baretorch.measure.profile import Profile, make_profile
 from baretorch.options import Compiler, Emulator, Optimize, Options, Weights
 from baretorch.quantize.source import quantized
-from baretorch.report.profile_table import disassembly
 from baretorch.targets.boards import load_board
 
 

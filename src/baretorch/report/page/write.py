@@ -11,12 +11,13 @@ from string import Template
 
 from baretorch.files.write import put
 from baretorch.measure.cycles import core_source, flash_source
+from baretorch.measure.layers import LayerRow, Peak, layer_of
 from baretorch.measure.numbers import cut, figure, frequency, share
-from baretorch.report.cluster_page import cluster_sections
-from baretorch.report.findings import Figure, Peak, Report, Row, layer_of
-from baretorch.report.graph_picture import graph_picture, left_out
-from baretorch.report.html import Html, el, joined
-from baretorch.report.pictures import DRAWN, lifetimes_picture, map_picture
+from baretorch.report.findings import Figure, Report
+from baretorch.report.page.cluster import cluster_sections
+from baretorch.report.page.graph import graph_picture, left_out
+from baretorch.report.page.html import Html, el, joined
+from baretorch.report.page.pictures import DRAWN, lifetimes_picture, map_picture
 from baretorch.version import __version__
 
 LISTED = 500  # layers at most in the table, so that pages stay small
@@ -48,7 +49,7 @@ def make_page(report: Report) -> str:
         "graph": _graph(report),
         "version": joined([__version__]),
     }
-    folder = files("baretorch.report") / "template"
+    folder = files("baretorch.report.page") / "template"
     parts |= {name: (folder / f"page.{name}").read_text("utf-8") for name in ("css", "js")}
     return Template((folder / "page.html").read_text("utf-8")).substitute(parts)
 
@@ -169,7 +170,7 @@ def _layers(report: Report) -> Html:
     return joined([el("div", _table(titles, body), class_="scroll"), el("p", rest + hidden, class_="note")])
 
 
-def _layer(report: Report, number: int, row: Row, most: float) -> Html:
+def _layer(report: Report, number: int, row: LayerRow, most: float) -> Html:
     per_mac = row.per_mac
     variant = f"{row.kernel}\nkernels of the family “{row.variant}”"
     steps = f", {row.steps} steps" if row.steps > 1 else ""
@@ -193,7 +194,7 @@ def _layer(report: Report, number: int, row: Row, most: float) -> Html:
     return el("tr", *cells)
 
 
-def _waits(row: Row) -> list[Html]:
+def _waits(row: LayerRow) -> list[Html]:
     flash = row.time.flash
     if flash is None:
         return []

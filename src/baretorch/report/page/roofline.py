@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from baretorch.measure.cluster import Traced, TracedLayer
 from baretorch.measure.numbers import cut, figure, share
-from baretorch.report.html import Html, el, line, rect, svg, text
+from baretorch.report.page.html import Html, el, line, rect, svg, text
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Chip
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from baretorch.ir.graph import DType, Graph, Node
+from baretorch.measure.layers import LayerRow
 from baretorch.measure.numbers import cut, share
-from baretorch.report.findings import Report, Row
-from baretorch.report.html import Html, el, rect, svg, text
-from baretorch.report.layered import Drawing, Spot, arrange
+from baretorch.report.findings import Report
+from baretorch.report.page.html import Html, el, rect, svg, text
+from baretorch.report.page.layered import Drawing, Spot, arrange
 
 DRAWN = 250  # boxes at most, so that pages stay small
 _WIDTH, _HEIGHT, _GAP, _DOWN = 200, 44, 22, 74
@@ -31,7 +32,7 @@ def graph_picture(report: Report) -> Html:
     """The first nodes of the graph, and how data gets from one to the next; constants are left out."""
     graph = report.graph
     nodes = graph.nodes[:DRAWN]
-    rows: dict[tuple[str, str], list[Row]] = {}
+    rows: dict[tuple[str, str], list[LayerRow]] = {}
     for row in report.rows:
         rows.setdefault((row.name, row.op), []).append(row)
     boxes: dict[str, _Box] = {}
@@ -58,7 +59,7 @@ def left_out(report: Report) -> int:
     return max(0, len(report.graph.nodes) - DRAWN)
 
 
-def _node_box(report: Report, graph: Graph, node: Node, rows: Mapping[tuple[str, str], list[Row]]) -> _Box:
+def _node_box(report: Report, graph: Graph, node: Node, rows: Mapping[tuple[str, str], list[LayerRow]]) -> _Box:
     y = graph[node.outputs[0]]
     name = y.origin.path or y.name
     same = rows.get((name, node.op.name))  # those called the same come in the same order

@@ -1,63 +1,19 @@
-"""A task's metrics, measured in PyTorch, on the host and on the target."""
+"""A task's metrics for the terminal, measured in PyTorch, on the host and on the target."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from baretorch.escape import markup
-from baretorch.measure.facts import is_int8, number
+from baretorch.measure.facts import is_int8
 from baretorch.passes.to_int8 import float_layers
 
 if TYPE_CHECKING:
-    from baretorch.pipeline import Compiled
-
-
-@dataclass(frozen=True)
-class Column:
-    """What evaluate() found of one way to run the model: `key` for JSON, `title` for people."""
-
-    key: str
-    title: str
-    metrics: Mapping[str, float]
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """`target_samples` of the `samples` ran on the target, `where`: an emulator's name or a port; the host's answers
-    stand for the others."""
-
-    compiled: Compiled
-    where: str
-    samples: int
-    target_samples: int
-    columns: tuple[Column, ...]
-    wrong: str | None = None  # in words, that the answers are not those of the model's own library
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return (*self.compiled.source.warnings, *([self.wrong] if self.wrong else []))
-
-    def to_json(self) -> dict[str, Any]:
-        graph = self.compiled.graph
-        return {
-            "model": graph.name,
-            "board": self.compiled.board.name,
-            "where": self.where,
-            "dtype": "int8" if is_int8(graph) else "float32",
-            "samples": self.samples,
-            "target_samples": self.target_samples,
-            "metrics": {c.key: {name: number(value) for name, value in c.metrics.items()} for c in self.columns},
-            "seconds": {c.key: round(c.seconds, 3) for c in self.columns},
-            "float_layers": float_layers(graph),
-            "warnings": list(self.warnings),
-        }
+    from baretorch.explore.evaluate import Column, Evaluation
 
 
 def evaluation_screen(evaluation: Evaluation) -> RenderableType:

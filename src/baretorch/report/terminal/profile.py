@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -14,12 +11,12 @@ from rich.text import Text
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.measure.cycles import Time, core_source, flash_source, time_words
-from baretorch.measure.loops import InnerLoop
+from baretorch.measure.loops import InnerLoop, disassembly
 from baretorch.measure.numbers import apart, bar, figure, share
 from baretorch.measure.profile import Layer, Profile
 from baretorch.ops.delegate import Delegate
-from baretorch.report.cluster_table import cluster_tables
-from baretorch.report.tables import heading
+from baretorch.report.terminal.cluster import cluster_tables
+from baretorch.report.terminal.tables import heading
 from baretorch.targets.types import Chip
 
 if TYPE_CHECKING:
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 
 BAR = 16
 HOTTEST = 5
-_CODE = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f ]+?)\s*\t(.*)$")
 
 
 def profile_screen(
@@ -139,17 +135,6 @@ def _loop_title(layer: Layer) -> str:
     loop = layer.loops[0]
     part = share(loop.instructions, layer.instructions)
     return f"{layer.name}: {loop.passes:,} passes of {figure(loop.per_pass)} instructions, {part} of the layer"
-
-
-def disassembly(image: Image, loop: InnerLoop) -> list[str]:
-    """The instructions of a loop, by the objdump of the CPU's GNU toolchain."""
-    program = shutil.which(f"{image.board.chip.cpu.gcc_prefix}objdump")
-    if program is None:
-        return [f"  {loop.start:#x}–{loop.end:#x}: to see the instructions, install the board's GNU toolchain"]
-    command = [program, "-d", f"--start-address={loop.start}", f"--stop-address={loop.end}", str(image.elf)]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = (_CODE.match(line) for line in text.splitlines())
-    return [f"  {m[1]:>8}  {m[2]:<10} {m[3].expandtabs(10)}" for m in found if m is not None]
 
 
 def _method(profile: Profile) -> RenderableType:

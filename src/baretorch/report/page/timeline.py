@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from baretorch.machines.types import BARRIER
 from baretorch.measure.cluster import DMA, GEMM, Moved, Traced, Use, Visit
+from baretorch.measure.layers import layer_of
 from baretorch.measure.numbers import share
 from baretorch.plan.types import Buffer
-from baretorch.report.findings import layer_of
-from baretorch.report.html import Html, el, joined
+from baretorch.report.page.html import Html, el, joined
 
 SCALE = 10_000  # units of a drawing's width
 LANE, GAP = 24, 4
@@ -140,15 +139,15 @@ def _asleep(found: Traced) -> Iterator[Html]:
     }
     for pause in found.trace.pauses:
         rest = [(pause.begin, pause.end)]
-        if pause.what == BARRIER and pause.core:
+        if pause.what not in own and pause.core:  # at a barrier
             for what, times in own.items():
                 both = [(max(a, b), min(c, d)) for a, c in rest for b, d in times if max(a, b) < min(c, d)]
                 slept.setdefault((pause.core, what), []).extend(both)
                 rest = [piece for stretch in rest for piece in _without(stretch, both)]
         slept.setdefault((pause.core, pause.what), []).extend(rest)
-    styles = {BARRIER: WAITS[3], DMA: WAITS[4], GEMM: WAITS[5]}
+    styles = {DMA: WAITS[4], GEMM: WAITS[5]}
     for (core, what), times in sorted(slept.items()):
-        field, style, name = styles[what]
+        field, style, name = styles.get(what, WAITS[3])  # else a barrier
         cycles = getattr(found.uses[core], field)
         tip = f"core {core} waiting for {name}\n{cycles:,} cycles in all, {share(cycles, found.cycles)}"
         top = core * (LANE + GAP)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from baretorch.measure.layers import Peak, layer_of
 from baretorch.measure.memory_map import BankMap, Piece
 from baretorch.measure.numbers import capacity, cut, share
 from baretorch.plan.types import Bank, Buffer, Plan
-from baretorch.report.findings import Peak, layer_of
-from baretorch.report.html import Html, el, line, rect, svg, text
-from baretorch.report.lifetimes import when
+from baretorch.report.page.html import Html, el, line, rect, svg, text
+from baretorch.report.terminal.lifetimes import when
 
 WIDTH = 1000
 COLOURS = 8  # classes c0 … c7 of the style sheet

@@ -1,0 +1,65 @@
+"""The result of a search for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from baretorch.escape import markup
+from baretorch.measure.numbers import figure
+from baretorch.tune.result import Candidate, TunedStep, Tuning, shown
+
+
+def columns(tuning: Tuning) -> tuple[str, ...]:
+    """Return the titles of the columns."""
+    return "", tuning.metric, "flash", "RAM", "instructions", "ms", "choice"
+
+
+def row(tuning: Tuning, c: Candidate) -> tuple[str, ...]:
+    """Return the cells of a candidate."""
+    ms = "" if c.milliseconds is None else figure(c.milliseconds)
+    words = "; ".join(c.over)
+    about = f"{c.choice} ({words})" if words else c.choice
+    label = f"{c.label} (chosen)" if c == tuning.chosen else c.label
+    return (label, f"{c.accuracy:.4f}", f"{c.flash:,}", f"{c.ram:,}", f"{c.instructions:,}", ms, about)
+
+
+def tuning_screen(tuning: Tuning, made: Sequence[str], command: str) -> RenderableType:
+    """The answer of `tune`: the front, what was chosen, and where it lies."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title in columns(tuning):
+        table.add_column(markup(title), justify="left" if title in ("", "choice") else "right", overflow="fold")
+    for c in tuning.front:
+        lost = c.over or c.accuracy < tuning.budget.accuracy
+        style = "green" if c == tuning.chosen else "dim" if lost else None
+        table.add_row(*(markup(cell) for cell in row(tuning, c)), style=style)
+    parts: list[RenderableType] = [
+        f"[bold]{markup(tuning.model)}[/] on {tuning.board}: {markup(tuning.metric)} {tuning.original:.4f} originally; "
+        + ", ".join(f"{markup(name)} {words}" for name, words in tuning.budget.words()),
+        "",
+        table,
+        "",
+        *verdict(tuning, tuning.steps),
+        "",
+        *(f"[dim]{'files' if i == 0 else '':10}[/] {markup(name)}" for i, name in enumerate(made)),
+        f"[dim]{'again':10}[/] {markup(command)}",
+    ]
+    return Group(*parts)
+
+
+def verdict(tuning: Tuning, steps: Sequence[TunedStep]) -> Iterator[str]:
+    """Describe the chosen candidate, line by line, in rich's markup."""
+    chosen, whole = tuning.chosen, tuning.whole
+    less = (
+        f"{chosen.flash / whole.flash:.0%} of the flash of plain int8 ({whole.flash:,} bytes, {shown(whole.accuracy)})"
+    )
+    yield f"chosen: [green]{markup(chosen.label)}[/], {markup(chosen.choice)}: {less}"
+    for step in steps:
+        word = "kept" if step.kept else "not kept"
+        yield f"  {markup(step.what)}: {shown(step.before)} to {shown(step.after)}, {word}"
+    yield from map(markup, tuning.notes)
+    if tuning.target is not None:
+        ran = f"the emulated board ran {tuning.target_samples:,} of {tuning.samples:,} inputs"
+        yield f"on {tuning.board}: {shown(tuning.target)}; {ran}"
