@@ -28,10 +28,10 @@ from rich.progress import track
 import cluster
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
-from baretorch.explore.one_core import on_one_core
 from baretorch.firmware.toolchain import NAMES, find_toolchain
 from baretorch.ir.graph import Graph
 from baretorch.measure.facts import compare
+from baretorch.measure.run import on_one_core
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qlinear import QLinear
 from baretorch.options import Compiler, Console, Io, Options

@@ -53,12 +53,12 @@ LAYERS: dict[str, str] = {
     "machines machines.host_program machines.npu npu options passes plan quantize stopwatch targets",
     "debug": "emit errors escape files.ownership firmware ir ir.io machines machines.hardware pipeline plan targets",
     "measure": "errors files.write firmware frontends ir ir.io ir.layerwise ir.ties machines npu ops options passes "
-    "pipeline plan quantize targets units",
+    "pipeline plan quantize stopwatch targets units",
     "explore": "emit errors files.write firmware frontends ir ir.io ir.ties machines measure ops options passes "
     "pipeline plan targets targets.features units",
     "tune": "errors escape files.ownership files.read files.write firmware frontends ir ir.equivalence ir.io "
-    "machines machines.host_program measure ops options passes pipeline plan quantize targets "
-    "targets.features version",
+    "machines.host_program measure ops options passes pipeline plan quantize targets targets.features "
+    "version",
     "report": "errors escape explore files.ownership files.write firmware frontends ir ir.text measure ops options "
     "passes pipeline plan quantize targets targets.features tune version",
     "exports": "debug emit errors files.ownership files.read files.write firmware frontends ir ir.io machines.npu "

@@ -12,12 +12,12 @@ from torch import nn
 
 from baretorch import emit, pipeline
 from baretorch.errors import CompileError
-from baretorch.explore.one_core import on_one_core
 from baretorch.frontends import Source, from_methods, from_module
 from baretorch.machines.run import Run
 from baretorch.machines.types import CoresRace
 from baretorch.measure.facts import warnings_of
 from baretorch.measure.profile import make_profile
+from baretorch.measure.run import on_one_core
 from baretorch.options import Buffers, Io, Optimize, Options
 from baretorch.plan.schedule import Executor
 from baretorch.targets.boards import load_board

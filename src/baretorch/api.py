@@ -99,16 +99,12 @@ class Model:
     def report(self, path: str | Path) -> None:
         """Write one HTML page about memory, time and accuracy, measured on the emulated chip with the examples."""
         from baretorch.explore.advice import advise
-        from baretorch.measure.facts import compare
-        from baretorch.measure.profile import make_profile
+        from baretorch.measure.run import measure
         from baretorch.report.findings import Report
         from baretorch.report.page.write import write_page
 
-        image = self.build()
-        run = pipeline.run_image(self.compiled, image)
-        facts = compare(self.compiled, image, run)
-        profile = make_profile(self.compiled, image, run)
-        write_page(Report(facts, profile, advise(facts, profile)), Path(path))
+        found = measure(self.compiled, self.build())
+        write_page(Report(found.facts, found.profile, advise(found.facts, found.profile)), Path(path))
 
     @property
     def instructions(self) -> int | None:

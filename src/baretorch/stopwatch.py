@@ -12,25 +12,30 @@ _SECONDS: ContextVar[dict[str, float] | None] = ContextVar("seconds", default=No
 
 @contextmanager
 def watch() -> Iterator[dict[str, float]]:
-    """A table of the stages that are gone through inside, in their order; when all is over with their `total`, which
-    is more than their sum by what lies between them."""
+    """Yield a table of the stages that run inside, in their order. At the end it gets `other`, the time between them,
+    and `total`, which is the sum of all."""
     seconds: dict[str, float] = {}
     token, begin = _SECONDS.set(seconds), perf_counter()
     try:
         yield seconds
     finally:
         _SECONDS.reset(token)
-        seconds["total"] = perf_counter() - begin
+        total = round(perf_counter() - begin, 3)
         seconds.update({stage: round(taken, 3) for stage, taken in seconds.items()})
+        seconds |= {"other": round(total - sum(seconds.values()), 3), "total": total}
 
 
 @contextmanager
 def timed(stage: str) -> Iterator[None]:
-    """Counts what is done inside as this stage, if anybody watches. Stages do not contain each other."""
-    begin = perf_counter()
+    """Count the time spent inside as this stage, if a `watch` is running. The time of a stage inside counts as that
+    stage only."""
+    seconds = _SECONDS.get()
+    if seconds is None:
+        yield
+        return
+    begin, before = perf_counter(), sum(seconds.values())
     try:
         yield
     finally:
-        seconds = _SECONDS.get()
-        if seconds is not None:
-            seconds[stage] = seconds.get(stage, 0.0) + perf_counter() - begin
+        inside = sum(seconds.values()) - before
+        seconds[stage] = seconds.get(stage, 0.0) + perf_counter() - begin - inside

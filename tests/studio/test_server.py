@@ -93,7 +93,7 @@ def test_the_page_and_its_files(studio: StudioServer) -> None:
     for name in re.findall(rb'(?:src|href)="([\w.]+)"', page.body):
         assert ask(studio, name.decode()).status == 200
     assert "script-src 'self'" in page.headers["Content-Security-Policy"]
-    assert ask(studio, "studio.js").body.count(b"innerHTML") == 1  # the memory map, escaped by report/html.py
+    assert ask(studio, "studio.js").body.count(b"innerHTML") == 1  # the memory map, escaped by report/page/html.py
     assert b"http:" not in page.body and b"https:" not in page.body
 
 

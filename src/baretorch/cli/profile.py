@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -29,19 +30,20 @@ def profile(
     loops: bool,
 ) -> Answer:
     """Show the instructions and cycles of each layer and loop."""
-    from baretorch.cli.stages import built_image, compiled_model
+    from baretorch.cli.stages import compiled_model, image_folder
     from baretorch.machines import choose_emulator
     from baretorch.measure.facts import image_json
-    from baretorch.measure.profile import make_profile
-    from baretorch.pipeline import run_image
+    from baretorch.measure.run import measure, on_one_core
     from baretorch.report.terminal.profile import profile_screen
 
     choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options, stage)
-        image = built_image(compiled, out, stage)
-        stage("emulate")
-        run = run_image(compiled, image)
-    made = make_profile(compiled, image, run)
-    data = image_json(compiled, image) | {"emulator": run.emulator} | made.to_json()
-    return Answer(data, profile_screen(compiled, image, run.emulator, made, loops))
+        measured = measure(compiled, image_folder(compiled, out), stage.show)
+        found = measured.profile
+        if compiled.options.shared_cores > 1:
+            stage("one core")
+            found = replace(found, one_core=on_one_core(compiled))
+    image, emulator = measured.image, measured.run.emulator
+    data = image_json(compiled, image) | {"emulator": emulator} | found.to_json()
+    return Answer(data, profile_screen(compiled, image, emulator, found, loops))

@@ -36,28 +36,26 @@ def report(
     """Write an HTML page about memory, time and accuracy."""
     from pathlib import Path
 
-    from baretorch.cli.stages import built_image, compiled_model, opener
+    from baretorch.cli.stages import compiled_model, image_folder, opener
     from baretorch.explore.advice import advise
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
     from baretorch.machines import choose_emulator
-    from baretorch.measure.facts import compare
-    from baretorch.measure.profile import make_profile
-    from baretorch.pipeline import arguments_of, run_image
+    from baretorch.measure.run import measure
+    from baretorch.pipeline import arguments_of
     from baretorch.report.findings import Report
     from baretorch.report.page.write import write_page
     from baretorch.report.terminal.report import report_screen
 
     choose_emulator(board, options.emulator)
-    measure = load_evaluate(model.partition("::")[0], None, arguments_of(options)) if task else None
+    evaluate = load_evaluate(model.partition("::")[0], None, arguments_of(options)) if task else None
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options, stage)
-        page = Path(out) if out else Path("build") / f"{compiled.graph.name}-{compiled.board.name}" / "report.html"
-        image = built_image(compiled, None, stage)
-        stage("emulate")
-        facts = compare(compiled, image, run_image(compiled, image))
-        profile = make_profile(compiled, image, facts.run)
-        found = evaluated(compiled, measure, opener(stage), stage.show) if measure else None
+        folder = image_folder(compiled, None)
+        page = Path(out) if out else folder / "report.html"
+        measured = measure(compiled, folder, stage.show)
+        facts, profile = measured.facts, measured.profile
+        found = evaluated(compiled, evaluate, opener(stage), stage.show) if evaluate else None
         stage("report")
         made = Report(facts, profile, advise(facts, profile), found)
         write_page(made, page)

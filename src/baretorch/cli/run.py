@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @takes("emulator", *BUILD, *COMPILE, *CORES, "npu", "units", "watchdog")
 @out_option("build/MODEL-BOARD")
 @click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass to this folder.")
+@click.option("--compare-cores", is_flag=True, help="Compile and run for one core too, and show the speed-up.")
 def run(
     as_json: bool,
     model: str,
@@ -29,28 +30,23 @@ def run(
     options: Options,
     out: str | None,
     trace: str | None,
+    compare_cores: bool,
 ) -> Answer:
     """Compile, build, emulate and compare with the original."""
-    from baretorch.cli.stages import built_image, compiled_model
-    from baretorch.explore.one_core import on_one_core
-    from baretorch.frontends.consecutive import consecutive_calls
+    from baretorch.cli.stages import compiled_model, image_folder
     from baretorch.machines import choose_emulator
-    from baretorch.measure.facts import compare
-    from baretorch.pipeline import run_image
+    from baretorch.measure.run import measure, on_one_core
     from baretorch.report.terminal.tables import run_screen
-    from baretorch.stopwatch import timed, watch
+    from baretorch.stopwatch import watch
+
+    if compare_cores and options.used_cores == 1 and board.chip.cluster is None:
+        raise click.UsageError("--compare-cores needs a model on several cores: --cores 2, or a cluster")
 
     choose_emulator(board, options.emulator)  # first: an image that cannot run need not be built
     with watch() as seconds, stages(as_json) as stage:
         compiled = compiled_model(model, board, options, stage, trace)
-        with timed("build"):
-            image = built_image(compiled, out, stage)
-        stage("emulate")
-        with timed("emulate"):
-            calls = consecutive_calls(compiled.source, compiled.graph)
-            answer = run_image(compiled, image, calls)
-        with timed("compare"):
-            facts = compare(compiled, image, answer, calls)
-            if answer.cores is not None:
-                facts = replace(facts, one_core=on_one_core(compiled))
+        facts = measure(compiled, image_folder(compiled, out), stage.show, other_inputs=True).facts
+        if compare_cores:
+            stage("one core")
+            facts = replace(facts, one_core=on_one_core(compiled))
     return Answer({**facts.to_json(), "tool_seconds": seconds}, run_screen(facts), USER_ERROR if facts.mismatch else 0)

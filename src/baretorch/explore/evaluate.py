@@ -13,12 +13,11 @@ from baretorch.ir.io import Answer, Runner
 from baretorch.machines.session import Checker, Recorder, Session
 from baretorch.machines.types import Machine
 from baretorch.measure.facts import is_int8, number, wrong_answers
+from baretorch.measure.run import Show
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled, compile_graphs
 from baretorch.targets.boards import load_board
-
-Show = Callable[[str, int, int], None]  # what is done, how much of it, of how much
 
 
 @dataclass(frozen=True)

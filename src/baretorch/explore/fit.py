@@ -13,17 +13,18 @@ from math import floor, sqrt
 
 from baretorch.emit import emit
 from baretorch.errors import CompileError
-from baretorch.explore.trial import Finding, Trial, Use
+from baretorch.explore.trial import Finding, MemoryUse, Trial
 from baretorch.files.write import scratch
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed, roomy
 from baretorch.frontends import Source
 from baretorch.ir.graph import Graph
-from baretorch.measure.cycles import Time, time_of
+from baretorch.measure.cycles import Time
 from baretorch.measure.facts import is_int8
+from baretorch.measure.run import measure
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Io, Optimize, Options, UseNpu
-from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized_methods, run_image, with_io
+from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized_methods, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.memory.banks import ARENA
 from baretorch.targets.parts import MemoryBank
@@ -206,8 +207,7 @@ class Fitter:
         compiled = compile_graphs(source, graphs, trial.board, trial.options)
         self.progress(f"run on {trial.board.name}")
         with scratch() as folder:
-            image = build_image(compiled, folder)
-            return time_of(image, run_image(compiled, image))
+            return measure(compiled, folder).time
 
     def _rows(self, tried: Sequence[Trial]) -> Iterator[str]:
         """Pulling the input's rows, which helps in a program of the user's own: ours holds a whole input."""
@@ -247,12 +247,15 @@ class Fitter:
 
 def _trial(options: Options, board: Board, compiled: Compiled, planned: bool, built: _Built) -> Trial:
     chip = board.chip
-    uses = [Use(chip.memory(chip.code), built.flash), Use(chip.memory(chip.data), built.data + chip.stack_bytes)]
+    uses = [
+        MemoryUse(chip.memory(chip.code), built.flash),
+        MemoryUse(chip.memory(chip.data), built.data + chip.stack_bytes),
+    ]
     banks: dict[str, int] = {}
     for plan in compiled.plans.values():
         for bank in plan.layout.banks:
             banks[bank.name] = max(banks.get(bank.name, 0), bank.size)
-    uses += [Use(chip.memory(name), size) for name, size in banks.items() if name != chip.data]
+    uses += [MemoryUse(chip.memory(name), size) for name, size in banks.items() if name != chip.data]
     in_bands = next((p.bands for p in compiled.plans.values() if p.bands), None)
     measured = built.board == board.name
     return Trial(options, board, tuple(uses), planned, measured, built.weights, sum(banks.values()), in_bands)

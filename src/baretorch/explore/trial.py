@@ -16,7 +16,7 @@ _CLOSE = {"flash": 2048, "ram": 64}  # bytes left: if fewer, an estimate is not 
 
 
 @dataclass(frozen=True)
-class Use:
+class MemoryUse:
     """What is needed of a memory, the reserved stack included."""
 
     memory: MemoryBank
@@ -42,7 +42,7 @@ class Trial:
 
     options: Options
     board: Board
-    uses: tuple[Use, ...]
+    uses: tuple[MemoryUse, ...]
     planned: bool
     measured: bool
     weights: int
@@ -50,11 +50,11 @@ class Trial:
     bands: Bands | None
 
     @property
-    def flash(self) -> Use:
+    def flash(self) -> MemoryUse:
         return self.uses[0]
 
     @property
-    def ram(self) -> Use:
+    def ram(self) -> MemoryUse:
         return self.uses[1]
 
     @property

@@ -51,6 +51,10 @@ class OneCore:
         """What is compared with the critical path of several cores."""
         return self.instructions if self.cycles is None else self.cycles
 
+    def to_json(self, path: int) -> dict[str, Any]:
+        """Return the figures, and the speed-up of several cores with this critical path."""
+        return {"speedup": round(self.path / path, 3), "one_core": asdict(self)}
+
 
 @dataclass(frozen=True)
 class RunFacts:
@@ -164,8 +168,7 @@ def cores_json(cores: Cores, alone: OneCore | None) -> dict[str, Any]:
         "instructions": list(cores.instructions),
         "critical_path": path,
         "waiting": round(sum(cores.waiting) / (count * path), 4),
-        "speedup": round(alone.path / path, 3) if alone else None,
-        "one_core": asdict(alone) if alone else None,
+        **(alone.to_json(path) if alone else {}),
     }
 
 

@@ -32,6 +32,7 @@ from baretorch.measure.cycles import (
     flash_of,
     read_listing,
 )
+from baretorch.measure.facts import OneCore
 from baretorch.measure.loops import InnerLoop, find_loops
 from baretorch.plan.schedule import Step
 from baretorch.targets.cycles import Timing
@@ -68,6 +69,7 @@ class Profile:
     own: Time  # of the run function itself
     chip: Chip
     traced: Traced | None = None  # of a cluster
+    one_core: OneCore | None = None  # what the model takes on one core of that cluster
 
     @property
     def rest(self) -> int:
@@ -90,6 +92,7 @@ class Profile:
             **cycles_json(self.time, self.chip),
             "rest": self.rest,
             **(self.traced.to_json() if self.traced else {}),
+            **(self.one_core.to_json(self.traced.cycles) if self.traced and self.one_core else {}),
             "layers": [_layer_json(layer, self) for layer in self.layers],
         }
 

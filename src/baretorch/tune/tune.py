@@ -22,6 +22,7 @@ from baretorch.frontends.offer import Arguments
 from baretorch.ir.graph import Graph, Quant
 from baretorch.machines.host_program import on_host
 from baretorch.measure.numbers import figure
+from baretorch.measure.run import Show
 from baretorch.quantize.config import Precision, as_stored
 from baretorch.targets.types import Board
 from baretorch.tune.benches import Benches
@@ -39,8 +40,6 @@ NEAR = (1.0, 0.985, 0.97, 0.95, 0.92, 0.88, 0.82, 0.75, 0.65, 0.5)  # of the bud
 FREE = (0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25)
 TRAINED = 3  # candidates at most, as training takes long
 MADE_FOR, LONGEST = "# Made by Baretorch tune for ", 1000
-
-Show = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch
 from baretorch.firmware.fit import roomy
-from baretorch.firmware.types import Image
 from baretorch.frontends.model_file import Evaluate
 from baretorch.frontends.offer import Arguments
 from baretorch.frontends.source import Source
@@ -29,14 +28,12 @@ from baretorch.ir.equivalence import says_int8
 from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor
 from baretorch.ir.io import Answer, arranged, real, restored, stored
 from baretorch.machines.host_program import on_host
-from baretorch.machines.run import Run as Ran
-from baretorch.measure.cycles import time_of
-from baretorch.measure.profile import make_profile
+from baretorch.measure.run import Measured, measure
 from baretorch.ops.packing.int4 import GROUP
 from baretorch.options import Options
 from baretorch.passes.order import FLOAT, stages
 from baretorch.passes.prune import Channels, channels, without
-from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized, run_image, with_io
+from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized, with_io
 from baretorch.plan.schedule import Step
 from baretorch.quantize.calibrate import calibrated, checked
 from baretorch.quantize.config import IN_FLOAT, Config, Precision, with_precisions
@@ -283,12 +280,11 @@ class Workbench:
         known = all(key in self._layers for key in steps)
         milliseconds, together = None, None
         if fits and (self.timed or not known):
-            run = run_image(compiled, image)
-            counts = _by_layer(compiled, image, run)
+            found = measure(compiled, image)
+            counts = _by_layer(found)
             self._layers.update(zip(steps, counts, strict=False))
-            together = None if counts else run.instructions
-            time = time_of(image, run)
-            milliseconds = None if time is None else 1e3 * time.all.expected / self.board.chip.clock_hz
+            together = None if counts else found.run.instructions
+            milliseconds = None if found.time is None else 1e3 * found.time.all.expected / self.board.chip.clock_hz
         counted = zip(steps, _macs(compiled), strict=True)  # what cannot be run, and nobody ran before
         instructions = together or sum(self._layers.get(key, macs) for key, macs in counted)
         ram = image.ram.total - (image.ram.weights if self.board.chip.cluster is None else 0)
@@ -375,13 +371,13 @@ def _used(weight: Tensor) -> bytes:
     return np.asarray(data.reshape(len(data), -1, FOUR).any(axis=2).sum(axis=1), np.int32).tobytes()
 
 
-def _by_layer(compiled: Compiled, image: Image, run: Ran) -> list[int]:
+def _by_layer(measured: Measured) -> list[int]:
     """Instructions of each step; none where the emulator tells only those of all, or several steps are a layer."""
     try:
-        layers = make_profile(compiled, image, run).layers
+        layers = measured.profile.layers
     except CompileError:
         layers = ()
-    return [layer.instructions for layer in layers] if len(layers) == len(compiled.plan.steps) else []
+    return [layer.instructions for layer in layers] if len(layers) == len(measured.compiled.plan.steps) else []
 
 
 def _macs(compiled: Compiled) -> list[int]:

@@ -1,0 +1,1 @@
+"""Write HTML pages: the report of a model, with pictures, and the result of a search."""

@@ -1,0 +1,1 @@
+"""Show results in the terminal: the screen of each command."""

@@ -32,6 +32,10 @@ def cluster_tables(profile: Profile, found: Traced) -> Iterator[RenderableType]:
     yield ""
     yield _cores(found)
     yield ""
+    if profile.one_core is not None:
+        alone = profile.one_core.path
+        yield f"[bold]speed-up {alone / found.cycles:.2f}[/] over one core, {alone:,} cycles"
+        yield ""
     words = " ".join(time_words(profile.time.all, profile.chip))
     yield Text.assemble(
         (f"{found.cycles:,} cycles, {words}", "bold"),

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from baretorch.escape import markup
-from baretorch.explore.trial import Finding, Trial, Use
+from baretorch.explore.trial import Finding, MemoryUse, Trial
 from baretorch.measure.cycles import milliseconds
 from baretorch.measure.numbers import bar, figure, share
 from baretorch.options import Options
@@ -58,14 +58,14 @@ def _time(found: Finding) -> tuple[str, str]:
     return ms, share(time.flash.waits.expected, time.all.expected) if time.flash else ""
 
 
-def _cells(use: Use, mark: str) -> tuple[str, str, str]:
+def _cells(use: MemoryUse, mark: str) -> tuple[str, str, str]:
     colour = "red" if use.room < 0 else "cyan"
     left = f"{mark}{use.room:,}"
     drawn = bar(use.need, use.memory.size, _BAR)
     return f"[{colour}]{drawn}[/]", share(use.need, use.memory.size), f"[red]{left}[/]" if use.room < 0 else left
 
 
-def _fullest(trial: Trial) -> Use:
+def _fullest(trial: Trial) -> MemoryUse:
     """The bank of RAM with the least room, as what does not fit one does not fit."""
     return min(trial.uses[1:], key=lambda use: use.room) if trial.short_of_ram else trial.ram
 

@@ -1,0 +1,47 @@
+"""One function that builds, runs and compares, and how long its stages take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from baretorch import stopwatch
+from baretorch.frontends import from_module
+from baretorch.measure.run import measure
+from baretorch.pipeline import compile_source
+from baretorch.stopwatch import timed, watch
+from baretorch.targets.boards import load_board
+
+
+def test_it_builds_runs_and_compares(tmp_path: Path) -> None:
+    compiled = compile_source(from_module(nn.Linear(4, 2), (torch.randn(1, 4),), "net"), load_board("mps2-an386"))
+    shown: list[str] = []
+    with watch() as seconds:
+        found = measure(compiled, tmp_path, lambda what, done, total: shown.append(what), other_inputs=True)
+        assert found.facts.max_error < 1e-6 and not found.facts.mismatch
+    assert list(seconds) == ["build", "emulate", "compare", "other", "total"]
+    assert found.image.elf.parent == tmp_path and found.facts.calls == 4
+    assert found.profile.instructions == found.run.instructions and found.time == found.facts.time
+    assert (shown[0], shown[-1]) == ("build", "emulate") and any("model.c" in what for what in shown)
+    again = measure(compiled, found.image)
+    assert again.image is found.image and again.facts.calls == 2 and again.run.instructions == found.run.instructions
+
+
+def test_a_stage_inside_another_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 1.0, 2.0, 5.0, 9.0, 10.0, 12.0, 13.0])
+    monkeypatch.setattr(stopwatch, "perf_counter", lambda: next(clock))
+    with watch() as seconds:
+        with timed("outer"), timed("inner"):
+            pass
+        with timed("inner"):
+            pass
+    assert seconds == {"inner": 3.0 + 2.0, "outer": 9.0 - 1.0 - 3.0, "other": 3.0, "total": 13.0}
+
+
+def test_a_watch_inside_another_keeps_its_stages_apart() -> None:
+    with watch() as seconds, timed("whole"), watch() as parts, timed("part"):
+        pass
+    assert list(seconds) == ["whole", "other", "total"] and list(parts) == ["part", "other", "total"]
