@@ -151,13 +151,6 @@ def test_those_who_measure_do_not_present() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_report_computes_nothing() -> None:
-    """It neither compiles nor runs a model: of the pipeline it knows the result, of machines nothing."""
-    names = {name for file in (ROOT / "report").rglob("*.py") for _, name in imported(file.read_text())}
-    assert {name for name in names if name.startswith("pipeline")} <= {"pipeline.Compiled"}
-    assert not {name for name in names if name.startswith("machines")}
-
-
 def test_only_report_and_the_command_line_know_rich() -> None:
     found = {
         str(file.relative_to(ROOT).parts[0])

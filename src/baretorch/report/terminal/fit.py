@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from baretorch.escape import markup
-from baretorch.explore.trial import Finding, MemoryUse, Trial
 from baretorch.measure.cycles import milliseconds
 from baretorch.measure.numbers import bar, figure, share
 from baretorch.options import Options
+
+if TYPE_CHECKING:
+    from baretorch.explore.trial import Finding, MemoryUse, Trial
 
 _BAR = 10
 
