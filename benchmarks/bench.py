@@ -30,8 +30,7 @@ from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.toolchain import NAMES, find_toolchain
 from baretorch.ir.graph import Graph
-from baretorch.measure.facts import compare
-from baretorch.measure.run import on_one_core
+from baretorch.measure.run import measure_model, on_one_core
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qlinear import QLinear
 from baretorch.options import Compiler, Console, Io, Options
@@ -116,7 +115,7 @@ def _rows(source: frontends.Source, int8: bool, board: Board, toolchain: str) ->
         row = {"model": source.name, "board": board.name, "toolchain": toolchain, "dtype": dtype}
         yield row | {"misfit": error.what}
         return
-    facts = compare(compiled, image, pipeline.run_image(compiled, image)).to_json()
+    facts = measure_model(compiled, image).facts.to_json()
     yield {k: v for k, v in facts.items() if k not in LEFT_OUT} | (_raw(compiled.graph) if int8 else {})
 
 
@@ -128,8 +127,7 @@ def measure_cores(path: str, int8: bool, boards: tuple[str, ...]) -> list[dict[s
         folder = ROOT / "build" / "bench" / f"{source.name}-{'int8' if int8 else 'float32'}-{name}-cores"
         options = replace(_options(int8, Compiler(TOOLCHAIN)), cores=2)
         compiled = pipeline.compile_source(source, load_board(name), options)
-        image = pipeline.build_image(compiled, folder)
-        facts = compare(compiled, image, pipeline.run_image(compiled, image))
+        facts = measure_model(compiled, folder).facts
         told = replace(facts, one_core=on_one_core(compiled)).to_json()
         rows.append({k: v for k, v in told.items() if k not in LEFT_OUT})
     return rows

@@ -26,7 +26,7 @@ from baretorch.frontends.model_file import load_model_file
 from baretorch.ir.graph import Array
 from baretorch.machines import open_machine
 from baretorch.machines.run import run_on
-from baretorch.measure.facts import compare
+from baretorch.measure.run import measure_model
 from baretorch.options import Compiler, Console, Io, Options
 from baretorch.targets.boards import load_board
 
@@ -144,8 +144,7 @@ KEPT = ("model", "board", "toolchain", "optimize", "dtype", "macs", "instruction
 
 
 def _ours(compiled: pipeline.Compiled, folder: Path) -> dict[str, Any]:
-    image = pipeline.build_image(compiled, folder)
-    facts = compare(compiled, image, pipeline.run_image(compiled, image)).to_json()
+    facts = measure_model(compiled, folder).facts.to_json()
     return {key: facts[key] for key in KEPT} | {"made_by": "Baretorch"}
 
 

@@ -17,7 +17,8 @@ from typing import Any
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8
-from baretorch.measure.facts import compare, image_json
+from baretorch.measure.facts import image_json
+from baretorch.measure.run import measure_model
 from baretorch.options import Io, Options
 from baretorch.targets.boards import board_names, load_board
 
@@ -43,7 +44,7 @@ def measure(name: str) -> list[dict[str, Any]]:
                 image = pipeline.build_image(compiled, Path(folder))
                 facts = image_json(compiled, image)
                 if board.emulators:
-                    facts = compare(compiled, image, pipeline.run_image(compiled, image)).to_json()
+                    facts = measure_model(compiled, image).facts.to_json()
         except CompileError as error:
             if "too small" not in error.what:
                 raise

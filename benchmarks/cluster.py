@@ -17,7 +17,7 @@ from typing import Any
 from baretorch import pipeline
 from baretorch.frontends import Int8, Source
 from baretorch.measure.cluster import Traced, Use
-from baretorch.measure.profile import make_profile
+from baretorch.measure.run import measure_model
 from baretorch.options import Io, Options, Requant, Units
 from baretorch.targets.boards import load_board
 
@@ -70,8 +70,7 @@ def _run(source: Source, board: str, cores: int | None, units: Units) -> Traced:
     options = Options(io=Io.INT8, cores=cores, units=units)
     compiled = pipeline.compile_source(source, load_board(board), options)
     with tempfile.TemporaryDirectory() as folder:
-        image = pipeline.build_image(compiled, Path(folder))
-        found = make_profile(compiled, image, pipeline.run_image(compiled, image)).traced
+        found = measure_model(compiled, Path(folder)).profile.traced
     assert found is not None
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 from peers import M0PLUS, M4F, M33, M55, TOOLCHAIN
 
 from baretorch import frontends, pipeline
-from baretorch.measure.facts import compare
+from baretorch.measure.run import measure_model
 from baretorch.options import Compiler, Io, Options
 from baretorch.targets.boards import load_board
 
@@ -56,8 +56,7 @@ def measured(path: Path, layers: Sequence[str], precision: str, boards: Sequence
         io = Io.FLOAT if precision == "float16" else Io.INT8
         options = Options(toolchain=Compiler(TOOLCHAIN), io=io)
         compiled = pipeline.compile_source(source, load_board(board), options)
-        image = pipeline.build_image(compiled, config.with_suffix("") / board)
-        facts = compare(compiled, image, pipeline.run_image(compiled, image)).to_json()
+        facts = measure_model(compiled, config.with_suffix("") / board).facts.to_json()
         told = {"model": path.stem, "precision": precision, "board": board, "instructions": facts["instructions"]}
         yield told | {"weights": facts["flash"]["weights"], "arena": facts["ram"]["arena"]}
 

@@ -24,11 +24,11 @@ import click
 import source_tree
 
 from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
+from baretorch.explore.support import aten_names, support
 from baretorch.frontends.tflite.table import NOT_INT8
 from baretorch.frontends.tflite.table import TABLE as TFLITE
 from baretorch.frontends.tinygrad import math, moves, nn
 from baretorch.measure.numbers import capacity, frequency
-from baretorch.explore.support import aten_names, support
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.toml import ADDRESSES, DeclaredKey, keys_of
 from baretorch.targets.types import Board

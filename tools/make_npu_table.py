@@ -21,6 +21,7 @@ from typing import Any
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, Source
+from baretorch.measure.run import measure_model
 from baretorch.options import Io, Options, UseNpu
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
@@ -103,7 +104,7 @@ def on_cpu(source: Source) -> dict[str, Any]:
     try:
         compiled = pipeline.compile_source(source, load_board(BOARD), options)
         with tempfile.TemporaryDirectory() as folder:
-            run = pipeline.run_image(compiled, pipeline.build_image(compiled, Path(folder)))
+            run = measure_model(compiled, Path(folder)).run
     except CompileError as error:
         if "too small" not in error.what:
             raise

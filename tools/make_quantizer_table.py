@@ -29,6 +29,7 @@ from baretorch.frontends.torch.export import flat_inputs
 from baretorch.ir.graph import Graph, Quant
 from baretorch.machines import open_machine
 from baretorch.machines.session import Session
+from baretorch.measure.run import measure_model
 from baretorch.ops.int8.scaled import FIXED
 from baretorch.options import Io, Options
 from baretorch.passes.order import FLOAT
@@ -69,9 +70,9 @@ def measured(path: Path) -> dict[str, Any]:
     try:
         with tempfile.TemporaryDirectory() as folder:
             compiled = pipeline.compile_source(source, load_board("mps2-an386"), Options(io=Io.INT8))
-            image = pipeline.build_image(compiled, Path(folder))
-            found["instructions"] = pipeline.run_image(compiled, image).instructions
-            found["arena"], found["code"] = compiled.plan.arena, image.flash.model_code
+            measured = measure_model(compiled, Path(folder))
+            found["instructions"] = measured.run.instructions
+            found["arena"], found["code"] = compiled.plan.arena, measured.image.flash.model_code
     except CompileError as error:
         print(error.what, file=sys.stderr)
         found["instructions"] = None

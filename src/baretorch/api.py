@@ -99,11 +99,11 @@ class Model:
     def report(self, path: str | Path) -> None:
         """Write one HTML page about memory, time and accuracy, measured on the emulated chip with the examples."""
         from baretorch.explore.advice import advise
-        from baretorch.measure.run import measure
+        from baretorch.measure.run import measure_model
         from baretorch.report.findings import Report
         from baretorch.report.page.write import write_page
 
-        found = measure(self.compiled, self.build())
+        found = measure_model(self.compiled, self.build())
         write_page(Report(found.facts, found.profile, advise(found.facts, found.profile)), Path(path))
 
     @property

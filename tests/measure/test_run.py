@@ -10,7 +10,7 @@ from torch import nn
 
 from baretorch import stopwatch
 from baretorch.frontends import from_module
-from baretorch.measure.run import measure
+from baretorch.measure.run import measure_model
 from baretorch.pipeline import compile_source
 from baretorch.stopwatch import timed, watch
 from baretorch.targets.boards import load_board
@@ -20,13 +20,13 @@ def test_it_builds_runs_and_compares(tmp_path: Path) -> None:
     compiled = compile_source(from_module(nn.Linear(4, 2), (torch.randn(1, 4),), "net"), load_board("mps2-an386"))
     shown: list[str] = []
     with watch() as seconds:
-        found = measure(compiled, tmp_path, lambda what, done, total: shown.append(what), other_inputs=True)
+        found = measure_model(compiled, tmp_path, lambda what, done, total: shown.append(what), other_inputs=True)
         assert found.facts.max_error < 1e-6 and not found.facts.mismatch
     assert list(seconds) == ["build", "emulate", "compare", "other", "total"]
     assert found.image.elf.parent == tmp_path and found.facts.calls == 4
     assert found.profile.instructions == found.run.instructions and found.time == found.facts.time
     assert (shown[0], shown[-1]) == ("build", "emulate") and any("model.c" in what for what in shown)
-    again = measure(compiled, found.image)
+    again = measure_model(compiled, found.image)
     assert again.image is found.image and again.facts.calls == 2 and again.run.instructions == found.run.instructions
 
 

@@ -33,13 +33,13 @@ def profile(
     from baretorch.cli.stages import compiled_model, image_folder
     from baretorch.machines import choose_emulator
     from baretorch.measure.facts import image_json
-    from baretorch.measure.run import measure, on_one_core
+    from baretorch.measure.run import measure_model, on_one_core
     from baretorch.report.terminal.profile import profile_screen
 
     choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options, stage)
-        measured = measure(compiled, image_folder(compiled, out), stage.show)
+        measured = measure_model(compiled, image_folder(compiled, out), stage.show)
         found = measured.profile
         if compiled.options.shared_cores > 1:
             stage("one core")

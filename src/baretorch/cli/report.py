@@ -41,7 +41,7 @@ def report(
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
     from baretorch.machines import choose_emulator
-    from baretorch.measure.run import measure
+    from baretorch.measure.run import measure_model
     from baretorch.pipeline import arguments_of
     from baretorch.report.findings import Report
     from baretorch.report.page.write import write_page
@@ -53,7 +53,7 @@ def report(
         compiled = compiled_model(model, board, options, stage)
         folder = image_folder(compiled, None)
         page = Path(out) if out else folder / "report.html"
-        measured = measure(compiled, folder, stage.show)
+        measured = measure_model(compiled, folder, stage.show)
         facts, profile = measured.facts, measured.profile
         found = evaluated(compiled, evaluate, opener(stage), stage.show) if evaluate else None
         stage("report")

@@ -35,7 +35,7 @@ def run(
     """Compile, build, emulate and compare with the original."""
     from baretorch.cli.stages import compiled_model, image_folder
     from baretorch.machines import choose_emulator
-    from baretorch.measure.run import measure, on_one_core
+    from baretorch.measure.run import measure_model, on_one_core
     from baretorch.report.terminal.tables import run_screen
     from baretorch.stopwatch import watch
 
@@ -45,7 +45,7 @@ def run(
     choose_emulator(board, options.emulator)  # first: an image that cannot run need not be built
     with watch() as seconds, stages(as_json) as stage:
         compiled = compiled_model(model, board, options, stage, trace)
-        facts = measure(compiled, image_folder(compiled, out), stage.show, other_inputs=True).facts
+        facts = measure_model(compiled, image_folder(compiled, out), stage.show, other_inputs=True).facts
         if compare_cores:
             stage("one core")
             facts = replace(facts, one_core=on_one_core(compiled))

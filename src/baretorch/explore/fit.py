@@ -21,7 +21,7 @@ from baretorch.frontends import Source
 from baretorch.ir.graph import Graph
 from baretorch.measure.cycles import Time
 from baretorch.measure.facts import is_int8
-from baretorch.measure.run import measure
+from baretorch.measure.run import measure_model
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Io, Optimize, Options, UseNpu
 from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized_methods, with_io
@@ -207,7 +207,7 @@ class Fitter:
         compiled = compile_graphs(source, graphs, trial.board, trial.options)
         self.progress(f"run on {trial.board.name}")
         with scratch() as folder:
-            return measure(compiled, folder).time
+            return measure_model(compiled, folder).time
 
     def _rows(self, tried: Sequence[Trial]) -> Iterator[str]:
         """Pulling the input's rows, which helps in a program of the user's own: ours holds a whole input."""

@@ -15,7 +15,7 @@ from baretorch.exports import Sdk, need_board, need_name
 from baretorch.exports.board import board_files
 from baretorch.exports.example import example_c, example_h, example_of
 from baretorch.firmware.types import Image
-from baretorch.measure.run import measure
+from baretorch.measure.run import measure_model
 from baretorch.options import Console, Optimize
 from baretorch.pipeline import Compiled
 from baretorch.targets.types import Board
@@ -139,7 +139,7 @@ def figures_of(compiled: Compiled, image: Image) -> dict[str, int | float | str]
         figures["stack_bytes"] = image.run_stack
     if not compiled.board.emulators:
         return figures
-    run = measure(compiled, image).facts.to_json()
+    run = measure_model(compiled, image).facts.to_json()
     timed = {key: run[key] for key in ("instructions", "time_ms", "stack_peak") if run.get(key) is not None}
     return figures | timed
 

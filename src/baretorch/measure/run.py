@@ -1,6 +1,6 @@
 """Build a compiled model, run it on the emulated chip, and compare its outputs with those of the original model.
 
-Every verb, export and search that needs a run goes through `measure`.
+Every verb, export and search that needs a run calls `measure_model`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Measured:
         return time_of(self.image, self.run)
 
 
-def measure(
+def measure_model(
     compiled: Compiled, image: Image | Path, show: Show = lambda what, done, total: None, other_inputs: bool = False
 ) -> Measured:
     """Run the example inputs on the emulated chip, and with `other_inputs` some that are made of them. `image` is a
@@ -71,7 +71,7 @@ def on_one_core(compiled: Compiled) -> OneCore:
     options = replace(compiled.options, cores=1, core=0)
     with timed("one_core"), watch(), scratch() as folder:  # the stages that follow are not those of the model
         alone = compile_graphs(compiled.source, compiled.graphs, compiled.board, options)
-        found = measure(alone, folder)
+        found = measure_model(alone, folder)
     if found.run.instructions is None:
         raise InternalError("an emulator that counts several cores does not count one")
     cycles = found.run.emulator_cycles if compiled.board.chip.cluster else None

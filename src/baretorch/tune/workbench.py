@@ -28,7 +28,7 @@ from baretorch.ir.equivalence import says_int8
 from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor
 from baretorch.ir.io import Answer, arranged, real, restored, stored
 from baretorch.machines.host_program import on_host
-from baretorch.measure.run import Measured, measure
+from baretorch.measure.run import Measured, measure_model
 from baretorch.ops.packing.int4 import GROUP
 from baretorch.options import Options
 from baretorch.passes.order import FLOAT, stages
@@ -280,7 +280,7 @@ class Workbench:
         known = all(key in self._layers for key in steps)
         milliseconds, together = None, None
         if fits and (self.timed or not known):
-            found = measure(compiled, image)
+            found = measure_model(compiled, image)
             counts = _by_layer(found)
             self._layers.update(zip(steps, counts, strict=False))
             together = None if counts else found.run.instructions
