@@ -1,9 +1,10 @@
-"""Layers are a rule: which folder may import which. No two import each other, directly or by way of others."""
+"""Layers are a rule: which folder may import which. Neither folders nor modules import each other in a cycle."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import baretorch
@@ -112,6 +113,24 @@ def test_nobody_imports_what_he_may_not() -> None:
     allowed = {name: set(others.split()) for name, others in LAYERS.items()}
     wrong = [f"{where}: {own} imports {other}" for own, other, where in edges() if other not in allowed.get(own, set())]
     assert not wrong, "see LAYERS:\n" + "\n".join(wrong)
+
+
+def modules() -> dict[str, set[str]]:
+    """Return every module of the package with those that it imports, also in functions and for types."""
+    names = {".".join(("baretorch", *f.relative_to(ROOT).with_suffix("").parts)): f for f in ROOT.rglob("*.py")}
+    files = {name.removesuffix(".__init__"): file for name, file in names.items()}
+    found = {}
+    for name, file in files.items():
+        full = {f"baretorch.{other}".removesuffix(".__init__") for _, other in imported(file.read_text())}
+        found[name] = {other if other in files else other.rpartition(".")[0] for other in full} - {name}
+    return found
+
+
+def test_no_modules_import_each_other() -> None:
+    try:
+        TopologicalSorter(modules()).prepare()
+    except CycleError as error:
+        raise AssertionError("a cycle of imports:\n" + "\n".join(error.args[1])) from None
 
 
 def test_the_table_has_no_cycle() -> None:

@@ -12,8 +12,8 @@ from tests.frontends.tflite_cases import X
 from tests.frontends.tflite_files import Q, SubgraphWriter, TfliteWriter
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.frontends.tflite.lowering import TfliteLowering
-from baretorch.frontends.tflite.rows import Call, Row
+from baretorch.frontends.tflite.call import Call
+from baretorch.frontends.tflite.lowering import Row, TfliteLowering
 from baretorch.frontends.tflite.source import read_tflite
 from baretorch.frontends.tflite.table import TABLE
 

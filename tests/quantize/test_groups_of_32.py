@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baretorch.ops.packing.int4 import GROUP, in_groups, whole_in_groups
+from baretorch.ops.int8.groups_of_inputs import GROUP, in_groups, whole_in_groups
 from baretorch.quantize.observers import per_channel
 
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from baretorch.frontends import from_module
 from baretorch.ir.graph import Graph, interpret
-from baretorch.ops.packing.int4 import whole_in_groups
+from baretorch.ops.int8.groups_of_inputs import whole_in_groups
 from baretorch.passes.order import FLOAT, stages
 from baretorch.passes.prune import channels, without
 from baretorch.quantize.observers import per_channel

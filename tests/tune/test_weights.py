@@ -11,9 +11,9 @@ from baretorch.ir.graph import Array, Builder, DType, Graph, Node, interpret, wi
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Sub
+from baretorch.ops.int8.groups_of_inputs import whole_in_groups
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
-from baretorch.ops.packing.int4 import whole_in_groups
 from baretorch.ops.pool import MaxPool2d
 from baretorch.passes.prune import channels, without
 from baretorch.quantize.observers import per_channel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,9 +40,6 @@ from baretorch.ops.helpers.window import (
 )
 from baretorch.ops.packing import half
 from baretorch.targets.features import FPU, MVE, VECTORS, Needs
-
-if TYPE_CHECKING:
-    from baretorch.ops.int8.qconv2d import QConv2d
 
 
 @dataclass(frozen=True)
@@ -149,8 +146,9 @@ class Conv2d(Op):
         return (self.lo, self.hi) == (-inf, inf) and self.pool == (1, 1) and not self.half
 
 
-def cut_convolution(op: Conv2d | QConv2d, inputs: Sequence[Tensor], axis: int, start: int, stop: int) -> Piece | None:
-    """Images, rows, columns; channels where all read the same inputs, or each one of its own."""
+def cut_convolution(op: Any, inputs: Sequence[Tensor], axis: int, start: int, stop: int) -> Piece | None:
+    """Cut a convolution, float or int8: images, rows, columns; channels where all read the same inputs, or each one of
+    its own."""
     if axis == 3 and op.groups == 1:
         return cut.channels_of(op, inputs, start, stop)
     if axis == 3:

@@ -31,10 +31,10 @@ from baretorch.frontends.offer import LISTS, Arguments, is_number
 from baretorch.ir.graph import Array, DType, Graph, Node, Quant, Tensor, fresh, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Sub
+from baretorch.ops.int8.groups_of_inputs import GROUP
 from baretorch.ops.int8.qmove import MOVES_16_BITS
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
-from baretorch.ops.packing import int4
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.recurrent import Recurrent
 from baretorch.ops.reduce import Mean
@@ -364,5 +364,5 @@ FITS = {
 def _in_int4(weight: Tensor, name: str, precision: Precision) -> Tensor:
     """A weight of its own, as others may have the same in int8."""
     assert weight.data is not None
-    group = int4.GROUP if precision is Precision.INT4G32 else 0
+    group = GROUP if precision is Precision.INT4G32 else 0
     return replace(weight, name=name, quant=per_channel(weight.data, 4, group))

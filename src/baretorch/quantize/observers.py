@@ -13,7 +13,7 @@ from math import inf
 import numpy as np
 
 from baretorch.ir.graph import Array, Quant
-from baretorch.ops.packing.int4 import FACTORS
+from baretorch.ops.int8.groups_of_inputs import FACTORS
 
 BITS = 10  # of a scale behind its leading one: multiples of 1/255, as pixels are, stay different steps
 SMALLEST = 2.0**-96  # scale that is told from 0

@@ -10,9 +10,9 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Tensor, fresh
 from baretorch.ops.int8.arithmetic import dequantize, quantize
+from baretorch.ops.int8.groups_of_inputs import whole_in_groups
 from baretorch.ops.int8.int16_conversions import FINER, Dequantize16, Quantize16
 from baretorch.ops.int8.quantize import Dequantize, Quantize
-from baretorch.ops.packing.int4 import whole_in_groups
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ import numpy as np
 
 from baretorch.ir.graph import Array, Graph, Node, Tensor, with_data
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.int8.groups_of_inputs import factors_of
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
-from baretorch.ops.packing import int4
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.passes.prune import Channels, channels
 from baretorch.quantize.observers import per_channel
@@ -80,7 +80,7 @@ def _on_grid(weight: Array, grid: Grid, moments: Array) -> Array:
 def _steps(weight: Array, grid: Grid) -> Array:
     """Of each weight."""
     scales = np.array(per_channel(weight, grid.bits, grid.group).scale)
-    factors = int4.factors_of(weight, scales) if grid.group else np.ones(weight.shape)
+    factors = factors_of(weight, scales) if grid.group else np.ones(weight.shape)
     return np.asarray(scales[:, None] * factors)
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from baretorch.ir.graph import Array, Graph, Op, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp, Mul, Sub
+from baretorch.ops.int8.groups_of_inputs import FACTORS
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
-from baretorch.ops.packing.int4 import FACTORS
 from baretorch.ops.pool import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Mean
 from baretorch.ops.softmax import Softmax

@@ -29,7 +29,7 @@ from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor
 from baretorch.ir.io import Answer, arranged, real, restored, stored
 from baretorch.machines.host_program import on_host
 from baretorch.measure.run import Measured, measure_model
-from baretorch.ops.packing.int4 import GROUP
+from baretorch.ops.int8.groups_of_inputs import GROUP
 from baretorch.options import Options
 from baretorch.passes.order import FLOAT, stages
 from baretorch.passes.prune import Channels, channels, without

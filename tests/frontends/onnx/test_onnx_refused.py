@@ -13,8 +13,8 @@ from tests.frontends.onnx.files import BOOL, FLOAT, INT64, model, node
 from tests.frontends.onnx.lower import graph_of
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.frontends.onnx.lowering import OnnxLowering
-from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
 from baretorch.frontends.onnx.table import TABLE
 
 

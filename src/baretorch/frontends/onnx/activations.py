@@ -8,8 +8,8 @@ import numpy as np
 
 from baretorch.frontends.aten import activations as aten
 from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.onnx.lowering import OnnxLowering
-from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
 from baretorch.frontends.onnx.types import need_room
 from baretorch.ops.activations import (
     Elu,

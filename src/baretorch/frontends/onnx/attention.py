@@ -11,8 +11,8 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import index, shapes
 from baretorch.frontends.aten.sequence import attention as fused
 from baretorch.frontends.lowering import Result
-from baretorch.frontends.onnx.lowering import OnnxLowering
-from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
 from baretorch.frontends.onnx.shapes import padded
 from baretorch.frontends.onnx.types import need_float, need_room
 from baretorch.ir.graph import Array, DType

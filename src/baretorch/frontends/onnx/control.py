@@ -11,8 +11,9 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.lowering import Result
-from baretorch.frontends.onnx.lowering import OnnxLowering, Value
-from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.scope import Value
 from baretorch.ops.choose import Choose
 
 TURNS = 256  # of a loop, as of one in PyTorch

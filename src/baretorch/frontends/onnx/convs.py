@@ -11,8 +11,8 @@ from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.conv import conv_image, conv_transpose_image
 from baretorch.frontends.aten.volumes import conv3d
 from baretorch.frontends.lowering import Lowering, Result, spatial
-from baretorch.frontends.onnx.lowering import OnnxLowering
-from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
 from baretorch.frontends.onnx.shapes import padded
 from baretorch.frontends.onnx.types import need_float
 from baretorch.frontends.onnx.window_attributes import halves, windows

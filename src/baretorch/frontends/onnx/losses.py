@@ -7,8 +7,8 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import elementwise, index, shapes
 from baretorch.frontends.lowering import Result
-from baretorch.frontends.onnx.lowering import OnnxLowering
-from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
 from baretorch.frontends.onnx.types import need_float
 from baretorch.ops.elementwise import Div, Mul
 from baretorch.ops.functions import Neg

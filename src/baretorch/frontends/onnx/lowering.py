@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, NodeProto
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten import elementwise
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import UNFIT, Lowering, Result
+from baretorch.frontends.onnx.attributes import attribute_value, attributes_of, with_attributes
+from baretorch.frontends.onnx.call import Call, key
 from baretorch.frontends.onnx.fold import GROWS, check_growth, computes, folded
 from baretorch.frontends.onnx.functions import Function, has_meaning, schema_function
-from baretorch.frontends.onnx.rows import Call, Row, key
-from baretorch.frontends.onnx.tensors import array_of, type_name
+from baretorch.frontends.onnx.scope import OMITTED, Absent, Scope, Stored, Value
+from baretorch.frontends.onnx.tensors import array_of
 from baretorch.ir.graph import Array, DType, Node, Origin, Quant
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 
@@ -32,44 +33,6 @@ MOVES = frozenset(  # they give numbers as they are, so that those may be what t
 )
 BYTES = (DType.INT8, DType.UINT8)
 AS_FLOAT32 = ("float16", "bfloat16", "float64")  # constants of these types become float32
-
-
-@dataclass(frozen=True)
-class Absent:
-    """A value that could not be made, and why it cannot be read; without a reason, that is known already."""
-
-    reason: str = ""
-
-
-OMITTED = Absent("an input that is left out")  # of a function
-Value: TypeAlias = str | Array | Absent  # the name of a Graph tensor, a constant that is none yet, or none of them
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What an int8 tensor of the Graph holds of a file's int8 or, less by 128, uint8 numbers. `zero` is the file's."""
-
-    scale: float
-    zero: int
-    unsigned: bool
-
-
-@dataclass
-class Scope:
-    """What the names of a graph stand for. A graph within a node sees those around it; a function does not."""
-
-    values: dict[str, Value]
-    outer: Scope | None = None
-    prefix: str = ""  # of the names of layers
-    attributes: Mapping[str, Any] = field(default_factory=dict)  # of a function: AttributeProtos of the call
-    opsets: Mapping[str, int] = field(default_factory=dict)
-    depth: int = 0
-
-    def holder(self, name: str) -> Scope | None:
-        """The innermost scope that knows a name."""
-        if name in self.values:
-            return self
-        return self.outer.holder(name) if self.outer else None
 
 
 @dataclass
@@ -185,7 +148,7 @@ class OnnxLowering(Lowering):
 
     def _made(self, node: Any, name: str, scope: Scope) -> Sequence[Value]:
         """What a node's outputs are."""
-        node = _resolved(node, scope.attributes)
+        node = with_attributes(node, scope.attributes)
         names = [n if n and self.read(scope, n) is not OMITTED else None for n in node.input]
         values = [self.read(scope, n) if n else None for n in names]
         for value in values:
@@ -360,50 +323,17 @@ class OnnxLowering(Lowering):
         return [self.read(inside, n) for n in body.output]
 
 
+@dataclass(frozen=True)
+class Row:
+    """An operator's row: `build` returns the name of the result, or one per result. A `refused` row only raises why."""
+
+    build: Callable[[OnnxLowering, Call], Result]
+    refused: bool = False
+
+
 def opsets_of(proto: Any) -> dict[str, int]:
     """The versions of operators that a model or function is written for, by domain; ONNX's own is \"\"."""
     return {"" if o.domain == "ai.onnx" else o.domain: int(o.version) for o in proto.opset_import}
-
-
-def _resolved(node: Any, given: Mapping[str, Any]) -> Any:
-    """A node of a function, with the attributes that it takes from the function's call."""
-    if not any(a.ref_attr_name for a in node.attribute):
-        return node
-    own = NodeProto()
-    own.CopyFrom(node)
-    del own.attribute[:]
-    for a in node.attribute:
-        source = given.get(a.ref_attr_name) if a.ref_attr_name else a
-        if source is not None:
-            own.attribute.add().CopyFrom(source)
-            own.attribute[-1].name = a.name
-    return own
-
-
-def attributes_of(node: Any) -> dict[str, Any]:
-    return {a.name: attribute_value(a) for a in node.attribute}
-
-
-def attribute_value(a: Any) -> Any:
-    """An AttributeProto's value: plain Python, NumPy, or a graph as it is."""
-    kinds = AttributeProto
-    if a.type in (kinds.INT, kinds.FLOAT):
-        return a.i if a.type == kinds.INT else a.f
-    if a.type in (kinds.INTS, kinds.FLOATS):
-        return tuple(a.ints if a.type == kinds.INTS else a.floats)
-    if a.type == kinds.STRING:
-        return _text(a.s)
-    if a.type == kinds.STRINGS:
-        return tuple(map(_text, a.strings))
-    if a.type == kinds.TENSOR:
-        return array_of(a.t)
-    if a.type == kinds.GRAPH:
-        return a.g
-    raise CompileError(f"the attribute {a.name!r} is of a kind that is not supported", have=type_name(a.type))
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
 
 
 def _only(node: Any, count: int) -> str:

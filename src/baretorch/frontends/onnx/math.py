@@ -12,8 +12,8 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import bits, elementwise
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.onnx.lowering import OnnxLowering
-from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
 from baretorch.frontends.onnx.types import is_float, need_float, wide, widened
 from baretorch.ir.graph import DType, Op
 from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight

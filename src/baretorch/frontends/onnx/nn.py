@@ -8,8 +8,8 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import layers
 from baretorch.frontends.aten.reduce import affine, group_norm
 from baretorch.frontends.lowering import Lowering, Result
-from baretorch.frontends.onnx.lowering import OnnxLowering
-from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
 from baretorch.frontends.onnx.types import need_float
 from baretorch.ops.elementwise import Add, Div, Maximum, Mul, Pow
 from baretorch.ops.functions import Rsqrt

@@ -8,8 +8,8 @@ from baretorch.frontends.aten import layers
 from baretorch.frontends.aten.sequence import matmul
 from baretorch.frontends.einsum import einsum
 from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.onnx.lowering import OnnxLowering
-from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
 from baretorch.frontends.onnx.types import need_float
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.solve import Det

@@ -18,8 +18,9 @@ from baretorch.frontends.aten import elementwise
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.aten.quant import need_scale, real
 from baretorch.frontends.lowering import Result
-from baretorch.frontends.onnx.lowering import OnnxLowering, Stored
-from baretorch.frontends.onnx.rows import MICROSOFT, Call, Row, key
+from baretorch.frontends.onnx.call import MICROSOFT, Call, key
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.scope import Stored
 from baretorch.ir.graph import Array, DType, Quant
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 

@@ -16,8 +16,8 @@ from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.sequence import matmul
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.activations import line, softsign
-from baretorch.frontends.onnx.lowering import OnnxLowering
-from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
 from baretorch.frontends.onnx.types import need_float
 from baretorch.ir.graph import Array, Shape
 from baretorch.ops.activations import Elu, LeakyRelu, Softplus, Threshold

@@ -11,9 +11,9 @@ from baretorch.frontends.aten import constants, moves, shapes
 from baretorch.frontends.aten.index import take
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import Ints, Lowering, Result
-from baretorch.frontends.onnx.lowering import OnnxLowering
+from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
 from baretorch.frontends.onnx.math import converted
-from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.ops.layout import Pad
 from baretorch.ops.move import Slice
 

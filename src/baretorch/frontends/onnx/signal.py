@@ -5,8 +5,8 @@ from __future__ import annotations
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import fft, index, shapes
 from baretorch.frontends.lowering import Complex
-from baretorch.frontends.onnx.lowering import OnnxLowering
-from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row
 from baretorch.frontends.onnx.shapes import padded
 from baretorch.frontends.onnx.types import need_float
 from baretorch.ops.elementwise import Mul

@@ -26,8 +26,8 @@ from baretorch.frontends.onnx import (
     signal,
 )
 from baretorch.frontends.onnx.interface import Interface
-from baretorch.frontends.onnx.lowering import OnnxLowering, Scope, Value, opsets_of
-from baretorch.frontends.onnx.rows import Row
+from baretorch.frontends.onnx.lowering import OnnxLowering, Row, opsets_of
+from baretorch.frontends.onnx.scope import Scope, Value
 from baretorch.ir.graph import Builder, Graph, State
 from baretorch.ir.verify import verify
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from baretorch.errors import CompileError
-from baretorch.frontends.onnx.rows import Call
+from baretorch.frontends.onnx.call import Call
 from baretorch.frontends.windows import Windows
 
 

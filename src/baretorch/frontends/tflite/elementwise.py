@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.tflite.lowering import TfliteLowering, graph_type, stored_as
-from baretorch.frontends.tflite.rows import Call, Field, Row
+from baretorch.frontends.tflite.call import Call, Field
+from baretorch.frontends.tflite.lowering import Row, TfliteLowering, graph_type, stored_as
 from baretorch.ir.graph import Op
 from baretorch.ops.activations import Elu, Gelu, Hardswish, LeakyRelu, Prelu
 from baretorch.ops.elementwise import (

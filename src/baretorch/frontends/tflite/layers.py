@@ -8,8 +8,8 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import known_value
-from baretorch.frontends.tflite.lowering import TfliteLowering
-from baretorch.frontends.tflite.rows import Call, Field, Row
+from baretorch.frontends.tflite.call import Call, Field
+from baretorch.frontends.tflite.lowering import Row, TfliteLowering
 from baretorch.ir.graph import Quant
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d

@@ -6,15 +6,15 @@ Tensors that the file has as int8, or as uint8, are float tensors of the Graph w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.lowering import UNFIT, Ints, Lowering, Result, known_value
+from baretorch.frontends.tflite.call import NO_LIMITS, Call, Limits
 from baretorch.frontends.tflite.names import GRAPH_TYPES
-from baretorch.frontends.tflite.rows import NO_LIMITS, Call, Limits, Row
 from baretorch.frontends.tflite.schema import ONE_SIZE, Subgraph, TfModel, TfOperator, TfTensor, damaged
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Origin, Quant, State
 from baretorch.ir.verify import verify
@@ -214,6 +214,17 @@ def _along(t: TfTensor, values: Sequence[float]) -> Array:
     if t.quant.axis is None:
         return np.array(values[0], np.float64)
     return np.array(values, np.float64).reshape([-1 if d == t.quant.axis else 1 for d in range(len(t.shape))])
+
+
+@dataclass(frozen=True)
+class Row:
+    """An operator's row. `build` makes the Graph's nodes for a call and returns the name of each result.
+    `makes` are the operators that compute it; those that only move numbers on the way are named where there is no
+    other. `remark` is for the table in the docs."""
+
+    build: Callable[[TfliteLowering, Call], Result]
+    makes: tuple[type[Op], ...] = ()
+    remark: str = ""
 
 
 @dataclass(frozen=True, eq=False)

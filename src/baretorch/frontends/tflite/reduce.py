@@ -8,8 +8,8 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Result, known_value
-from baretorch.frontends.tflite.lowering import TfliteLowering, graph_type
-from baretorch.frontends.tflite.rows import Call, Field, Row
+from baretorch.frontends.tflite.call import Call, Field
+from baretorch.frontends.tflite.lowering import Row, TfliteLowering, graph_type
 from baretorch.ops.functions import Neg
 from baretorch.ops.layout import Flip, Pad
 from baretorch.ops.logic import Cast

@@ -9,10 +9,10 @@ from math import prod
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.tflite.call import Call, Field
 from baretorch.frontends.tflite.layers import turned
-from baretorch.frontends.tflite.lowering import TfliteLowering
+from baretorch.frontends.tflite.lowering import Row, TfliteLowering
 from baretorch.frontends.tflite.reduce import axes_of
-from baretorch.frontends.tflite.rows import Call, Field, Row
 from baretorch.frontends.tflite.schema import damaged
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.index import IndexSelect

@@ -8,8 +8,8 @@ from math import frexp, inf
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.tflite.lowering import TfliteLowering, layer_name, stored_as
-from baretorch.frontends.tflite.rows import TANH, Call, Field, Row
+from baretorch.frontends.tflite.call import TANH, Call, Field
+from baretorch.frontends.tflite.lowering import Row, TfliteLowering, layer_name, stored_as
 from baretorch.frontends.tflite.schema import TfTensor, damaged
 from baretorch.ir.graph import Quant
 from baretorch.ops.elementwise import Add, Clamp, Mul

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from baretorch.errors import CompileError
 from baretorch.frontends.limits import ROOM, Made, check_folded, most_bytes, too_large
 from baretorch.frontends.tflite import elementwise, layers, reduce, shapes, state
-from baretorch.frontends.tflite.lowering import Lowered, lowered
-from baretorch.frontends.tflite.rows import Row
+from baretorch.frontends.tflite.lowering import Lowered, Row, lowered
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator
 from baretorch.ir.graph import Graph
 

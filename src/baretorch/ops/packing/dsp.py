@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +13,10 @@ from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of
 from baretorch.targets.features import DSP
 
-if TYPE_CHECKING:
-    from baretorch.ops.int8.qconv2d import QConv2d
-    from baretorch.ops.int8.qlinear import QLinear
-
 LINE = 24  # BT_LINE of kernels/qconv2d/depthwise3_dsp.c
 
 
-def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QConv2d], ...]:
+def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
     """The rows of qconv2d."""
     return (
         Kernel(
@@ -82,7 +78,7 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
     )
 
 
-def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear], ...]:
+def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
     """The rows of qlinear."""
     return (
         Kernel(
@@ -98,7 +94,7 @@ def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear],
     )
 
 
-def _constant(call: Call[QLinear] | Call[QConv2d]) -> bool:
+def _constant(call: Call[Any]) -> bool:
     return all(t.data is not None for t in call.inputs[1:])
 
 
@@ -120,11 +116,11 @@ def _padded(rows: Array, out: int, in_: int) -> Array:
     return full
 
 
-def _constants(call: Call[QLinear] | Call[QConv2d]) -> tuple[Packed, Packed]:
+def _constants(call: Call[Any]) -> tuple[Packed, Packed]:
     return Packed("bias", data_of(call.inputs, 2)), Packed("multiplier", data_of(call.inputs, 3))
 
 
-def _pack_linear(call: Call[QLinear]) -> tuple[Packed, ...]:
+def _pack_linear(call: Call[Any]) -> tuple[Packed, ...]:
     return (Packed("weight", four_rows(data_of(call.inputs, 1))), *_constants(call))
 
 
@@ -156,28 +152,28 @@ def pair_words(full: Array) -> Array:
     return words.reshape(full.shape[0] // 2, full.shape[1] // 2)
 
 
-def _fits_dense(call: Call[QConv2d]) -> bool:
+def _fits_dense(call: Call[Any]) -> bool:
     return _constant(call) and call.op.groups == 1 and in_pairs(data_of(call.inputs, 1))
 
 
-def _pack_pairs(call: Call[QConv2d]) -> tuple[Packed, ...]:
+def _pack_pairs(call: Call[Any]) -> tuple[Packed, ...]:
     """Two channels in a halfword, eight taps together; see kernels/qconv2d/qconv2d.h."""
     return (Packed("weight", _channel_pairs(data_of(call.inputs, 1)).reshape(-1)), *_constants(call))
 
 
-def _scratch_pairs(call: Call[QConv2d]) -> int:
-    pairs = max(1, -(-prod(call.op.pool) // 2))
+def _scratch_pairs(call: Call[Any]) -> int:
+    pairs: int = max(1, -(-prod(call.op.pool) // 2))
     return 4 * _up(prod(call.inputs[1].shape[1:]), 8) * pairs + _window_bytes(call)
 
 
-def _window_bytes(call: Call[QConv2d]) -> int:
+def _window_bytes(call: Call[Any]) -> int:
     """Room for a window that does not lie in the image as it is."""
     shape = call.inputs[1].shape[1:]
     plain = shape[:2] == (1, 1) and shape[2] % 4 == 0 and not any(call.op.padding)
     return 0 if plain else _up(prod(shape), 4)
 
 
-def fits_three(call: Call[QConv2d]) -> bool:
+def fits_three(call: Call[Any]) -> bool:
     """No second channel's sum with its bias can reach 2^23, whatever the inputs are."""
     op = call.op
     if not _fits_dense(call) or op.pool != (1, 1) or op.shift or call.y.shape[3] % 2:
@@ -198,12 +194,12 @@ def in_order(weight: Array) -> Array:
     return np.concatenate([part.reshape(weight.shape[0], -1) for part in parts], axis=1)
 
 
-def _pack_three(call: Call[QConv2d]) -> tuple[Packed, ...]:
+def _pack_three(call: Call[Any]) -> tuple[Packed, ...]:
     taps = in_order(data_of(call.inputs, 1))
     return pack_three(call, pair_words(_padded(taps, taps.shape[0], _up(taps.shape[1], 4))), 2)
 
 
-def pack_three(call: Call[QConv2d], weight: Array, before: int = 0) -> tuple[Packed, ...]:
+def pack_three(call: Call[Any], weight: Array, before: int = 0) -> tuple[Packed, ...]:
     """All constants of two channels together, with their words of weights, some of them before the biases; see
     kernels/qconv2d/qconv2d.h."""
     bias, multiplier = (data_of(call.inputs, i) for i in (2, 3))
@@ -213,7 +209,7 @@ def pack_three(call: Call[QConv2d], weight: Array, before: int = 0) -> tuple[Pac
     return (Packed("weight", words.astype(np.int32).reshape(-1)),)
 
 
-def scratch_three(call: Call[QConv2d], fours: int = 1) -> int:
+def scratch_three(call: Call[Any], fours: int = 1) -> int:
     """Windows in so many fours of taps, what computes them, and bytes of a window or of what is left of the rows of
     three."""
     kernel_h, kernel_w, channels = call.inputs[1].shape[1:]
@@ -221,7 +217,7 @@ def scratch_three(call: Call[QConv2d], fours: int = 1) -> int:
     return 6 * _up(kernel_h * kernel_w * channels, 4 * fours) + 32 + max(_window_bytes(call), left_over)
 
 
-def overlap_positions(call: Call[QConv2d], together: int) -> Distances:
+def overlap_positions(call: Call[Any], together: int) -> Distances:
     """The windows of so many pixels are read before any of them is written."""
     op, (n, in_h, in_w, in_), (_, out_h, out_w, out) = call.op, call.x.shape, call.y.shape
     top = np.clip(np.arange(out_h) * op.stride[0] * op.pool[0] - op.padding[0], 0, in_h)
@@ -234,22 +230,22 @@ def overlap_positions(call: Call[QConv2d], together: int) -> Distances:
     return (overlap.distance(reads.reshape(-1) * in_, writes.reshape(-1) * out, together=0),)
 
 
-def _pack_depthwise(call: Call[QConv2d]) -> tuple[Packed, ...]:
+def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
     """Tap by tap, channels together."""
     weight = data_of(call.inputs, 1)
     return (Packed("weight", np.ascontiguousarray(weight[..., 0].transpose(1, 2, 0))), *_constants(call))
 
 
-def fits_depthwise(call: Call[QConv2d]) -> bool:
+def fits_depthwise(call: Call[Any]) -> bool:
     channels = call.x.shape[3]
     return _constant(call) and call.op.groups == channels == call.y.shape[3] >= 4 and call.op.pool == (1, 1)
 
 
-def scratch_depthwise(call: Call[QConv2d]) -> int:
+def scratch_depthwise(call: Call[Any]) -> int:
     return 8 * prod(call.inputs[1].shape[1:3]) + 4
 
 
-def _pack_depthwise3(call: Call[QConv2d]) -> tuple[Packed, ...]:
+def _pack_depthwise3(call: Call[Any]) -> tuple[Packed, ...]:
     """Four words a channel; see kernels/qconv2d/qconv2d.h."""
     weight = data_of(call.inputs, 1)[..., 0]
     bias, multiplier = (data_of(call.inputs, i).astype("<i4") for i in (2, 3))
@@ -260,7 +256,7 @@ def _pack_depthwise3(call: Call[QConv2d]) -> tuple[Packed, ...]:
     return (Packed("weight", words.astype(np.int32).reshape(-1)),)
 
 
-def _fits_depthwise3(call: Call[QConv2d]) -> bool:
+def _fits_depthwise3(call: Call[Any]) -> bool:
     """3x3 with at most one row or column of padding on each side, and biases that leave a byte of their word free."""
     op = call.op
     return (
@@ -274,19 +270,20 @@ def _fits_depthwise3(call: Call[QConv2d]) -> bool:
     )
 
 
-def _scratch_depthwise3(call: Call[QConv2d]) -> int:
+def _scratch_depthwise3(call: Call[Any]) -> int:
     outputs = min(call.y.shape[2], LINE // call.op.stride[1])
     kept = 2 * prod(call.x.shape[2:]) if call.op.stride[0] == 1 else 0
-    return 12 * (outputs * call.op.stride[1] + 2) + kept
+    line: int = outputs * call.op.stride[1] + 2
+    return 12 * line + kept
 
 
-def _scratch_depthwise3_rows(call: Call[QConv2d]) -> int:
+def _scratch_depthwise3_rows(call: Call[Any]) -> int:
     (in_w, channels), out_w = call.x.shape[2:], call.y.shape[2]
     line = out_w if out_w <= 24 else 16  # as BT_ROWS_LINE says
     return 16 * (line + 2) + (in_w + out_w) * channels
 
 
-def _overlap_depthwise3(call: Call[QConv2d]) -> Distances:
+def _overlap_depthwise3(call: Call[Any]) -> Distances:
     """With stride 1 the rows that are needed again are kept; otherwise a row is read while its outputs are written."""
     (n, in_h, in_w, in_), (_, out_h, out_w, _) = call.x.shape, call.y.shape
     if call.op.stride[0] == 1:

@@ -8,23 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.int8.groups_of_inputs import GROUP, in_groups
 from baretorch.ops.packing import dsp, mve, triples
 from baretorch.targets.features import ANY_CPU, DSP, MVE, TRIPLES, Needs
 
-if TYPE_CHECKING:
-    from baretorch.ops.int8.qconv2d import QConv2d
-    from baretorch.ops.int8.qlinear import QLinear
-
 ADDED = 8
-GROUP = 32  # inputs that have a factor of their own, BT_INT4_GROUP
-FACTORS = 18  # the largest of them: 7 * 18 has 8 bits
 MANY = 8  # rows of inputs for which weights are made bytes first
 SIGNS = np.uint32(0x80008000).view(np.int32)  # of the highest nibbles: what 8 was added to has its sign again
 LONGEST = 8188  # inputs of a row whose sum stays below 2^23
@@ -35,7 +30,7 @@ def of_8_bits(kernel: Kernel[Any]) -> Kernel[Any]:
     return replace(kernel, fits=lambda call: call.op.bits == 8 and kernel.fits(call))
 
 
-def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear], ...]:
+def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
     """The rows of qlinear."""
     ref = Kernel(
         "bt_qlinear4_ref",
@@ -71,7 +66,7 @@ def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear],
     )
 
 
-def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QConv2d], ...]:
+def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
     """The rows of qconv2d."""
     ref = Kernel(
         "bt_qconv2d4_ref",
@@ -128,27 +123,13 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
     )
 
 
-def whole_in_groups(rows: Array, scales: Array) -> Array:
-    """Rows of real weights in steps of their scales: whole numbers within -7..7, times the least factor for each group
-    that makes its largest one of these."""
-    real, factors = rows / scales[:, None], factors_of(rows, scales)
-    return np.asarray(np.clip(np.rint(real / factors), -7, 7) * factors, np.int64)
-
-
-def factors_of(rows: Array, scales: Array) -> Array:
-    """Of each weight, the factor of its group."""
-    largest = np.abs(_grouped(rows / scales[:, None])).max(axis=2)
-    factors = np.clip(np.ceil(largest / 7), 1, FACTORS)
-    return np.asarray(np.repeat(factors, GROUP, axis=1)[:, : rows.shape[1]])
-
-
-def _depthwise(kernel: Kernel[QConv2d], variant: str, words: int) -> Kernel[QConv2d]:
+def _depthwise(kernel: Kernel[Any], variant: str, words: int) -> Kernel[Any]:
     """What a kernel for depthwise convolutions of 8 bits is for 4: its weights are made bytes in scratch, for each four
     channels with so many words behind them."""
     pack = kernel.pack
     assert pack is not None
 
-    def halved(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    def halved(call: Call[Any]) -> tuple[Packed, ...]:
         first, *others = pack(call)
         if not words:
             return (Packed("weight", _two_in_a_byte(first.data)), *others)
@@ -156,7 +137,7 @@ def _depthwise(kernel: Kernel[QConv2d], variant: str, words: int) -> Kernel[QCon
         weight = np.ascontiguousarray(fours[:, :-words]).view(np.int8)
         return (Packed("weight", _two_in_a_byte(weight)), Packed("terms", np.ascontiguousarray(fours[:, -words:])))
 
-    def scratch(call: Call[QConv2d]) -> int:
+    def scratch(call: Call[Any]) -> int:
         channels, taps = call.x.shape[3], prod(call.inputs[1].shape[1:3])
         return kernel.scratch(call) + (
             4 * -(-channels // 4) * (taps + words) if words else -(-channels * taps // 4) * 4
@@ -176,21 +157,6 @@ def _two_in_a_byte(weight: Array) -> Array:
     """The first in the low bits."""
     flat = np.append(weight.reshape(-1).astype(np.int32), np.zeros(weight.size % 2, np.int32)) + ADDED
     return np.asarray(flat[0::2] + 16 * flat[1::2], np.uint8)
-
-
-def in_groups(rows: Array) -> tuple[Array, Array] | None:
-    """Rows of whole numbers as weights of 4 bits and factors[row, group], or None if they are not made of such."""
-    groups = _grouped(rows.astype(np.int32))
-    factors = np.maximum(np.gcd.reduce(groups, axis=2), 1)
-    small = groups // factors[:, :, None]
-    if small.min(initial=0) < -ADDED or small.max(initial=0) >= ADDED:
-        return None
-    return small.reshape(len(rows), -1)[:, : rows.shape[1]], factors
-
-
-def _grouped(rows: Array) -> Array:
-    """[row, group, input], with zeros behind the last."""
-    return np.pad(rows, ((0, 0), (0, -rows.shape[1] % GROUP))).reshape(len(rows), -1, GROUP)
 
 
 def groups() -> tuple[Kernel[Any], ...]:
@@ -266,11 +232,11 @@ def _constant(call: Call[Any]) -> bool:
     return all(t.data is not None for t in call.inputs[1:])
 
 
-def _fits(call: Call[QLinear] | Call[QConv2d]) -> bool:
+def _fits(call: Call[Any]) -> bool:
     return call.op.bits == 4 and not call.op.group and _constant(call)
 
 
-def _packed(call: Call[QLinear] | Call[QConv2d], weight: Array) -> tuple[Packed, ...]:
+def _packed(call: Call[Any], weight: Array) -> tuple[Packed, ...]:
     return (
         Packed("weight", weight),
         *(Packed(r, data_of(call.inputs, i)) for i, r in ((2, "bias"), (3, "multiplier"))),

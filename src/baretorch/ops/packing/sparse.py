@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,6 @@ from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.targets.features import ANY_CPU, DSP, Feature, Needs, needs
-
-if TYPE_CHECKING:
-    from baretorch.ops.int8.qconv2d import QConv2d
-    from baretorch.ops.int8.qlinear import QLinear
 
 V6M, V7M, RV32 = needs(Feature.V6M), needs(Feature.V7M), needs(Feature.RV32)
 FOUR = 4
@@ -93,10 +89,10 @@ def wins(rows: Array, cost: Cost) -> bool:
     return bytes_ < rows.nbytes and cost.four * found.steps.size + cost.row * out < cost.product * rows.size
 
 
-def linears(params: Callable[[Call[QLinear]], Params], *cpus: Needs) -> tuple[Kernel[QLinear], ...]:
+def linears(params: Callable[[Call[Any]], Params], *cpus: Needs) -> tuple[Kernel[Any], ...]:
     """The rows of qlinear for CPUs, and for few rows of inputs."""
 
-    def row(cpu: Needs, cost: Cost) -> Kernel[QLinear]:
+    def row(cpu: Needs, cost: Cost) -> Kernel[Any]:
         return replace(
             _kernel(cpu),
             params=params,
@@ -107,10 +103,10 @@ def linears(params: Callable[[Call[QLinear]], Params], *cpus: Needs) -> tuple[Ke
     return tuple(row(cpu, COSTS[cpu][0]) for cpu in cpus)
 
 
-def convolutions(*cpus: Needs) -> tuple[Kernel[QConv2d], ...]:
+def convolutions(*cpus: Needs) -> tuple[Kernel[Any], ...]:
     """The rows of qconv2d for CPUs."""
 
-    def row(cpu: Needs, cost: Cost) -> Kernel[QConv2d]:
+    def row(cpu: Needs, cost: Cost) -> Kernel[Any]:
         return replace(
             _kernel(cpu),
             fits=lambda call: _fits(call) and _is_plain(call) and wins(_rows(call), cost),
@@ -120,17 +116,17 @@ def convolutions(*cpus: Needs) -> tuple[Kernel[QConv2d], ...]:
     return tuple(row(cpu, COSTS[cpu][1]) for cpu in cpus)
 
 
-def _fits(call: Call[QLinear] | Call[QConv2d]) -> bool:
+def _fits(call: Call[Any]) -> bool:
     return call.op.bits == 8 and not call.pitch and all(t.data is not None for t in call.inputs[1:])
 
 
-def _is_plain(call: Call[QConv2d]) -> bool:
+def _is_plain(call: Call[Any]) -> bool:
     """Each pixel is made of the one at its place, and of no other."""
     op, taps = call.op, call.inputs[1].shape[1:3]
     return taps == op.stride == op.pool == (1, 1) and op.groups == 1 and not any(op.padding)
 
 
-def _params(call: Call[QConv2d]) -> Params:
+def _params(call: Call[Any]) -> Params:
     op = call.op
     numbers = (prod(call.x.shape[:3]), call.x.shape[3], call.y.shape[3], op.shift, op.zero, op.lo, op.hi)
     return Params("bt_qlinear", tuple(zip(("batch", "in", "out", "shift", "zero", "lo", "hi"), numbers, strict=True)))

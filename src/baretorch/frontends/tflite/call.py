@@ -1,20 +1,13 @@
-"""A row of the TFLite table, and the call of an operator that its build function gets."""
+"""The call of an operator of TFLite that a row of the table gets, and the operator's options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
 
 from baretorch.errors import CompileError
 from baretorch.frontends.flatbuffer import Table
-from baretorch.frontends.lowering import Result
 from baretorch.frontends.tflite.schema import TfTensor
-from baretorch.ir.graph import Op
-
-if TYPE_CHECKING:
-    from baretorch.frontends.tflite.lowering import TfliteLowering
 
 Limits = tuple[float, float]
 NO_LIMITS: Limits = (-inf, inf)
@@ -80,14 +73,3 @@ class Call:
                 f"{self.name}: the fused activation {named} is not supported", need="RELU, RELU6 or none"
             )
         return _ACTIVATIONS[kind]
-
-
-@dataclass(frozen=True)
-class Row:
-    """`build` makes the Graph's nodes for a call and gives the name of the result, or one per result. `makes` are the
-    operators that compute it; what only moves numbers on the way is named where nothing else is. `remark` is for the
-    table in the docs."""
-
-    build: Callable[[TfliteLowering, Call], Result]
-    makes: tuple[type[Op], ...] = ()
-    remark: str = ""

@@ -1,16 +1,12 @@
-"""A row of the ONNX table: what an operator becomes; and a call of one."""
+"""The call of an operator of ONNX that a row of the table gets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.frontends.lowering import Result
-
-if TYPE_CHECKING:
-    from baretorch.frontends.onnx.lowering import OnnxLowering
 
 MICROSOFT = "com.microsoft"  # operators of onnxruntime's own, which its quantizer writes
 
@@ -47,11 +43,3 @@ class Call:
         if x is None:
             raise CompileError(f"{self.op}: input {i} is missing")
         return x
-
-
-@dataclass(frozen=True)
-class Row:
-    """`build` gives the name of the result, or one per result. A row that is `refused` only says why."""
-
-    build: Callable[[OnnxLowering, Call], Result]
-    refused: bool = False
