@@ -21,6 +21,7 @@ from typing import Any
 
 import board_pages
 import click
+import python_page
 import source_tree
 
 from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
@@ -222,6 +223,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/cli.md": cli_page,
     "docs/reference/tinygrad.md": tinygrad_page,
     "docs/reference/tflite.md": tflite_page,
+    "docs/reference/python.md": partial(python_page.python_page, NOTE),
     "docs/reference/source-tree.md": partial(source_tree.source_tree_page, NOTE),
     "docs/boards/README.md": partial(board_pages.index_page, NOTE),
     **{f"docs/boards/{name}.md": partial(board_pages.board_page, name, NOTE) for name in board_names()},
