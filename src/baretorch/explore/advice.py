@@ -1,4 +1,4 @@
-"""What would make a model smaller or faster on its board. Where a rule can try its advice, it tells what was found."""
+"""Advise how to make a model smaller or faster on its board. Rules that can try their advice report the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CONVERSIONS = ("quantize", "dequantize")  # of inputs and outputs, which `--io 
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do and what it brings; `option` is what to write on the command line, empty if the model must change."""
+    """An advice and its effect; `option` is what to write on the command line, empty if the model must change."""
 
     option: str
     text: str
@@ -40,7 +40,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class _Case:
-    """What was built, and how it ran."""
+    """A model that was built and run."""
 
     facts: RunFacts
     profile: Profile
@@ -55,7 +55,7 @@ class _Case:
 
     @property
     def is_filled(self) -> bool:
-        """Whether tiles take what room a cluster's scratchpad has: a smaller arena is worth nothing then."""
+        """Return whether tiles fill a cluster's scratchpad: a smaller arena is worth nothing then."""
         return self.plan.tiles is not None
 
     def tried(self, graph: Graph | None = None, **changes: Any) -> Plan | None:
@@ -79,7 +79,7 @@ class _Case:
 
 
 def advise(facts: RunFacts, profile: Profile) -> tuple[Advice, ...]:
-    """The rules in the order of how much they usually bring."""
+    """Apply the rules, those that usually save most first."""
     case = _Case(facts, profile)
     cluster = facts.compiled.board.chip.cluster is not None  # whose cores would rest while one makes bands
     rules = (_quantize, _bare_io, *(() if cluster else (_bands, _pulled_rows)), _callers_buffers, _size)
@@ -188,7 +188,7 @@ def _portable(case: _Case) -> Iterator[Advice]:
 
 
 def _largest_weights(case: _Case) -> Iterator[Advice]:
-    """By layers: constants are parts of a layer where they come in tiles."""
+    """Name the layer with the most weights. Constants that come in tiles are added up by layer."""
     layout, whole = case.plan.layout, case.plan.weight_bytes()
     found = []
     for layer in case.profile.layers:
@@ -204,7 +204,7 @@ def _largest_weights(case: _Case) -> Iterator[Advice]:
 
 
 def _hottest(case: _Case) -> Iterator[Advice]:
-    """On a cluster by cycles: instructions of all cores together tell nothing of units, or of who waits."""
+    """Name the layer that takes most instructions, or most cycles on a cluster, where cores wait for units."""
     profile, traced = case.profile, case.profile.traced
     layers, whole = [layer.instructions for layer in profile.layers], profile.instructions
     if traced is not None:
@@ -220,7 +220,7 @@ def _hottest(case: _Case) -> Iterator[Advice]:
 
 
 def _instead(call: Call[Any]) -> str:
-    """What would take fewer instructions. Transforms of powers of two have kernels that are many times faster."""
+    """Suggest what takes fewer instructions. Transforms of powers of two have kernels that are many times faster."""
     if isinstance(call.op, (Fft, Rfft, Irfft)):
         n = points(call)
         if n & (n - 1):

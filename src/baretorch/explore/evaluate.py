@@ -22,7 +22,7 @@ from baretorch.targets.boards import load_board
 
 @dataclass(frozen=True)
 class Column:
-    """What evaluate() found of one way to run the model: `key` for JSON, `title` for people."""
+    """The metrics of one way to run the model: `key` for JSON, `title` for people."""
 
     key: str
     title: str
@@ -124,7 +124,7 @@ def evaluated(
 
 
 def _wrong(compiled: Compiled, found: Recorder, right: Recorder) -> str | None:
-    """In words, that the host's answers are not the original's, to all inputs that both were given."""
+    """Describe how the host's answers differ from the original's, for all inputs that both were given."""
     pairs = [
         (_memory(compiled, have), _memory(compiled, want))
         for a, b, have, want in zip(found.inputs, right.inputs, found.answers, right.answers, strict=False)

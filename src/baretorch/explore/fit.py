@@ -72,7 +72,7 @@ _IO, _INT8 = 1, 2
 
 @dataclass(frozen=True)
 class _Built:
-    """What an image takes, measured for a board: all of its flash, and of its main bank without the stack."""
+    """The memory of an image, measured for a board: all of its flash, and its main bank of RAM without the stack."""
 
     board: str
     flash: int
@@ -92,7 +92,7 @@ class Fitter:
     _built: dict[tuple[str, str, str], _Built] = field(default_factory=dict)
 
     def find(self, board: Board) -> Finding:
-        """Whether the model fits the board, and if not, what makes it fit."""
+        """Find out whether the model fits the board, and if not, what makes it fit."""
         try:
             as_is = self._try(board, self.given)
         except CompileError as error:
@@ -110,7 +110,7 @@ class Fitter:
         return Finding(board, as_is, advice="; or ".join([*self._rows(list(tried.values())), smaller]))
 
     def timed(self, found: Finding) -> Finding:
-        """With the time of an inference, where the model fits, as it is or changed, and an emulator tells."""
+        """Add the time of an inference, if the model fits, changed or not, and an emulator runs the board."""
         trial = found.as_is if found.as_is is not None and found.as_is.fits else found.change
         if trial is None or not found.board.emulators:
             return found
@@ -228,7 +228,7 @@ class Fitter:
             return
 
     def _smaller(self, trial: Trial) -> str:
-        """What would have to become smaller, where no option helps."""
+        """Describe what would have to become smaller, where no option helps."""
         words = []
         if trial.flash.room < 0:
             words.append(

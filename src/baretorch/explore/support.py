@@ -1,4 +1,4 @@
-"""What is supported, as the tables of operators and of ATen rows declare it."""
+"""List what is supported, from the tables of operators and of ATen rows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class OpSupport:
 
 
 def support(chip: Chip | None = None) -> tuple[OpSupport, ...]:
-    """All operators, in the order of OPS. Of a chip, with the kernels that its CPU can run, and those of its units."""
+    """Return all operators, in the order of OPS. With a chip, only with kernels of its CPU and its units."""
     units = units_of(chip) if chip is not None else ()
 
     def own(row: OpRow) -> Iterator[Kernel[Any]]:

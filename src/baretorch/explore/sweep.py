@@ -26,7 +26,7 @@ Answers = tuple[Array, ...]
 
 @dataclass(frozen=True)
 class Sweep:
-    """What to send, in order, with what the reference answers and, where the model file knows it, the truth."""
+    """The inputs to send, in order, with the reference's answers and, where the model file knows it, the truth."""
 
     inputs: tuple[Answers, ...]
     expected: tuple[Answers, ...]
@@ -35,7 +35,7 @@ class Sweep:
     exact: tuple[Answers, ...] | None = None  # what the image must give, if that is not `expected`: int8 by ourselves
 
     def x(self, index: int) -> float:
-        """Where an input stands in a plot: its value if it is one number, else its place in the order."""
+        """Return the position of an input in a plot: its value if it is one number, else its place in the order."""
         arrays = self.inputs[index % len(self.inputs)]
         return value_of(arrays[0]) if len(arrays) == 1 and arrays[0].size == 1 else float(index)
 
@@ -69,7 +69,7 @@ class SweepTrace:
 
     @property
     def right(self) -> list[Answers]:
-        """What the image must give for each input so far."""
+        """Return what the image must answer to each input so far."""
         known = self.sweep.exact or self.sweep.expected
         return [known[i % len(known)] for i in range(len(self.answers))]
 
@@ -197,6 +197,6 @@ def _tuple(sample: Any) -> tuple[Any, ...]:
 
 
 def value_of(array: Array) -> float:
-    """One number for an answer: itself, or the index of the largest of several (a class)."""
+    """Return one number for an answer: itself, or the index of the largest of several (a class)."""
     flat = np.asarray(array).reshape(-1)
     return float(flat[0]) if flat.size == 1 else float(np.argmax(flat))

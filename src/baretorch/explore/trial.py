@@ -1,4 +1,4 @@
-"""What was found out of a model on boards: which hold it, and what makes it fit the others."""
+"""The results of `fit`: which boards hold a model, and what makes it fit the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLOSE = {"flash": 2048, "ram": 64}  # bytes left: if fewer, an estimate is not 
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """What is needed of a memory, the reserved stack included."""
+    """The need of a memory, including the reserved stack."""
 
     memory: MemoryBank
     need: int
@@ -88,8 +88,8 @@ class Trial:
 
 @dataclass(frozen=True)
 class Finding:
-    """What there is to say of a board. `change` is what makes a model fit that does not, None if nothing was found;
-    `error` is why nothing is known at all."""
+    """The result for one board. `change` is what makes the model fit if it does not, None if nothing was found; `error`
+    is why nothing is known at all."""
 
     board: Board
     as_is: Trial | None = None

@@ -1,4 +1,4 @@
-"""What the cores and units of a cluster did in a run, layer by layer: the simulator's trace, held against the plan.
+"""Match a simulator's trace with the plan: what the cores and units of a cluster did in a run, layer by layer.
 
 A layer's time is from when all cores were done with the layer before until they are done with it, so that layers add up
 to the run. A core's time in it is split by what it did; who waits at a barrier while core 0 sleeps until a unit is done
@@ -118,11 +118,11 @@ class TracedLayer:
 
     @property
     def unit(self) -> str:
-        """What computes it, if not the cores."""
+        """Name the unit that computes the layer; empty if the cores do."""
         return self.steps[0].kernel.unit
 
     def to_json(self) -> dict[str, Any]:
-        """For `profile --json`: what a layer on one core does not have."""
+        """Return the keys of `profile --json` that only layers of a cluster have."""
         return {
             "tiles": self.tiles,
             "copies": len(self.copies),
@@ -160,7 +160,7 @@ class Traced:
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
-        """Of each core, in the whole run."""
+        """Return what each core did in the whole run."""
         return tuple(sum((layer.uses[core] for layer in self.layers), self.own[core]) for core in range(len(self.own)))
 
     @property
@@ -169,7 +169,7 @@ class Traced:
         return tuple(map(sum, own))
 
     def to_json(self) -> dict[str, Any]:
-        """For `profile --json`: of each core."""
+        """Return the figures of each core for `profile --json`."""
         told = zip(self.instructions, self.uses, strict=True)
         return {"cores": [{"instructions": count, **use.to_json()} for count, use in told]}
 
@@ -302,7 +302,7 @@ def _moved(plan: Plan, trace: Trace, number: dict[str, int]) -> tuple[Moved, ...
 def _worked(
     plan: Plan, trace: Trace, ran: Sequence[Step], number: dict[str, int]
 ) -> dict[int, list[tuple[int, int, bool]]]:
-    """By layer when a unit began and ended, and whether the cores did another meanwhile."""
+    """Return for each layer when a unit began and ended, and whether the cores computed another layer meanwhile."""
     steps = [step for step in ran if step.kernel.unit]
     works = [work for work in trace.works if work.unit == GEMM]
     if len(works) != len(steps):
@@ -333,7 +333,7 @@ class _Sleeps:
 def _split(
     trace: Trace, visits: Sequence[Visit], bounds: Sequence[int], layers: Sequence[int], cores: int
 ) -> dict[tuple[int, int], Use]:
-    """By layer (-1: none) and core, what the core did in the layer's time: at its steps, and between them."""
+    """Return by layer (-1: none) and core what the core did in the layer's time: at its steps, and between them."""
     table: dict[tuple[int, int], Use] = {}
     dma, unit = _Sleeps(trace, DMA), _Sleeps(trace, GEMM)
     for core in range(cores):
@@ -360,7 +360,7 @@ def _split(
 
 
 def _stalls(span: Span, slept: Sequence[Pause]) -> Use:
-    """What a core waited for on a visit without sleeping: also for registers of the DMA engine."""
+    """Return what a core waited for during a visit without sleeping, such as registers of the DMA engine."""
     asleep = sum(p.end - p.begin for p in slept if p.what == DMA and span.begin <= p.begin < span.end)
     return Use(0, span.load_use, span.conflict, span.slow, 0, span.dma - asleep)
 

@@ -21,7 +21,7 @@ from baretorch.targets.types import Chip
 
 @dataclass(frozen=True)
 class Cycles:
-    """As expected, at best and at worst."""
+    """A number of cycles: as expected, at best and at worst."""
 
     expected: float = 0
     best: float = 0
@@ -31,7 +31,7 @@ class Cycles:
         return Cycles(self.expected + other.expected, self.best + other.best, self.worst + other.worst)
 
     def without(self, other: Cycles) -> Cycles:
-        """What is left of it when so many have passed."""
+        """Return the cycles that are left after others have passed."""
         return Cycles(
             max(0, self.expected - other.expected), max(0, self.best - other.best), max(0, self.worst - other.worst)
         )
@@ -42,7 +42,7 @@ class Cycles:
 
 @dataclass(frozen=True)
 class Flash:
-    """What is read from flash past the caches, and how many cycles the core waits for it."""
+    """Reads from flash past the caches, and how many cycles the core waits for them."""
 
     waits: Cycles = Cycles()
     bytes: int = 0
@@ -131,7 +131,7 @@ def read_listing(image: Image) -> Listing:
 
 
 def cycles_of(blocks: Iterable[Block], listing: Listing, timing: Timing) -> Cycles:
-    """What the blocks take on a core. Instructions overlap only inside of a block."""
+    """Estimate the cycles of blocks on a core. Instructions overlap only inside of a block."""
     total = Cycles()
     for block in blocks:
         once, before = Cycles(), None
@@ -152,7 +152,7 @@ def _cycles(work: Work, before: Kind | None, timing: Timing) -> Cycles:
 
 
 def flash_of(reads: Iterable[FlashReads]) -> Flash:
-    """Of one core, added up, without what was copied beside it."""
+    """Add up the flash reads of one core, without copies that run at the same time."""
     parts = (Flash(Cycles(*r.waits), r.bytes, r.code_misses, r.data_misses) for r in reads if not r.copied)
     return sum(parts, Flash())
 
@@ -202,13 +202,13 @@ SIMULATED = "simulated cycle by cycle, as the core's RTL takes them; what is aro
 
 
 def core_source(chip: Chip) -> str:
-    """Where the core's cycles come from."""
+    """Name the source of the core's cycle table."""
     timing = chip.cpu.timing
     return SIMULATED if chip.cluster is not None or timing is None else timing.source
 
 
 def is_exact(chip: Chip) -> bool:
-    """Whether times of the chip are, and no estimates: a cluster is simulated, AVR's table leaves nothing open."""
+    """Return whether times of the chip are exact: a cluster is simulated, and AVR's table leaves nothing open."""
     timing = chip.cpu.timing
     return chip.cluster is not None or (timing is not None and timing.exact)
 
@@ -258,7 +258,7 @@ def _range_json(name: str, cycles: Cycles | None) -> dict[str, Any]:
 
 
 def flash_source(chip: Chip) -> str:
-    """Where the price of reading flash comes from."""
+    """Name the source of the cost of flash reads."""
     path = chip.flash_path
     if path is None or path.controller == FIXED:
         return "the chip's TOML"
@@ -266,7 +266,7 @@ def flash_source(chip: Chip) -> str:
 
 
 def unpaid_flash(time: Time, chip: Chip) -> str:
-    """Why flash is no part of the time, if it is none."""
+    """Explain why the time does not include flash; empty if it does."""
     if is_exact(chip):
         return ""
     if time.flash is None:

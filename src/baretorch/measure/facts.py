@@ -39,7 +39,7 @@ FEW_STEPS = 8  # of an output's scale, which may be much beside small numbers
 
 @dataclass(frozen=True)
 class OneCore:
-    """What a model that runs on several cores takes on one; `cycles` where these are exact."""
+    """The cost on one core of a model that runs on several; `cycles` where these are exact."""
 
     instructions: int
     arena: int
@@ -48,7 +48,7 @@ class OneCore:
 
     @property
     def path(self) -> int:
-        """What is compared with the critical path of several cores."""
+        """Return the figure to compare with the critical path of several cores."""
         return self.instructions if self.cycles is None else self.cycles
 
     def to_json(self, path: int) -> dict[str, Any]:
@@ -88,18 +88,18 @@ class RunFacts:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a user should know before trusting the figures."""
+        """Return what a user should know before trusting the figures."""
         return (*warnings_of(self.compiled), *self._fewer_calls(), *self._not_finite(), *self._inaccurate())
 
     @property
     def other_warnings(self) -> tuple[str, ...]:
-        """The same without layers that stay float, for where those are listed."""
+        """Return the warnings without layers that stay float, for places that list those layers."""
         own = (*self._fewer_calls(), *self._not_finite(), *self._inaccurate())
         return (*self.compiled.source.warnings, *npu_warnings(self.compiled.partition), *own)
 
     @property
     def mismatch(self) -> bool:
-        """Whether the image gives other answers than the reference."""
+        """Return whether the image's answers differ from those of the reference."""
         return bool(self._inaccurate())
 
     def _fewer_calls(self) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def _inaccuracy(error: float, limit: float, largest: float, reference: str) -> s
 
 
 def cores_json(cores: Cores, alone: OneCore | None) -> dict[str, Any]:
-    """What each core did; `waiting` is the share of all cores' time."""
+    """Return what each core did; `waiting` is the share of all cores' time."""
     count, path = len(cores.instructions), cores.critical_path
     return {
         "count": count,
@@ -173,8 +173,8 @@ def cores_json(cores: Cores, alone: OneCore | None) -> dict[str, Any]:
 
 
 def warnings_of(compiled: Compiled) -> tuple[str, ...]:
-    """What is known before a run: of the inputs, the calibration, and each layer of an int8 model that stays float
-    without being told to."""
+    """Return the warnings that are known before a run: of inputs, calibration, and layers of an int8 model that stay
+    float although nobody asked for it."""
     kept = compiled.source.kept_float
     left = told_float(compiled.graph, kept)
     told = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
@@ -247,8 +247,8 @@ def compare(compiled: Compiled, image: Image, run: Run, calls: Calls | None = No
 
 
 def _with_calls(facts: RunFacts, calls: Calls) -> RunFacts:
-    """The same with the answers to other inputs. Those of a model that we quantized are compared with its int8 graph:
-    what int8 costs is measured with data, and not with inputs that are made up."""
+    """Add the comparison of answers to other inputs. Answers of a model that we quantized are compared with its int8
+    graph, because the cost of int8 is measured with real data, not with made-up inputs."""
     compiled = facts.compiled
     answers = [real(compiled.graph, y) for y in (facts.run.first, facts.run.outputs, *facts.run.others)]
     wrong = wrong_answers(compiled, answers, calls.expected)
@@ -273,8 +273,8 @@ def _with_calls(facts: RunFacts, calls: Calls) -> RunFacts:
 def wrong_answers(
     compiled: Compiled, answers: Sequence[tuple[Array, ...]], expected: Sequence[tuple[Array, ...]]
 ) -> str | None:
-    """In words, that answers are not those of the reference: its own library, or the int8 graph of a model that we
-    quantized. Rounding may decide an answer otherwise in one of a hundred calls."""
+    """Describe how answers differ from those of the reference; None if they do not. The reference is the model's own
+    library, or the int8 graph of a model that we quantized. Rounding may change one answer of a hundred."""
     graph, ours = compiled.graph, bool(compiled.source.float_graphs)
     exact = not is_int8(graph) or (ours and not float_layers(graph) and not compiled.partitions)
     limit = TOLERANCE if exact else INT8_TOLERANCE
@@ -303,7 +303,7 @@ def _layerwise(compiled: Compiled) -> Layerwise | None:
 
 
 def _layers(compiled: Compiled) -> tuple[LayerAccuracy, ...]:
-    """What each layer loses, over the examples and what is kept of the calibration data."""
+    """Compare each layer with float, over the examples and the calibration samples that were kept."""
     if compiled.twin is None:
         return ()
     from baretorch.quantize import accuracy
@@ -358,7 +358,7 @@ def largest_error(outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> fl
 
 
 def number(value: float) -> float | str:
-    """For JSON, which has no NaN and no infinity: those become text."""
+    """Return a number for JSON, where NaN and infinity become text."""
     return value if np.isfinite(value) else str(value)
 
 

@@ -39,7 +39,7 @@ class LayerRow:
 
     @property
     def weight(self) -> float:
-        """What layers are compared by: instructions, and where flash costs time, that."""
+        """Return the figure that layers are compared by: time where flash costs some, else instructions."""
         return self.time.all.expected if self.time.flash else self.instructions
 
     def to_json(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def find_peak(plan: Plan) -> Peak | None:
 
 
 def layer_of(plan: Plan, buffer: Buffer) -> str:
-    """Whose buffer it is, in the user's words: the layer that makes the tensor, or that needs the scratch."""
+    """Name the layer that a buffer belongs to: the one that makes the tensor, or that needs the scratch memory."""
     tensor = plan.graph.tensors.get(buffer.name)
     if tensor is not None:
         return tensor.origin.path or tensor.name

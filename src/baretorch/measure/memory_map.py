@@ -1,4 +1,4 @@
-"""What lies where in the chip's memories, read off the linked image."""
+"""List the contents of the chip's memories by address, read from the linked image."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BankMap:
 
 
 def memory_map(image: Image) -> tuple[BankMap, ...]:
-    """All banks of the board's chip, also those that nothing lies in."""
+    """Return all banks of the board's chip, empty ones too."""
     elf = read_elf(image.elf.read_bytes())
     pieces = [_piece(s) for s in elf.sections if s.flags & ALLOC and s.size]
     pieces += _stored(elf)
@@ -78,7 +78,7 @@ def _piece(section: Section) -> Piece:
 
 
 def _stored(elf: Elf) -> list[Piece]:
-    """What start-up code copies to RAM lies in flash too."""
+    """Return the copies in flash of what start-up code moves to RAM."""
     return [
         replace(piece, name=f"{piece.name}, as stored", address=piece.address - s.address + s.physical)
         for s in elf.segments

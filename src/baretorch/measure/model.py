@@ -27,7 +27,7 @@ class ModelFacts:
 
     @property
     def parameters(self) -> int:
-        """Without an NPU's commands and packed weights, of which nobody knows how many there are."""
+        """Count the parameters, except those that are packed into an NPU's commands."""
         packed = {name for node in self.graph.nodes if isinstance(node.op, Delegate) for name in node.inputs}
         return sum(t.count for t in self.graph.constants() if t.name not in packed)
 

@@ -1,4 +1,4 @@
-"""What of a model runs on an NPU, what does not and why, and the bytes that go between."""
+"""List which layers run on an NPU, which do not and why, and the bytes that are exchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BROUGHT = (
 
 
 def npu_takes(chip: Chip) -> dict[str, str]:
-    """What the chip's NPU takes, by its name; empty if it has none."""
+    """Describe what the chip's NPU supports, by its name; empty if the chip has none."""
     operators = ", ".join(sorted(op.name for op in ROWS))
     more = "as far as its shapes allow: `baretorch build` says of each layer where it runs, and why"
     return {chip.npu.accelerator: f"in int8 {operators}, {more}"} if chip.npu else {}

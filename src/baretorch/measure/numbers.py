@@ -22,12 +22,13 @@ def share(part: float, whole: float) -> str:
 
 
 def cut(name: str, letters: int = 40) -> str:
-    """The end of a path says more than its beginning. Converters join the names of all that they fused."""
+    """Shorten a name from its beginning, because the end of a path matters more. Converters join the names of all
+    layers that they fuse."""
     return name if len(name) <= letters else "…" + name[len(name) - letters + 1 :]
 
 
 def apart(names: Sequence[str], letters: int = 40) -> list[str]:
-    """All of them cut, but not so far that two of them are the same."""
+    """Shorten names, but keep them different from each other."""
     while len({cut(name, letters) for name in names}) < len(set(names)):
         letters += 8
     return [cut(name, letters) for name in names]

@@ -1,10 +1,10 @@
-"""Where the instructions of a run went: per layer, and per inner loop of a layer.
+"""Count the instructions of a run per layer, and per inner loop of a layer.
 
 Each layer is one call in the run function, in the order of the plan's steps. The emulators tell blocks apart by that
 call, so what a layer calls is its own, and layers that share code have separate counts. A layer in a branch that was
 not taken has none. Counts are exact, and layers and the rest (the run function itself) add up to the run's
 instructions. So do cycles, and what was read from flash. On a cluster a layer is all of its steps, on all cores, and
-instructions are those of all cores; measure/cluster.py tells cycles.
+instructions are those of all cores; measure/cluster.py has their cycles.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Profile:
         return sum(layer.macs for layer in self.layers)
 
     def to_json(self) -> dict[str, Any]:
-        """For `profile --json`."""
+        """Return the figures for `profile --json`."""
         return {
             "instructions": self.instructions,
             "macs": self.macs,
@@ -164,8 +164,8 @@ def _exact(cycles: int, core0: Use, cluster: Cluster) -> Time:
 
 
 def _ran(compiled: Compiled) -> list[bool]:
-    """Whether each step ran, in the second call with the example inputs. The image does not tell: the compiler may
-    make one call of two in different branches, so conditions are computed here. Empty steps have no call."""
+    """Return whether each step ran in the second call with the example inputs. Conditions are computed here, because
+    the compiler may merge two calls of different branches into one. Empty steps have no call."""
     plan, memory = compiled.plan, dict[str, Array]()
     values: Mapping[str, Array] = {}
     if any(step.guards for step in plan.steps):
@@ -177,7 +177,7 @@ def _ran(compiled: Compiled) -> list[bool]:
 
 
 def _summed(blocks: Iterable[Block]) -> Iterable[Block]:
-    """One for each place of a site, in the order in which sites were first visited."""
+    """Merge the blocks of each place of a site, in the order in which sites were first visited."""
     executed: Counter[tuple[int, int, int]] = Counter()
     taken: Counter[tuple[int, int, int]] = Counter()
     for b in blocks:
@@ -198,7 +198,7 @@ def _time(
     listing: Listing,
     timing: Timing,
 ) -> Time:
-    """Of blocks of one site, or of the run function's own, with what it waits for copies that come `late`."""
+    """Estimate the time of the blocks of one site, including the wait for copies that are `late`."""
     core = cycles_of(blocks, listing, timing)
     sites = {block.site for block in blocks}
     waits = sum((late[site] for site in sites if site in late), Flash())

@@ -36,18 +36,18 @@ class Measured:
 
     @cached_property
     def facts(self) -> RunFacts:
-        """The comparison with the original model."""
+        """Compare the run with the original model."""
         with timed("compare"):
             return compare(self.compiled, self.image, self.run, self.calls)
 
     @cached_property
     def profile(self) -> Profile:
-        """The run by layers; CompileError where the emulator does not count."""
+        """Count the run by layers; CompileError where the emulator does not count."""
         return make_profile(self.compiled, self.image, self.run)
 
     @cached_property
     def time(self) -> Time | None:
-        """An estimate; None where the emulator does not report what was executed."""
+        """Estimate the time; None where the emulator does not report what was executed."""
         return time_of(self.image, self.run)
 
 

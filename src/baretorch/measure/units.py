@@ -1,4 +1,4 @@
-"""What of a model other units of the chip compute, and what they do not and why."""
+"""List which layers other units of the chip compute, and which they do not and why."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from baretorch.targets.types import Board
 
 @dataclass(frozen=True)
 class Account:
-    """One memory: what takes its bytes. `room` is negative where it is too small."""
+    """The use of one memory, item by item. `room` is negative where the memory is too small."""
 
     kind: str  # "flash" or "RAM"
     memory: MemoryBank

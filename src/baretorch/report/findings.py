@@ -1,4 +1,4 @@
-"""All that a report tells, gathered: the terminal's version and the page are two ways to show it."""
+"""Collect the content of a report, which the terminal and the page show in two ways."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Report:
 
     @property
     def whole(self) -> float:
-        """What the rows' weights are parts of."""
+        """Return the sum that the rows' weights are parts of."""
         return self.profile.time.all.expected if self.profile.time.flash else self.profile.instructions
 
     @cached_property
@@ -74,11 +74,11 @@ class Report:
 
     @property
     def floats(self) -> list[tuple[str, str]]:
-        """Of an int8 model: (layers that compute in float, why)."""
+        """List the layers of an int8 model that compute in float, and why."""
         return told_float(self.graph)
 
     def ram(self) -> tuple[Figure, ...]:
-        """In the words users know: activations, the rest, and both."""
+        """Return the RAM figures in the words users know: activations, the rest, and both."""
         image, run = self.facts.image, self.facts.run
         ram = image.ram
         measured = f"; {run.stack_peak:,} measured" if run.stack_peak else ""
@@ -132,7 +132,7 @@ class Report:
         )
 
     def accuracy(self) -> tuple[Figure, ...]:
-        """The comparison with what the outputs should be."""
+        """Return the figures of the comparison with the expected outputs."""
         facts = self.facts
         largest = f"largest expected magnitude {figure(facts.largest)}"
         found = [Figure("Largest error", facts.error_words, "", f"against {facts.reference}; {largest}")]
@@ -153,7 +153,7 @@ class Report:
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
-        """What `run --json` has, and all that the page shows besides."""
+        """Return the keys of `run --json`, and those of everything else on the page."""
         data = self.facts.to_json() | {
             "peak": self.peak.to_json() if self.peak else None,
             "memory_map": [bank.to_json() for bank in self.banks],

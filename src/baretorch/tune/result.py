@@ -1,4 +1,4 @@
-"""What a search finds: candidates, those that no other beats, and the one that was chosen."""
+"""The result of a search: candidates, those that no other beats, and the one that was chosen."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Candidate:
     lacks: float = 0.0
 
     def beats(self, other: Candidate) -> bool:
-        """As good in everything, and better in something."""
+        """Return whether this is as good in everything, and better in something."""
         mine, others = ((-c.accuracy, c.flash, c.instructions) for c in (self, other))
         return mine != others and all(a <= b for a, b in zip(mine, others, strict=True))
 
@@ -55,7 +55,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Budget:
-    """What the user allows; accuracy, or what else the metric is, is that of the original without the drop."""
+    """The limits that the user sets; `accuracy` is the metric of the original minus the allowed drop."""
 
     accuracy: float
     flash: int | None = None
@@ -88,9 +88,9 @@ class TunedStep:
 
 @dataclass(frozen=True)
 class Tuning:
-    """All of a search. `original` is the accuracy of the model itself, `noise` what int4 would cost each layer, beside
-    the answer's power; `target` is the accuracy of the chosen one, as its file gives it, on the emulated board, which
-    ran `target_samples` of all."""
+    """The result of a search. `original` is the accuracy of the model itself; `noise` is what int4 would cost each
+    layer, compared with the answer's power. `target` is the accuracy of the chosen candidate, made from its file, on
+    the emulated board, which ran `target_samples` of all."""
 
     model: str
     board: str

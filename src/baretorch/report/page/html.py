@@ -25,7 +25,7 @@ def el(tag: str, *children: str, **attributes: Attribute) -> Html:
 
 
 def joined(children: Iterable[str]) -> Html:
-    """One after the other; what is not Html is text."""
+    """Join elements; what is not Html is text."""
     return Html("".join(c if isinstance(c, Html) else html_text(c) for c in children))
 
 

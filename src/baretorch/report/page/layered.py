@@ -80,8 +80,8 @@ def _middle(neighbours: Sequence[Spot] | None, own: float) -> float:
 
 
 def _place(row: list[Spot], wanted: list[float], gap: float) -> None:
-    """From left to right without overlap, each where it wants to be or further right; then all move back together,
-    so that on average they are where they want to be."""
+    """Place boxes from left to right without overlap, each where it wants to be or further right. Then move all of
+    them back together, so that on average they are where they want to be."""
     edge = float("-inf")
     for spot, x in zip(row, wanted, strict=True):
         spot.x = max(x, edge + spot.width / 2)

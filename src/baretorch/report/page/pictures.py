@@ -97,7 +97,7 @@ def lifetimes_picture(plan: Plan, bank: Bank, peak: Peak | None) -> Html:
 
 
 def _buffer(plan: Plan, b: Buffer, colour: int, above: Sequence[Buffer], column: float, up: float) -> Html:
-    """A block that tells all of itself under the pointer. `above` are those drawn on top of it."""
+    """Draw a block with its details as a tooltip. `above` are the blocks drawn on top of it."""
     x, y = _AXIS + (b.first + 1) * column, _TOP + _PLOT - b.end * up
     width, height = (b.last - b.first + 1) * column, b.size * up
     layer = layer_of(plan, b)
@@ -112,7 +112,7 @@ def _buffer(plan: Plan, b: Buffer, colour: int, above: Sequence[Buffer], column:
 
 
 def _steps(names: Sequence[str], column: float, peak: Peak | None) -> Iterator[Html]:
-    """What runs at each column, written aslant; with many steps only some of them, and always the peak's."""
+    """Label the columns with their steps, aslant; with many steps only some of them, and always the peak's."""
     every = max(1, -(-14 // max(int(column), 1)))
     here = peak.step + 1 if peak else None
     for i, name in enumerate(names):

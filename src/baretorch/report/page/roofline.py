@@ -26,7 +26,7 @@ Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 
 @dataclass(frozen=True)
 class Roof:
-    """What can be reached at most: so many products per cycle, or per byte that moves."""
+    """A limit of the chip: products per cycle, or per byte that moves."""
 
     name: str
     per_cycle: float | None = None
@@ -34,7 +34,7 @@ class Roof:
 
 
 def roofs(chip: Chip, cores: int, with_unit: bool) -> list[Roof]:
-    """As the chip's TOML says."""
+    """Return the limits that follow from the chip's TOML."""
     cluster = chip.cluster
     assert cluster is not None
     each = DOT_PRODUCT if Feature.XCV in chip.cpu.features else 1
@@ -108,7 +108,7 @@ def _grid(scale: _Scale) -> Iterator[Html]:
 
 
 def _slope(roof: Roof, scale: _Scale) -> tuple[float, float, float, float]:
-    """From where to where the line of what can move goes."""
+    """Return the ends of the line that limits memory traffic."""
     per_cycle = roof.bytes_per_cycle or 1.0
     low, high = 2.0**scale.low, 2.0**scale.high
     a, b = max(low / per_cycle, 2.0**scale.left), min(high / per_cycle, 2.0**scale.right)

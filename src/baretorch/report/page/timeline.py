@@ -33,7 +33,7 @@ WAITS = (
 
 
 def timeline(found: Traced) -> Html:
-    """All of it."""
+    """Draw the whole timeline."""
     lanes = [*(f"core {core}" for core in range(found.cores)), *_units(found)]
     chart = el("div", _layer_names(found), _lanes(found, lanes), _ticks(found), class_="chart")
     names = el("div", el("span", "", class_="layers"), *(el("span", name) for name in lanes), class_="names")
@@ -132,7 +132,7 @@ def _held_up(found: Traced, field: str) -> Iterator[str]:
 
 
 def _asleep(found: Traced) -> Iterator[Html]:
-    """Where the others sleep until a unit is done because core 0 does, the lane says so."""
+    """Draw where cores sleep. Cores that wait for core 0 while it waits for a unit appear as waiting for the unit."""
     slept: dict[tuple[int, str], list[tuple[int, int]]] = {}
     own = {
         what: [(p.begin, p.end) for p in found.trace.pauses if p.core == 0 and p.what == what] for what in (DMA, GEMM)
@@ -166,7 +166,7 @@ def _without(stretch: tuple[int, int], taken: Sequence[tuple[int, int]]) -> Iter
 
 
 def _joined(found: Traced, times: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Without what is too short to be seen even when zoomed."""
+    """Join stretches, and drop those that are too short to be seen even when zoomed."""
     least = found.cycles / SCALE
     return ((begin, end) for begin, end in times if end - begin > least)
 

@@ -17,7 +17,7 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 24, 20, 48  # around the plot
 
 
 def tuning_page(tuning: Tuning, command: str) -> str:
-    """One HTML page that needs nothing else; `command` runs what was chosen."""
+    """Return one HTML page that needs nothing else; `command` runs what was chosen."""
     widest, low = _bounds(tuning)
     outside = sum(c.flash > widest or c.accuracy < low for c in tuning.candidates)
     rows = [
@@ -105,7 +105,7 @@ def _bounds(tuning: Tuning) -> tuple[float, float]:
 
 
 def _rising(front: Sequence[Candidate]) -> list[Candidate]:
-    """Those that no other beats in accuracy and flash: some only take fewer instructions."""
+    """Return the candidates that no other beats in accuracy and flash: some only take fewer instructions."""
     ordered = sorted(front, key=lambda c: (c.flash, -c.accuracy))
     return [c for i, c in enumerate(ordered) if all(c.accuracy > before.accuracy for before in ordered[:i])]
 

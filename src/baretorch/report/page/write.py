@@ -24,7 +24,7 @@ LISTED = 500  # layers at most in the table, so that pages stay small
 
 
 def make_page(report: Report) -> str:
-    """The whole page."""
+    """Return the whole page."""
     facts = report.facts
     compiled, board = facts.compiled, facts.image.board
     parts: dict[str, str] = {
@@ -91,7 +91,7 @@ def _tiles(figures: Sequence[Figure]) -> Html:
 
 
 def _npu(report: Report) -> Html:
-    """What runs there, and what does not; empty where no NPU is used."""
+    """Return what runs on the NPU and what does not; empty where no NPU is used."""
     found, npu = report.facts.compiled.partition, report.facts.image.board.chip.npu
     if found is None or npu is None:
         return Html("")

@@ -1,4 +1,4 @@
-"""What an NPU and a chip's other units compute, as rows of a table."""
+"""Add what an NPU and a chip's other units compute to a table."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _cores_of(layer: TracedLayer) -> str:
 
 
 def _used(found: Traced) -> list[str]:
-    """What cores did at all."""
+    """List the activities that any core spent time on."""
     whole = astuple(sum(found.uses, Use()))
     return [name for name, cycles in zip(KINDS, whole, strict=True) if cycles]
 

@@ -40,7 +40,7 @@ def metrics_table(evaluation: Evaluation) -> Table:
 
 
 def _covered(evaluation: Evaluation) -> str:
-    """What the figures of the last column rest on."""
+    """Describe how many inputs the figures of the last column are measured with."""
     graph, board = evaluation.compiled.graph, evaluation.compiled.board.name
     exact = is_int8(graph) and not float_layers(graph)
     equal = "bit for bit the host's answers" if exact else "the host's answers but for rounding"

@@ -53,7 +53,7 @@ def _boards(findings: Sequence[Finding]) -> Table:
 
 
 def _time(found: Finding) -> tuple[str, str]:
-    """As the model fits, which may be with a change that is told below."""
+    """Return the time of the model as it fits, possibly with a change that is listed below."""
     time = found.time
     if time is None:
         return "", ""
@@ -69,7 +69,7 @@ def _cells(use: MemoryUse, mark: str) -> tuple[str, str, str]:
 
 
 def _fullest(trial: Trial) -> MemoryUse:
-    """The bank of RAM with the least room, as what does not fit one does not fit."""
+    """Return the bank of RAM with the least room: a model that does not fit one bank does not fit."""
     return min(trial.uses[1:], key=lambda use: use.room) if trial.short_of_ram else trial.ram
 
 

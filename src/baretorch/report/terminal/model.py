@@ -41,7 +41,7 @@ def stage_text(stage: str, graph: Graph, plan: Plan) -> str:
 
 
 def plan_text(plan: Plan) -> str:
-    """One line per step: C function, operands with their addresses, layer."""
+    """Return one line per step: C function, operands with their addresses, layer."""
     lines = [
         f"arena {plan.arena} bytes, lower bound {plan.layout.lower_bound}, {plan.proof}, weights {plan.weight_bytes()}"
     ]

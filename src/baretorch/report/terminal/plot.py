@@ -100,7 +100,7 @@ class Plot:
 
 
 def _span(values: Sequence[float], at_least: tuple[float, float] | None) -> tuple[float, float]:
-    """From the smallest to the largest finite value; never empty."""
+    """Return the range of the finite values; never empty."""
     known = [v for v in (*values, *(at_least or ())) if v - v == 0]
     low, high = min(known, default=0.0), max(known, default=1.0)
     return (low, high) if low < high else (low - 0.5, high + 0.5)

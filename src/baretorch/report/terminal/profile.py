@@ -82,7 +82,7 @@ def _flash_titles(chip: Chip) -> tuple[str, ...]:
 
 
 def _weight(layer: Layer) -> float:
-    """What layers are compared by: instructions, and where flash costs time, that."""
+    """Return the figure that layers are compared by: time where flash costs some, else instructions."""
     return layer.time.all.expected if layer.time.flash else layer.instructions
 
 

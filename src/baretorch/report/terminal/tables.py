@@ -1,4 +1,4 @@
-"""What an image takes and what a run measured, as tables in the words users know."""
+"""Show the sizes of an image and the figures of a run as tables."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def files_list(files: dict[str, Path]) -> Table:
 
 
 def heading(compiled: Compiled, image: Image, emulator: str | None) -> Table:
-    """What was compiled, for what, with what."""
+    """Return the lines that name the model, the board and the tools."""
     board = image.board
     table = _grid()
     table.add_row("model", f"[bold]{markup(compiled.graph.name)}[/]")
@@ -163,7 +163,7 @@ def _speed(table: Table, facts: RunFacts) -> None:
 
 
 def _calls(facts: RunFacts) -> str:
-    """How many calls the figure is of; for a model that we quantized, how many gave what its graph says."""
+    """Name the number of calls that were compared; for a model that we quantized, how many match its int8 graph."""
     if facts.calls == 2:
         return ""
     calls = f"{facts.calls} calls with {facts.calls - 1} inputs"
@@ -173,7 +173,7 @@ def _calls(facts: RunFacts) -> str:
 
 
 def _beside(facts: RunFacts) -> str:
-    """What the emulator's own count is, and how ours compares."""
+    """Describe the emulator's own count, next to ours."""
     ours = f"; ours: {round(facts.time.core.expected):,}" if facts.time else ""
     return f"by the table of {facts.run.emulator}{ours}"
 

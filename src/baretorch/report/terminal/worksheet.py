@@ -29,7 +29,7 @@ def worksheet_table(sheet: Worksheet) -> Table:
 
 
 def boards_table(rows: list[Worksheet | tuple[Board, str]]) -> Table:
-    """One row per board: whether it fits and by how much; or the reason why nobody knows."""
+    """Return one row per board: whether the model fits and by how much, or why that is not known."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("board", "CPU", "", "flash used", "flash left", "RAM used", "RAM left"):
         table.add_column(title, justify="right" if "used" in title or "left" in title else "left", no_wrap=True)
