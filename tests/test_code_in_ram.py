@@ -15,7 +15,7 @@ from baretorch.frontends import from_module
 from baretorch.machines.run import Run
 from baretorch.options import CodeIn, Compiler, Options, Weights
 from baretorch.pipeline import SLACK
-from baretorch.plan.weights import SECTION, STATIC
+from baretorch.plan.weights.choose import SECTION, STATIC
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
 

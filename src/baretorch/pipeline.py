@@ -42,7 +42,7 @@ from baretorch.passes.int8_state import bare_state, common_forms
 from baretorch.passes.order import FLOAT, PASSES, stages
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
-from baretorch.plan.weights import in_ram
+from baretorch.plan.weights.choose import place_weights
 from baretorch.quantize.config import read_config
 from baretorch.quantize.source import quantized
 from baretorch.stopwatch import timed
@@ -173,7 +173,7 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
     default = Weights.FLASH if options.app else Weights.AUTO  # only the application knows what RAM is left
     with timed("plan"):
         before = plans
-        plans = in_ram(plans, board, options.weights or default, options.used_cores, code, options.ram)
+        plans = place_weights(plans, board, options.weights or default, options.used_cores, code, options.ram)
         if options.weights is None and any(
             p.layout.copies != before[n].layout.copies or p.schedule.copies for n, p in plans.items()
         ):

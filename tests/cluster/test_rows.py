@@ -19,9 +19,9 @@ from baretorch.frontends import Int8, Source, from_module
 from baretorch.machines.host_program import on_host
 from baretorch.machines.types import DeviceFault
 from baretorch.options import Io, Options, Units
-from baretorch.plan import stored_by_name
+from baretorch.plan.capacity import stored_by_name
 from baretorch.plan.check.plan import check_plan
-from baretorch.plan.cluster.choose_tiles import Workshop
+from baretorch.plan.cluster.choose_tiles import TileSearch
 from baretorch.plan.schedule import Copy, Phase, Step
 from baretorch.plan.types import Plan
 from baretorch.quantize.source import quantized
@@ -74,7 +74,7 @@ def test_rows_come_and_go_while_the_cores_work(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_stored_is_told_before_tiles_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Workshop, "best", lambda shop: pytest.fail("tiles were searched"))
+    monkeypatch.setattr(TileSearch, "best", lambda shop: pytest.fail("tiles were searched"))
     with pytest.raises(CompileError, match="the weights do not fit cluster8: CODE is") as caught:
         pipeline.compile_source(source(), smaller(BOARD, BOARD.chip.code, 2 << 10), ALL)
     layers = {line.partition(".")[0] for line in caught.value.have[1:]}

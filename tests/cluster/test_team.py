@@ -22,7 +22,7 @@ from baretorch.machines.types import DeviceFault
 from baretorch.options import Io, Options, Requant, Units, Weights
 from baretorch.plan.check.order import check_order
 from baretorch.plan.cluster.tiles import FIRST
-from baretorch.plan.cores import with_meetings
+from baretorch.plan.meetings import with_meetings
 from baretorch.plan.schedule import Executor, Phase, Schedule
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board

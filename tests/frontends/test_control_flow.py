@@ -30,7 +30,7 @@ from baretorch.ops.reduce import Sum
 from baretorch.pipeline import compile_source, optimized
 from baretorch.plan import make_plan
 from baretorch.plan.check.guards import check_guards
-from baretorch.plan.guards import guarded
+from baretorch.plan.guards import find_guards
 from baretorch.plan.schedule import one_by_one
 from baretorch.targets.boards import load_board
 
@@ -265,7 +265,7 @@ def test_a_condition_may_be_far_behind_what_needs_it() -> None:
         deep = b.add(Tanh(), deep)
     condition = b.add(Lt(), b.add(Sum((0,), False), deep), b.add(Sum((0,), False), x))
     graph = b.graph([x], [b.add(Choose(), condition, side, x)])
-    nodes = guarded(graph).graph.nodes
+    nodes = find_guards(graph).graph.nodes
     assert [node.op.name for node in nodes[-3:]] == ["lt", "sin", "choose"]
 
 

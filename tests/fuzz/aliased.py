@@ -24,7 +24,7 @@ from baretorch.machines.host_program import computer
 from baretorch.options import Buffers, Io, Optimize, Options
 from baretorch.passes.rewrite import rebuilt
 from baretorch.passes.to_int8 import float_layers
-from baretorch.plan import cores, make_plan
+from baretorch.plan import make_plan, pair
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 from baretorch.targets.parts import Cores
@@ -99,7 +99,7 @@ def _variants(
     lent, arena = Options(buffers=Buffers.CALLER), Options(buffers=Buffers.ARENA)
     found = [model("caller", HOST, lent)] if not few or seed % 2 else []
     if seed % 2:
-        with mock.patch.object(cores, "LEAST", 1):
+        with mock.patch.object(pair, "LEAST", 1):
             found.append(model("cores", TWO_CORES, replace(lent if seed % 3 else arena, cores=2)))
     else:
         found.append(model("arena", HOST, arena, pointers=bool(seed % 4)))

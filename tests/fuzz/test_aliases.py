@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from baretorch import plan
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Graph
+from baretorch.plan import problem
 from baretorch.plan.check import plan as check
 from baretorch.plan.schedule import Step, View
 from tests.fuzz.alias import grow_aliases
@@ -80,7 +80,7 @@ def test_a_buffer_that_two_outputs_own_is_noticed(monkeypatch: pytest.MonkeyPatc
     whole = Statement(("v1",), "v1 = torch.tanh(x0)")
     program = Program(1, (("x0", (1, 4, 4)),), (whole, Statement(("v2",), "v2 = v1[:, -1]")), ("v1", "v2"))
     assert outcome(program, tmp_path / "right") == "right"
-    monkeypatch.setattr(plan, "with_the_caller", _all_lent)
+    monkeypatch.setattr(problem, "lent_buffers", _all_lent)
     assert outcome(program, tmp_path / "planned") == "internal: InternalError: 2 ports own tanh, which the caller lends"
     monkeypatch.setattr(check, "check_ports", lambda plan: None)
     assert "unused parameter" in outcome(program, tmp_path / "run")

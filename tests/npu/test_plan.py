@@ -11,7 +11,8 @@ from baretorch.emit import emit
 from baretorch.errors import CompileError, InternalError
 from baretorch.npu.partition import partitioned
 from baretorch.options import Buffers, Options
-from baretorch.plan import check_plan, make_plan
+from baretorch.plan import make_plan
+from baretorch.plan.check.plan import check_plan
 from baretorch.plan.schedule import Executor, Phase, Schedule
 from baretorch.plan.types import InArena, InRam, Plan
 from baretorch.targets.boards import load_board

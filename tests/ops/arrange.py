@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import lcm
 
 from baretorch.plan import make_plan
-from baretorch.plan.memory.lifetimes import turned
+from baretorch.plan.memory.lifetimes import choose_directions
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
@@ -109,4 +109,4 @@ def _moved(plan: Plan, offsets: dict[str, int], arena: int) -> Plan:
     (bank,) = plan.layout.banks
     buffers = tuple(replace(b, offset=offsets[b.name]) for b in plan.layout.buffers)
     layout = replace(plan.layout, buffers=buffers, banks=(replace(bank, size=arena),))
-    return replace(plan, layout=layout, schedule=turned(plan.schedule, buffers))
+    return replace(plan, layout=layout, schedule=choose_directions(plan.schedule, buffers))

@@ -10,8 +10,9 @@ from typing import Any
 from baretorch.ops import kernels_of
 from baretorch.ops.helpers.cut import Part, part_of
 from baretorch.ops.helpers.kernel import Call, Kernel, nowhere
+from baretorch.plan.constants import Constants
 from baretorch.plan.schedule import Step, View, one_by_one
-from baretorch.plan.select import Constants, make_step, select_kernel
+from baretorch.plan.select import make_step, select_kernel
 from baretorch.plan.types import Plan
 from baretorch.targets.types import Board
 from tests.ops.case import Case

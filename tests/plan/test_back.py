@@ -16,8 +16,9 @@ from baretorch.ir.graph import Builder, DType, Graph, interpret
 from baretorch.ops.helpers.kernel import Lattice
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.pipeline import optimized
-from baretorch.plan import check_plan, make_plan
-from baretorch.plan.memory.lifetimes import turned
+from baretorch.plan import make_plan
+from baretorch.plan.check.plan import check_plan
+from baretorch.plan.memory.lifetimes import choose_directions
 from baretorch.plan.memory.offsets import place
 from baretorch.plan.schedule import Phase
 from baretorch.plan.types import Buffer, Overlap, Plan
@@ -81,7 +82,7 @@ def test_the_judge_finds_a_step_that_goes_the_wrong_way() -> None:
 def test_what_goes_back_is_found_again() -> None:
     """Where buffers are placed once more, steps have a direction already."""
     plan = planned("mps2-an386")
-    assert turned(plan.schedule, plan.layout.buffers) == plan.schedule
+    assert choose_directions(plan.schedule, plan.layout.buffers) == plan.schedule
 
 
 def depthwise(width: int = 8, channels: int = 12) -> Graph:

@@ -16,7 +16,8 @@ from baretorch.frontends import from_module
 from baretorch.ir.graph import Graph, interpret
 from baretorch.options import Options
 from baretorch.pipeline import compile_source, optimized
-from baretorch.plan import check_plan, cores, make_plan
+from baretorch.plan import make_plan, pair
+from baretorch.plan.check.plan import check_plan
 from baretorch.plan.schedule import Executor, Schedule, Step
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
@@ -26,12 +27,13 @@ from tests.plan.test_plan import graphs, simulate
 
 PICO2W = load_board("pico2w")
 BOTH = Options(cores=2)
+TEAM = pair.Pair(2, pair.LEAST)
 
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even the smallest layer is worth a meeting."""
-    monkeypatch.setattr(cores, "LEAST", 1)
+    monkeypatch.setattr(pair, "LEAST", 1)
 
 
 def cnn_graph() -> Graph:
@@ -109,7 +111,7 @@ def test_the_judge_wants_one_step_of_a_core_at_a_time() -> None:
 def test_small_layers_stay_on_one_core() -> None:
     plan = make_plan(cnn_graph(), PICO2W, BOTH)
     for phase in plan.phases:
-        assert len(phase.steps) == 1 or sum(cores.pair().work(s.call, s.kernel) for s in phase.steps) >= cores.LEAST
+        assert len(phase.steps) == 1 or sum(TEAM.work(s.call, s.kernel) for s in phase.steps) >= pair.LEAST
 
 
 @pytest.mark.usefixtures("eager")

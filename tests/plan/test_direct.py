@@ -16,7 +16,8 @@ from baretorch.ir.io import stored
 from baretorch.ops.elementwise import Clamp
 from baretorch.options import Buffers, Options
 from baretorch.pipeline import build_image, compile_source, optimized, run_image
-from baretorch.plan import check_plan, make_plan
+from baretorch.plan import make_plan
+from baretorch.plan.check.plan import check_plan
 from baretorch.plan.schedule import one_by_one
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input

@@ -14,12 +14,13 @@ from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Slice
 from baretorch.plan import make_plan
+from baretorch.plan.constants import Constants
 from baretorch.plan.memory.lifetimes import find_overlaps, lifetimes
 from baretorch.plan.memory.offsets import lower_bound
+from baretorch.plan.memory.order import least_memory_order
 from baretorch.plan.memory.storage import views
-from baretorch.plan.order import ordered
 from baretorch.plan.schedule import Step, one_by_one
-from baretorch.plan.select import Constants, make_steps
+from baretorch.plan.select import make_steps
 from baretorch.targets.boards import load_board
 from tests.plan.test_plan import simulate
 
@@ -69,7 +70,7 @@ def all_orders(steps: Sequence[Step], done: tuple[int, ...] = ()) -> Iterator[li
 def test_no_order_needs_less(seed: int) -> None:
     graph = branching(seed, 6)
     steps = make_steps(graph, HOST.chip.cpu, views(graph), Constants())
-    best = ordered(steps, lifetimes(graph, one_by_one(steps), views(graph)))
+    best = least_memory_order(steps, lifetimes(graph, one_by_one(steps), views(graph)))
     assert sorted(map(id, best)) == sorted(map(id, steps))
     assert peak(graph, best) == min(peak(graph, order) for order in all_orders(steps))
 

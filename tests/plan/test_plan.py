@@ -23,7 +23,8 @@ from baretorch.ops.linear import Linear
 from baretorch.ops.move import Cat, Change, Slice, SliceScatter
 from baretorch.options import Options
 from baretorch.pipeline import compile_source, optimized
-from baretorch.plan import check_plan, make_plan
+from baretorch.plan import make_plan
+from baretorch.plan.check.plan import check_plan
 from baretorch.plan.memory.offsets import lower_bound, place
 from baretorch.plan.schedule import Operand, Schedule, Step
 from baretorch.plan.types import Buffer, Plan

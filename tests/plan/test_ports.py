@@ -15,7 +15,8 @@ from baretorch.ops.functions import Tanh
 from baretorch.ops.layout import Reshape
 from baretorch.ops.move import Cat, Slice
 from baretorch.options import Buffers, Options
-from baretorch.plan import check_plan, make_plan
+from baretorch.plan import make_plan
+from baretorch.plan.check.plan import check_plan
 from baretorch.plan.schedule import Copy, Operand, Phase, Schedule, Step, one_by_one
 from baretorch.plan.types import Plan, StateBuffer, WithCaller
 from baretorch.targets.boards import load_board

@@ -22,8 +22,8 @@ from baretorch.options import Compiler, Emulator, Options, Weights
 from baretorch.pipeline import Compiled
 from baretorch.plan.check.plan import check_plan
 from baretorch.plan.schedule import Phase, Step
-from baretorch.plan.streams import streamed
 from baretorch.plan.types import Plan
+from baretorch.plan.weights.stream import stream_weights
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from tests.plan.test_banks import smaller
@@ -81,7 +81,7 @@ def test_by_itself_if_it_pays() -> None:
 
 
 def plan(chosen: tuple[int, ...] = (1, 2, 3)) -> Plan:
-    return streamed(compiled(PICO, Weights.FLASH).plan, chosen, PICO.chip)
+    return stream_weights(compiled(PICO, Weights.FLASH).plan, chosen, PICO.chip)
 
 
 def test_buffers_take_turns() -> None:

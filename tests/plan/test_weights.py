@@ -24,7 +24,7 @@ from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.measure.memory_map import memory_map
 from baretorch.options import DEFAULT, Buffers, Compiler, Options, Weights
 from baretorch.pipeline import Compiled
-from baretorch.plan.weights import STATIC
+from baretorch.plan.weights.choose import STATIC
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from tests.models import cnn, cnn_input

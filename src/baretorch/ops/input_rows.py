@@ -37,7 +37,7 @@ class Pull(Op):
         return (inputs[0][:, self.first : self.first + self.count],)
 
 
-def pulled(graph: Graph) -> set[str]:
+def row_inputs(graph: Graph) -> set[str]:
     """The inputs that are only pulled from."""
     read = {name for node in graph.nodes if not isinstance(node.op, Pull) for name in node.inputs}
     asked = {name for node in graph.nodes if isinstance(node.op, Pull) for name in node.inputs}

@@ -28,7 +28,8 @@ class Guarded:
     needs: Mapping[str, Needs]
 
 
-def guarded(graph: Graph) -> Guarded:
+def find_guards(graph: Graph) -> Guarded:
+    """Find the conditions of each tensor, and move them before what depends on them."""
     if not any(isinstance(node.op, Choose) for node in graph.nodes):
         return Guarded(graph, {})
     needs = _needs(graph)

@@ -82,10 +82,10 @@ class Guard:
     holds: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Step:
-    """One kernel call. It runs only if all `guards` hold, the outermost first; one is looked at only if those before it
-    hold. It begins when the copies that it `awaits`, by name, are done."""
+    """One kernel call. It runs only if all `guards` hold, the outermost first; a guard is read only if those before it
+    hold. It begins when the copies that it `awaits`, by name, are done. Compared by identity."""
 
     kernel: Kernel[Any]
     call: Call[Any]

@@ -13,13 +13,14 @@ from dataclasses import replace
 from baretorch.ir.graph import Graph, Node, State, fresh
 from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.move import Copy
+from baretorch.plan.constants import Constants
 from baretorch.plan.memory.storage import views
 from baretorch.plan.schedule import Operand, Step, View
-from baretorch.plan.select import Constants, make_step, select_kernel
+from baretorch.plan.select import make_step, select_kernel
 from baretorch.targets.cpus import Cpu
 
 
-def settled(graph: Graph) -> Graph:
+def keep_old_state(graph: Graph) -> Graph:
     """Copy what would be overwritten when the state takes its next value: an output or another's next value that is
     itself a piece of state; and let every state's next value be a tensor of its own."""
     storage = views(graph)
@@ -40,7 +41,7 @@ def settled(graph: Graph) -> Graph:
     return replace(graph, tensors=tensors, nodes=tuple(nodes), outputs=outputs, state=state)
 
 
-def renewed(
+def update_state(
     graph: Graph,
     steps: Sequence[Step],
     storage: Mapping[str, View],

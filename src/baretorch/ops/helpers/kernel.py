@@ -54,9 +54,9 @@ class Params:
     fields: tuple[tuple[str, Literal], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Call(Generic[O]):
-    """An op applied to its tensors: all that choosing and preparing a kernel may look at."""
+    """An op applied to its tensors: all that choosing and preparing a kernel may look at. Compared by identity."""
 
     op: O
     inputs: tuple[Tensor, ...]

@@ -28,7 +28,9 @@ class _Choice:
         return self.bands * len(self.nodes)
 
 
-def banded(whole: Plan, plan_of: Callable[[Graph], Plan], limit: int, pull: bool, fits: Callable[[Plan], bool]) -> Plan:
+def choose_bands(
+    whole: Plan, plan_of: Callable[[Graph], Plan], limit: int, pull: bool, fits: Callable[[Plan], bool]
+) -> Plan:
     """The plan of fewest calls that `fits`, or else the smallest of those tried. `whole` is the plan without bands; so
     many bytes of arena might do. With `pull` the rows of the model's input come from the caller."""
     best: Plan | None = None

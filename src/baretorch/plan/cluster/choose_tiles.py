@@ -9,17 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from baretorch.ops.int8.qsums import QSums
-from baretorch.plan.cluster.concurrent import pipelined
+from baretorch.plan.cluster.concurrent import pipeline_rows
 from baretorch.plan.cluster.row_tiles import InRows, evenly, movable, ways
-from baretorch.plan.cluster.tiles import Streamed, Tile, modelled, reading, streamed, tiled, together, waits
-from baretorch.plan.cores import Team, on_cores
-from baretorch.plan.memory.banks import Placed
-from baretorch.plan.schedule import Phase, Schedule, Step, View
-from baretorch.plan.select import Constants
-from baretorch.plan.types import Buffer, LayerTiles, Tiles
+from baretorch.plan.cluster.team import ClusterTeam
+from baretorch.plan.cluster.tiles import (
+    Streamed,
+    Tile,
+    add_copies,
+    bring_constants,
+    cut_into_tiles,
+    end_times,
+    join_units,
+    slow_cycles,
+)
+from baretorch.plan.cluster.wishes import near
+from baretorch.plan.constants import Constants
+from baretorch.plan.problem import Placement, Problem, Solution
+from baretorch.plan.schedule import Phase, Schedule, Step
+from baretorch.plan.types import LayerTiles, Tiles
 from baretorch.targets.parts import Cluster
 
 LIMITS = (24576, 16384, 12288, 8192, 6144, 4096, 2048)  # bytes of a tile's weights
@@ -32,54 +41,16 @@ INPUTS = "input channels"  # tiles along these
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A schedule, and where its buffers lie."""
+class TileChoice:
+    """Tiles, and a placement for them."""
 
-    schedule: Schedule
-    buffers: list[Buffer]
-    placed: Placed
-    lower_bound: int
-
-
-class Place(Protocol):
-    """Gives the buffers of a schedule their place: so many bytes of the scratchpad are `taken`, and some buffers lie in
-    the bank that `far` says. What units touch lies where they reach, unless it is only asked what has no room there
-    (`anywhere`). None if it is plain that what must lie in the scratchpad has no room there."""
-
-    def __call__(
-        self, schedule: Schedule, more: Sequence[Buffer], taken: int, far: Mapping[str, str], anywhere: bool
-    ) -> Planned | None: ...
-
-
-@dataclass(frozen=True)
-class Choice:
-    planned: Planned
+    placement: Placement
     constants: Constants
     tiles: Tiles
 
     def is_far(self, scratchpad: str) -> bool:
-        """Whether some buffers lie elsewhere."""
-        return any(b.bank != scratchpad for b in self.planned.placed.buffers)
-
-
-def without_copies(
-    steps: Sequence[Step], storage: Mapping[str, View], kept: Collection[str], team: Team
-) -> Iterator[tuple[Schedule, Constants]]:
-    """The steps on cores and units, for which all constants are there from the start, the quickest first: as cores
-    share them evenly, and as they are; with cores that work while units do, in tiles of rows for that."""
-    even = [part for step in steps for part in evenly(step, storage, team)]
-    ways = [(even, False), (steps, False)] if team.count > 1 else []
-    if any(step.kernel.unit for step in steps):
-        ways += [(some, True) for some in (pipelined(steps, storage, kept, team), even, steps)]
-    found = []
-    for some, meanwhile in ways:
-        constants = Constants(slices=True, packs=team.packs)
-        tiles = [Tile(step, Phase(tuple(on_cores(step, storage, constants, team)))) for step in some]
-        phases = tuple(tile.phase for tile in (together(tiles) if meanwhile else tiles))
-        schedule = Schedule(phases, team.cores)
-        end = max(modelled(schedule, None), default=0.0)  # a model of views alone has no phases
-        found.append((end, schedule, constants))
-    return ((schedule, constants) for _, schedule, constants in sorted(found, key=lambda one: one[0]))
+        """Return whether some buffers are elsewhere."""
+        return any(b.bank != scratchpad for b in self.placement.placed.buffers)
 
 
 @dataclass(frozen=True)
@@ -97,57 +68,82 @@ class _Candidate:
 
 
 @dataclass(frozen=True)
-class Workshop:
-    """What tiles are made of, and where they must fit."""
+class TileSearch:
+    """Searches for the tiles of some steps: `room` bytes of the scratchpad are theirs, `spare` others are not."""
 
+    problem: Problem
     steps: Sequence[Step]
-    storage: Mapping[str, View]
-    kept: Collection[str]  # buffers that are read after the run
-    team: Team
+    team: ClusterTeam
     cluster: Cluster
-    room: int  # bytes of the scratchpad
-    spare: int  # and of that for others
-    place: Place
+    room: int
+    spare: int
 
-    def best(self) -> Choice | None:
-        """None if nothing fits. What cores share evenly takes more scratch: where that has no room, or activations have
-        none beside it, layers are tried as they are too."""
-        steps = [part for step in self.steps for part in evenly(step, self.storage, self.team)]
-        even = replace(self, steps=steps)._best_of_steps(LIMITS)
+    def without_copies(self) -> Iterator[tuple[Schedule, Constants]]:
+        """Yield schedules whose constants are there from the start, the quickest first: the cores share each layer
+        evenly, or as it is; with units, cores also work while these do, in tiles of rows for that."""
+        even = self._in_even_rows()
+        ways = [(even, False), (self.steps, False)] if self.team.count > 1 else []
+        if self.units:
+            ways += [(some, True) for some in (self._in_pipelined_rows(), even, self.steps)]
+        found = []
+        for steps, meanwhile in ways:
+            constants = self._no_constants()
+            shares = [(step, tuple(self.team.shares(step, self.problem.storage, constants))) for step in steps]
+            tiles = [Tile(step, Phase(parts)) for step, parts in shares]
+            phases = tuple(tile.phase for tile in (join_units(tiles) if meanwhile else tiles))
+            schedule = Schedule(phases, self.team.cores)
+            end = max(end_times(schedule, None), default=0.0)  # a model of views alone has no phases
+            found.append((end, schedule, constants))
+        return ((schedule, constants) for _, schedule, constants in sorted(found, key=lambda one: one[0]))
+
+    def best(self) -> Solution | None:
+        """Return the quickest solution with tiles; None if nothing fits. What cores share evenly takes more scratch:
+        where that has no room, or activations have none next to it, layers are tried as they are too."""
+        even = replace(self, steps=self._in_even_rows())._best_of_steps(LIMITS)
         some = [even]
         if even is None or even.is_far(self.cluster.scratchpad):
             some.append(self._best_of_steps([even.tiles.limit] if even is not None else LIMITS))
         if self.units:
-            in_rows = pipelined(self.steps, self.storage, self.kept, self.team)
-            some.append(replace(self, steps=in_rows)._best_of_steps(LIMITS))
+            some.append(replace(self, steps=self._in_pipelined_rows())._best_of_steps(LIMITS))
         found = [choice for choice in some if choice is not None]
-        return min(found, key=lambda choice: choice.tiles.cycles, default=None)
+        best = min(found, key=lambda choice: choice.tiles.cycles, default=None)
+        return None if best is None else Solution(best.placement, best.constants, best.tiles)
+
+    def _in_even_rows(self) -> list[Step]:
+        return [part for step in self.steps for part in evenly(step, self.problem.storage, self.team)]
+
+    def _in_pipelined_rows(self) -> list[Step]:
+        return pipeline_rows(self.steps, self.problem.storage, self.problem.kept, self.team)
+
+    def _no_constants(self) -> Constants:
+        return Constants(slices=True, packs=self.team.memo.packs)
 
     @property
     def units(self) -> bool:
         """Whether some compute beside the cores."""
         return any(step.kernel.unit for step in self.steps)
 
-    def _best_of_steps(self, limits: Sequence[int]) -> Choice | None:
+    def _best_of_steps(self, limits: Sequence[int]) -> TileChoice | None:
         plain = list(self._candidates(limits))
         found = self._best(plain, {})
         crowded = found or (self._best(plain, {}, anywhere=True) if self.units else None)
         if crowded is None:
             return None
-        near = self.cluster.scratchpad
-        banks = {b.name: b.bank for b in crowded.planned.placed.buffers if b.bank != near}
+        scratchpad = self.cluster.scratchpad
+        banks = {b.name: b.bank for b in crowded.placement.placed.buffers if b.bank != scratchpad}
         fewer = [limit for limit in limits if limit <= crowded.tiles.limit][:2]
         rows = self._in_rows(banks, fewer)
         if rows is None and found is None:  # units need all that is not far beside it: their other operands go too
             beside = {o.storage for step in self._touching(banks) for o in step.uses}
-            rows = self._in_rows({**dict.fromkeys(sorted(beside), next(iter(banks.values()), near)), **banks}, fewer)
+            others = dict.fromkeys(sorted(beside), next(iter(banks.values()), scratchpad))
+            rows = self._in_rows({**others, **banks}, fewer)
         return found if rows is None or (found and found.tiles.cycles <= rows.tiles.cycles) else rows
 
-    def _in_rows(self, banks: Mapping[str, str], limits: Sequence[int]) -> Choice | None:
-        """With layers in tiles of rows that touch buffers in other banks."""
-        far = movable(self.steps, banks, self.kept)
-        own = [id(step) for step in self._touching(far)]
-        every = {n: ways(step, far, self.storage, self.team) for n, step in enumerate(self.steps) if id(step) in own}
+    def _in_rows(self, banks: Mapping[str, str], limits: Sequence[int]) -> TileChoice | None:
+        """Choose tiles if layers that touch buffers in other banks are cut into rows."""
+        far = movable(self.steps, banks, self.problem.kept)
+        own, storage = set(self._touching(far)), self.problem.storage
+        every = {n: ways(step, far, storage, self.team) for n, step in enumerate(self.steps) if step in own}
         return self._best(self._candidates(limits, every), {name: banks[name] for name in sorted(far)}) if far else None
 
     def _touching(self, names: Collection[str]) -> list[Step]:
@@ -168,37 +164,43 @@ class Workshop:
                 chosen = {n: way for n, way in own.items() if way is not None}
                 if len(chosen) < len(own):
                     continue
-                packed = Constants(slices=True, packs=self.team.packs)
-                tiles = list(tiled(self.steps, limit, chosen, self.storage, packed, self.team))
-                for some in (together(tiles), tiles) if self.units else (tiles,):
-                    brought = reading(some, packed)
+                packed = self._no_constants()
+                tiles = list(cut_into_tiles(self.steps, limit, chosen, self.problem.storage, packed, self.team))
+                for some in (join_units(tiles), tiles) if self.units else (tiles,):
+                    brought = bring_constants(some, packed)
                     for ahead, early in AHEAD:
-                        found = streamed(brought, self.team, dma, ahead, early)
+                        found = add_copies(brought, self.team, dma, ahead, early)
                         if found is not None and found.schedule.copies:
-                            yield _Candidate(limit, read, ahead, found, some, modelled(found.schedule, dma))
+                            yield _Candidate(limit, read, ahead, found, some, end_times(found.schedule, dma))
 
-    def _best(self, candidates: Iterable[_Candidate], far: Mapping[str, str], anywhere: bool = False) -> Choice | None:
+    def _best(
+        self, candidates: Iterable[_Candidate], far: Mapping[str, str], anywhere: bool = False
+    ) -> TileChoice | None:
+        """Return the quickest candidate that fits, with some buffers in the bank that `far` names. What units use is
+        where they reach; `anywhere` asks only what has no room there."""
         tried: list[tuple[int, int, int, int]] = []
-        best: Choice | None = None
+        best: TileChoice | None = None
         for one in sorted(candidates, key=lambda c: (c.cycles, -c.rows, -c.limit, c.ahead)):
             if best is not None and one.cycles >= best.tiles.cycles:
                 break
             constants = Constants(known=one.made.constants)
             copied = sum(copy.source.size for copy in one.made.schedule.copies.values() if copy.source.constant)
             resident = constants.bytes - copied
-            planned = self.place(one.made.schedule, one.made.buffers, self.spare + resident, far, anywhere)
-            if planned is None or planned.placed.bytes_in(self.cluster.scratchpad) + resident > self.room:
+            schedule, copies = one.made.schedule, one.made.buffers
+            wishes = near(self.problem, schedule, copies, far, anywhere)
+            placement = self.problem.place_if_room(schedule, wishes, copies, self.spare + resident)
+            if placement is None or placement.placed.bytes_in(self.cluster.scratchpad) + resident > self.room:
                 continue
-            slow = {b.name for b in planned.placed.buffers if b.bank != self.cluster.scratchpad}
-            cycles = one.cycles + waits(one.made.schedule, slow, self.cluster.slow_cycles)
+            slow = {b.name for b in placement.placed.buffers if b.bank != self.cluster.scratchpad}
+            cycles = one.cycles + slow_cycles(schedule, slow, self.cluster.slow_cycles)
             tried.append((one.limit, one.rows, one.ahead, cycles))
             if best is None or cycles < best.tiles.cycles:
-                best = Choice(planned, constants, _told(one, cycles))
+                best = TileChoice(placement, constants, _describe(one, cycles))
         return best and replace(best, tiles=replace(best.tiles, tried=tuple(tried)))
 
 
-def _told(one: _Candidate, cycles: int) -> Tiles:
-    """The choice, for people."""
+def _describe(one: _Candidate, cycles: int) -> Tiles:
+    """Describe the choice for people."""
     copies = one.made.schedule.copies.values()
     weights = sum(copy.source.size for copy in copies if copy.source.constant)
     moved = sum(copy.source.size for copy in copies if not copy.source.constant)
@@ -207,7 +209,7 @@ def _told(one: _Candidate, cycles: int) -> Tiles:
 
 
 def _layers(one: _Candidate) -> Iterator[LayerTiles]:
-    """What is told of each layer. A phase's time is that of its cores' layer."""
+    """Describe each layer. A phase's time is that of its cores' layer."""
     own: dict[str, list[tuple[int, Step]]] = {}
     for time, tile in enumerate(one.tiles):
         for step in (*tile.beside, tile.whole):

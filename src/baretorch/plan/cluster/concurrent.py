@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from baretorch.plan.cluster.cost import cycles
 from baretorch.plan.cluster.row_tiles import PHASE, ROWS, has_rows, in_rows
-from baretorch.plan.cores import Team, longest
-from baretorch.plan.order import dependencies
+from baretorch.plan.cluster.team import ClusterTeam
+from baretorch.plan.memory.order import dependencies
 from baretorch.plan.schedule import Step, View
 
 WINDOW = 64  # steps that are looked at for one that another may run beside
@@ -21,7 +21,7 @@ WEIGHTS = 12288  # bytes of a unit's layer that is cut into tiles of rows, which
 MULTIPLES = (1, 2, 4, 8)  # of rows in a tile
 
 
-def beside(steps: Sequence[Step]) -> list[tuple[int, ...]]:
+def group_phases(steps: Sequence[Step]) -> list[tuple[int, ...]]:
     """The numbers of the steps in the order of their phases: one of a unit, one of the cores, or both. The first that
     is left begins the next phase."""
     if any(step.guards for step in steps):
@@ -49,13 +49,15 @@ def _may_pair(a: Step, b: Step) -> bool:
     )
 
 
-def begun(step: Step) -> Step:
+def without_waiting(step: Step) -> Step:
     """The step of a unit that the core which starts it does not wait for at once."""
     kernel = step.kernel
     return replace(step, kernel=replace(kernel, symbol=kernel.begins, channels=kernel.begins)) if kernel.unit else step
 
 
-def pipelined(steps: Sequence[Step], storage: Mapping[str, View], kept: Collection[str], team: Team) -> list[Step]:
+def pipeline_rows(
+    steps: Sequence[Step], storage: Mapping[str, View], kept: Collection[str], team: ClusterTeam
+) -> list[Step]:
     """With layers of cores in tiles of rows that have a unit's before or behind them, and those too, where all take
     less time so. What is `kept` is read after the run."""
     steps = _in_place(_short_first(steps), kept)
@@ -80,14 +82,14 @@ def _short_first(steps: Sequence[Step]) -> list[Step]:
         at = len(order)
         while step.kernel.unit and at and not before[i] >> order[at - 1] & 1:
             other = steps[order[at - 1]]
-            if not other.kernel.unit or _took(other) <= _took(step):
+            if not other.kernel.unit or _cycles(other) <= _cycles(step):
                 break
             at -= 1
         order.insert(at, i)
     return [steps[i] for i in order]
 
 
-def _took(step: Step) -> float:
+def _cycles(step: Step) -> float:
     return cycles(step.call, step.kernel)
 
 
@@ -137,18 +139,18 @@ def _neighbours(steps: Sequence[Step]) -> list[list[int]]:
 
 
 def _tiles(
-    step: Step, steps: Sequence[Step], near: Sequence[int], storage: Mapping[str, View], team: Team
+    step: Step, steps: Sequence[Step], near: Sequence[int], storage: Mapping[str, View], team: ClusterTeam
 ) -> list[Step] | None:
     """A layer of cores in the tiles with which it takes least, with what is left of its neighbours' time: the first
     tile of what comes before, and the last of what is behind."""
     if step.kernel.unit or not has_rows(step):
         return None
-    units = max((_took(steps[j]) for j in near if _may_cut(steps[j])), default=0.0)
-    height, best, least = step.call.y.shape[ROWS], None, longest(step, team) + units
+    units = max((_cycles(steps[j]) for j in near if _may_cut(steps[j])), default=0.0)
+    height, best, least = step.call.y.shape[ROWS], None, team.longest(step) + units
     for places in _ways(height, COUNTS):
         tiles = in_rows(step, places, storage, team)
         if tiles is not None:
-            took = sum(PHASE + longest(tile, team) for tile in tiles) + units / len(tiles)
+            took = sum(PHASE + team.longest(tile) for tile in tiles) + units / len(tiles)
             best, least = (tiles, took) if took < least else (best, least)
     return best
 

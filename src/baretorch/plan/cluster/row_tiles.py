@@ -12,10 +12,12 @@ from itertools import pairwise
 
 from baretorch.ops.helpers.cut import part_of
 from baretorch.ops.int8.qsums import QSums
-from baretorch.plan.cores import Team, longest, moved, own_scratch
+from baretorch.plan.cluster.team import ClusterTeam
+from baretorch.plan.cluster.traffic import Traffic
+from baretorch.plan.constants import Constants
 from baretorch.plan.schedule import Copy, Operand, Step, View
-from baretorch.plan.select import Constants, make_step
-from baretorch.plan.traffic import Traffic
+from baretorch.plan.select import make_step
+from baretorch.plan.shares import part_operands, part_scratch
 from baretorch.plan.types import Buffer
 
 ROWS = 1  # the axis
@@ -58,48 +60,48 @@ class InRows:
         return any(o.buffer for o in self.tiles[0].reads)
 
 
-def ways(step: Step, far: Collection[str], storage: Mapping[str, View], team: Team) -> list[InRows]:
+def ways(step: Step, far: Collection[str], storage: Mapping[str, View], team: ClusterTeam) -> list[InRows]:
     """The ways to cut a layer that touches something far, the quickest first."""
     if _is_part(step):
         x, *others = step.operands
         tile = replace(step, operands=(replace(x, buffer=f"{x.storage} of {step.call.y.name}"), *others))
-        return [InRows([tile], x.size, PHASE + longest(tile, team))]
+        return [InRows([tile], x.size, PHASE + team.longest(tile))]
     found = []
     for count in COUNTS:
         tiles = _in_rows(step, far, count, storage, team) if count <= step.call.y.shape[ROWS] else None
         if tiles is not None:
             most = max(sum(o.size for o in tile.uses if o.buffer) for tile in tiles)
-            found.append(InRows(tiles, most, sum(PHASE + longest(tile, team) for tile in tiles)))
+            found.append(InRows(tiles, most, sum(PHASE + team.longest(tile) for tile in tiles)))
     return sorted(found, key=lambda way: way.cycles)
 
 
 def _in_rows(
-    step: Step, far: Collection[str], count: int, storage: Mapping[str, View], team: Team
+    step: Step, far: Collection[str], count: int, storage: Mapping[str, View], team: ClusterTeam
 ) -> list[Step] | None:
     """The step in so many tiles, with buffers for what lies far."""
     height = step.call.y.shape[ROWS]
     return _cut(step, [height * i // count for i in range(1, count)], far, storage, team)
 
 
-def in_rows(step: Step, places: Sequence[int], storage: Mapping[str, View], team: Team) -> list[Step] | None:
+def in_rows(step: Step, places: Sequence[int], storage: Mapping[str, View], team: ClusterTeam) -> list[Step] | None:
     """The step in tiles that are cut there, with its operands where they are."""
     return _cut(step, places, (), storage, team)
 
 
-def evenly(step: Step, storage: Mapping[str, View], team: Team) -> list[Step]:
+def evenly(step: Step, storage: Mapping[str, View], team: ClusterTeam) -> list[Step]:
     """What all cores share evenly, and the rest of the rows, whose channels they may share; if that is better."""
     if team.count == 1 or not has_rows(step):
         return [step]
-    whole, most, found = longest(step, team), step.call.y.shape[ROWS], [step]
+    whole, most, found = team.longest(step), step.call.y.shape[ROWS], [step]
     for rows in dict.fromkeys(most - most % n for n in (team.count, 4, 2) if 0 < most % n < most):
         tiles = _cut(step, [rows], (), storage, team)
-        if tiles is not None and sum(longest(tile, team) for tile in tiles) + WORTH < whole:
-            whole, found = sum(longest(tile, team) for tile in tiles), tiles
+        if tiles is not None and sum(team.longest(tile) for tile in tiles) + WORTH < whole:
+            whole, found = sum(team.longest(tile) for tile in tiles), tiles
     return found
 
 
 def _cut(
-    step: Step, places: Sequence[int], far: Collection[str], storage: Mapping[str, View], team: Team
+    step: Step, places: Sequence[int], far: Collection[str], storage: Mapping[str, View], team: ClusterTeam
 ) -> list[Step] | None:
     ends = pairwise((0, *places, step.call.y.shape[ROWS]))
     parts = [part_of(step.call, ROWS, start, stop) for start, stop in ends]
@@ -107,11 +109,11 @@ def _cut(
     for number, part in enumerate(parts):
         if part is None:
             return None
-        made = make_step(step.nodes[0], part.call, step.kernel, Constants(packs=team.packs), storage)
+        made = make_step(step.nodes[0], part.call, step.kernel, Constants(packs=team.memo.packs), storage)
         at = step.writes[0].offset  # of what may be a tile itself
         own = f"of {step.call.y.name} {f'{at}.' if at else ''}{number}"
-        operands = tuple(_near(list(moved(step, made, (*part.offsets, part.at))), far, own))
-        tiles.append(replace(made, operands=operands, scratch=own_scratch(step, made, str(part.at))))
+        operands = tuple(_near(list(part_operands(step, made, (*part.offsets, part.at))), far, own))
+        tiles.append(replace(made, operands=operands, scratch=part_scratch(step, made, str(part.at))))
     return tiles
 
 

@@ -18,13 +18,15 @@ import numpy as np
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers.cut import part_of
 from baretorch.ops.helpers.kernel import Split
-from baretorch.plan.cluster.concurrent import begun, beside
+from baretorch.plan.cluster.concurrent import group_phases, without_waiting
 from baretorch.plan.cluster.cost import cycles
 from baretorch.plan.cluster.row_tiles import InRows, carry
-from baretorch.plan.cores import Team, moved, on_cores, own_scratch
+from baretorch.plan.cluster.team import ClusterTeam
+from baretorch.plan.cluster.traffic import Traffic
+from baretorch.plan.constants import Constants
 from baretorch.plan.schedule import Copy, Executor, Operand, Phase, Schedule, Step, View
-from baretorch.plan.select import Constants, make_step
-from baretorch.plan.traffic import Traffic
+from baretorch.plan.select import make_step
+from baretorch.plan.shares import part_operands, part_scratch
 from baretorch.plan.types import Buffer, Constant
 from baretorch.targets.parts import Dma
 
@@ -42,13 +44,13 @@ class Tile:
     beside: tuple[Step, ...] = ()
 
 
-def tiled(
+def cut_into_tiles(
     steps: Sequence[Step],
     limit: int,
     rows: Mapping[int, InRows],
     storage: Mapping[str, View],
     constants: Constants,
-    team: Team,
+    team: ClusterTeam,
 ) -> Iterator[Tile]:
     """Cut the steps into tiles of at most `limit` bytes of weights; steps whose number is in `rows`, as that says.
 
@@ -59,20 +61,20 @@ def tiled(
     for number, step in enumerate(steps):
         own, most = rows.get(number), max(limit, FIRST) if number == first else limit
         for tile in own.tiles if own else _in_channels(step, most, storage, team):
-            yield Tile(tile, Phase(tuple(on_cores(tile, storage, constants, team))))
+            yield Tile(tile, Phase(tuple(team.shares(tile, storage, constants))))
 
 
-def together(tiles: Sequence[Tile]) -> list[Tile]:
+def join_units(tiles: Sequence[Tile]) -> list[Tile]:
     """With those of units in the phases of cores that need not wait for them."""
     found = []
-    for group in beside([tile.whole for tile in tiles]):
+    for group in group_phases([tile.whole for tile in tiles]):
         *units, main = (tiles[i] for i in group)
-        started = (*(begun(step) for unit in units for step in unit.phase.steps), *main.phase.steps)
+        started = (*(without_waiting(step) for unit in units for step in unit.phase.steps), *main.phase.steps)
         found.append(Tile(main.whole, Phase(started), tuple(unit.whole for unit in units)))
     return found
 
 
-def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Team) -> list[Step]:
+def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: ClusterTeam) -> list[Step]:
     weights = sum(o.size for o in step.operands if o.constant)
     call = step.call
     last = len(call.y.shape) - 1
@@ -82,14 +84,14 @@ def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Team
         return [step]
     most = limit * call.y.shape[last] // weights
     places = tuple(_places(call.y.shape[last], split, most, team.count))
-    key = id(step), places
-    if key not in team.tiles:  # a search asks for the same tiles again and again, and for their parts
-        team.tiles[key] = step, _cut(step, last, places, split, storage, team)
-    return team.tiles[key][1]
+    known = team.memo.tiles
+    if (step, places) not in known:
+        known[step, places] = _cut(step, last, places, split, storage, team)
+    return known[step, places]
 
 
 def _cut(
-    step: Step, last: int, places: Sequence[int], split: Split, storage: Mapping[str, View], team: Team
+    step: Step, last: int, places: Sequence[int], split: Split, storage: Mapping[str, View], team: ClusterTeam
 ) -> list[Step]:
     """The step in tiles of channels that are cut there; as it is if that cannot be."""
     call = step.call
@@ -100,13 +102,13 @@ def _cut(
         return [step]
     tiles = []
     for number, part in enumerate(found):
-        made = make_step(step.nodes[0], part.call, step.kernel, Constants(packs=team.packs), storage)
-        operands = list(moved(step, made, (*part.offsets, part.at)))
+        made = make_step(step.nodes[0], part.call, step.kernel, Constants(packs=team.memo.packs), storage)
+        operands = list(part_operands(step, made, (*part.offsets, part.at)))
         rows = part.call.y.count // part.call.y.shape[-1]
         size = ((rows - 1) * part.call.y_pitch + part.call.y.shape[-1]) * part.call.y.dtype.size
         for i in (-1, *(i for i, _ in step.kernel.renews)):
             operands[i] = replace(operands[i], size=size)
-        tiles.append(replace(made, operands=tuple(operands), scratch=own_scratch(step, made, str(number))))
+        tiles.append(replace(made, operands=tuple(operands), scratch=part_scratch(step, made, str(number))))
     return tiles
 
 
@@ -149,7 +151,7 @@ class Reading:
     @cached_property
     def starts(self) -> list[float]:
         """About when phases begin, if none waits for a copy."""
-        return [0.0, *accumulate(MEETING + _took(phase) for phase in self.phases)]
+        return [0.0, *accumulate(MEETING + _cycles(phase) for phase in self.phases)]
 
     def is_short(self, one: Brought, begin: int, dma: Dma) -> bool:
         """Whether the phases before that which reads it take less than the copy, from `begin` on."""
@@ -157,7 +159,7 @@ class Reading:
         return self.starts[one.first] - self.starts[begin] < takes
 
 
-def reading(tiles: Sequence[Tile], constants: Constants) -> Reading:
+def bring_constants(tiles: Sequence[Tile], constants: Constants) -> Reading:
     found = Reading(tiles, [tile.phase for tile in tiles], dict(constants.known), [])
     kinds = {name: c.data.dtype.name for name, c in constants.known.items()}
     for kind in dict.fromkeys(kinds.values()):
@@ -165,7 +167,7 @@ def reading(tiles: Sequence[Tile], constants: Constants) -> Reading:
     return found
 
 
-def streamed(what: Reading, team: Team, dma: Dma, ahead: int, early: bool = False) -> Streamed | None:
+def add_copies(what: Reading, team: ClusterTeam, dma: Dma, ahead: int, early: bool = False) -> Streamed | None:
     """With the copies; those of weights begin so many phases before, and if that is too short for one and it may be
     `early`, one phase before that. None if it cannot be."""
     tiles, traffic = what.tiles, Traffic()
@@ -196,7 +198,7 @@ def _bring(found: Reading, names: Collection[str], kind: str) -> None:
         if copy is not None and places.keys() >= set(own) and found.brought[-1].last == time - 1:
             found.brought[-1].last = time
         else:
-            places, data = _together(own, known)
+            places, data = _concatenate(own, known)
             if data.nbytes < LEAST:
                 copy = None
                 continue
@@ -205,14 +207,14 @@ def _bring(found: Reading, names: Collection[str], kind: str) -> None:
             target = Operand(name, f"{name} in L1", -(-data.nbytes // 4) * 4)
             copy = Copy(target.storage, Operand(name, name, data.nbytes, constant=True), target)
             found.brought.append(Brought(copy, time, time))
-        phases[time] = replace(phase, steps=tuple(_reading(step, copy, places) for step in phase.steps))
+        phases[time] = replace(phase, steps=tuple(_read_from_copy(step, copy, places) for step in phase.steps))
 
 
 def _read(phase: Phase) -> Iterator[Operand]:
     return (o for step in phase.steps for o in step.operands if o.constant and not o.buffer)
 
 
-def _together(names: Sequence[str], known: Mapping[str, Constant]) -> tuple[dict[str, int], Array]:
+def _concatenate(names: Sequence[str], known: Mapping[str, Constant]) -> tuple[dict[str, int], Array]:
     """Constants one behind the other, and where each begins."""
     places, parts, at = dict[str, int](), [], 0
     for name in dict.fromkeys(names):
@@ -224,7 +226,7 @@ def _together(names: Sequence[str], known: Mapping[str, Constant]) -> tuple[dict
     return places, np.concatenate(parts)
 
 
-def _reading(step: Step, copy: Copy, places: Mapping[str, int]) -> Step:
+def _read_from_copy(step: Step, copy: Copy, places: Mapping[str, int]) -> Step:
     """Its constants from what was copied."""
     if not any(o.constant and o.storage in places for o in step.operands):
         return step
@@ -237,7 +239,7 @@ def _reading(step: Step, copy: Copy, places: Mapping[str, int]) -> Step:
     return replace(step, operands=operands)
 
 
-def modelled(schedule: Schedule, dma: Dma | None) -> list[float]:
+def end_times(schedule: Schedule, dma: Dma | None) -> list[float]:
     """About when each phase ends: it takes as long as its longest step, and begins when what it awaits is there."""
     now = free = 0.0
     ends: dict[str, float] = {}
@@ -249,16 +251,16 @@ def modelled(schedule: Schedule, dma: Dma | None) -> list[float]:
             now += BEGINNING
             free = max(free, now + dma.start_cycles) + copy.target.size / dma.bytes_per_cycle
             ends[copy.name] = free
-        now += _took(phase)
+        now += _cycles(phase)
         found.append(now)
     return found
 
 
-def _took(phase: Phase) -> float:
+def _cycles(phase: Phase) -> float:
     return max(cycles(step.call, step.kernel) for step in phase.steps)
 
 
-def waits(schedule: Schedule, slow: Collection[str], each: int) -> int:
+def slow_cycles(schedule: Schedule, slow: Collection[str], each: int) -> int:
     """About how many cycles of a run cores wait because they read and write buffers in slower memory: they write bytes,
     and read words, some of them again."""
 

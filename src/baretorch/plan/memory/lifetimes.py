@@ -9,7 +9,7 @@ from dataclasses import replace
 from baretorch.ir.graph import Graph
 from baretorch.ops.delegate import ALIGNED
 from baretorch.ops.helpers.kernel import Lattice
-from baretorch.ops.input_rows import pulled
+from baretorch.ops.input_rows import row_inputs
 from baretorch.plan.memory.packing import ALIGNMENT
 from baretorch.plan.schedule import Executor, Schedule, Step, View
 from baretorch.plan.types import Buffer, Overlap
@@ -49,7 +49,7 @@ def lifetimes(
     ]
 
 
-def with_the_caller(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View]) -> frozenset[str]:
+def lent_buffers(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View]) -> frozenset[str]:
     """Return the buffers that the caller lends: inputs that no step writes and no output reads, and outputs that are a
     whole buffer with no other output in it. All other inputs and outputs are copied to and from the arena."""
     written = {o.storage for step in steps for o in step.writes}
@@ -61,7 +61,7 @@ def with_the_caller(graph: Graph, steps: Sequence[Step], storage: Mapping[str, V
         for name in graph.outputs
         if held[buffer := storage[name].buffer] == 1 and graph[name].bytes == graph[buffer].bytes and buffer in written
     }
-    return frozenset(inputs | own - states - set(graph.inputs)) - of_others(steps) - pulled(graph)
+    return frozenset(inputs | own - states - set(graph.inputs)) - of_others(steps) - row_inputs(graph)
 
 
 def of_others(steps: Sequence[Step]) -> set[str]:
@@ -102,8 +102,8 @@ def _largest(distances: Sequence[int | None]) -> int | None:
     return max(known) if len(known) == len(distances) else None
 
 
-def turned(schedule: Schedule, buffers: Iterable[Buffer]) -> Schedule:
-    """With the steps going back that can, and are not right forward where their buffers lie."""
+def choose_directions(schedule: Schedule, buffers: Iterable[Buffer]) -> Schedule:
+    """Return the schedule in which steps go back that can, and are not right forward where their buffers are."""
     lies = {b.name: b for b in buffers}
 
     def back(given: Step) -> bool:

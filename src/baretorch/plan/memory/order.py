@@ -23,8 +23,8 @@ STATES = 20_000  # sets of finished steps that are looked at in a stretch, befor
 SEARCHED, LONGEST = 100, 1000  # steps of a stretch that is searched; that is ordered at all
 
 
-def ordered(steps: Sequence[Step], buffers: Sequence[Buffer]) -> list[Step]:
-    """The steps in the order with the least peak of live bytes, as far as it is found."""
+def least_memory_order(steps: Sequence[Step], buffers: Sequence[Buffer]) -> list[Step]:
+    """Return the steps in the order with the least peak of live bytes, as far as it is found."""
     before = dependencies(steps)
     parts = list(_parts(before))
     if all(len(part) == 1 for part in parts):

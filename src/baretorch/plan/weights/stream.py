@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from baretorch.ir.graph import DType
 from baretorch.plan.check.plan import check_plan
 from baretorch.plan.memory.banks import Wishes, place_in_banks
-from baretorch.plan.memory.lifetimes import find_overlaps, turned
+from baretorch.plan.memory.lifetimes import choose_directions, find_overlaps
 from baretorch.plan.memory.offsets import lower_bound
 from baretorch.plan.schedule import Copy, Operand, Schedule, Step
 from baretorch.plan.types import Buffer, Plan
@@ -35,7 +35,7 @@ def largest(step: Step) -> Operand | None:
     return max(whole, key=lambda o: o.size, default=None)
 
 
-def streamed(plan: Plan, chosen: Collection[int], chip: Chip) -> Plan:
+def stream_weights(plan: Plan, chosen: Collection[int], chip: Chip) -> Plan:
     """With copies for the steps of these phases, each of one step; not of the first, which has nothing before it."""
     schedule, added = _with_copies(plan.schedule, chosen)
     buffers = [*plan.layout.buffers, *added]
@@ -51,7 +51,7 @@ def streamed(plan: Plan, chosen: Collection[int], chip: Chip) -> Plan:
         lower_bound=lower_bound(buffers, overlaps),
         optimal=placed.optimal,
     )
-    return check_plan(replace(plan, schedule=turned(schedule, placed.buffers), layout=layout))
+    return check_plan(replace(plan, schedule=choose_directions(schedule, placed.buffers), layout=layout))
 
 
 def _with_copies(schedule: Schedule, chosen: Collection[int]) -> tuple[Schedule, list[Buffer]]:
@@ -125,7 +125,7 @@ def best(plan: Plan, without: Plan, room: Room) -> Plan | None:
         if not left:
             break
         chosen |= left
-        planned = room.resident(streamed(plan, chosen, room.chip))
+        planned = room.resident(stream_weights(plan, chosen, room.chip))
         if planned is None:
             break
         found.append((waiting(planned, room.chip, room.path, room.flash), planned))

@@ -16,8 +16,8 @@ from baretorch.errors import CompileError
 from baretorch.options import Weights
 from baretorch.plan.memory.banks import room
 from baretorch.plan.schedule import Step
-from baretorch.plan.streams import Room, best, can_stream, waiting
 from baretorch.plan.types import Constant, Plan
+from baretorch.plan.weights.stream import Room, best, can_stream, waiting
 from baretorch.targets.flash import FlashPath
 from baretorch.targets.types import Board, Chip
 
@@ -31,7 +31,7 @@ ALIGNMENT, SECTION = 8, 16  # of an array at most, and of the sections that hold
 Content = tuple[str, bytes]  # equal constants of all methods are one array
 
 
-def in_ram(
+def place_weights(
     plans: Mapping[str, Plan],
     board: Board,
     weights: Weights,

@@ -1,0 +1,117 @@
+"""Pack the constants of a plan the way kernels want them, and store each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from baretorch.ir.graph import Array
+from baretorch.ops.delegate import ALIGNED, Delegate
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed
+from baretorch.ops.int8.qsums import QSums
+from baretorch.plan.memory.packing import ALIGNMENT
+from baretorch.plan.schedule import Operand
+from baretorch.plan.types import Constant
+
+_Pack: TypeAlias = Callable[[Call[Any]], tuple[Packed, ...]]
+
+
+@dataclass
+class Packs:
+    """Packed constants, and where some are found in others: a search over plans asks for the same ones repeatedly."""
+
+    of: dict[tuple[Call[Any], _Pack], tuple[Packed, ...]] = field(default_factory=dict)
+    places: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
+
+    def packed(self, call: Call[Any], pack: _Pack) -> tuple[Packed, ...]:
+        """Return the constants of a call as its kernel wants them."""
+        if (call, pack) not in self.of:
+            self.of[call, pack] = pack(call)
+        return self.of[call, pack]
+
+    def place(self, raw: bytes, within: bytes) -> int:
+        """Return where some bytes first are in others; -1 if they are not."""
+        if (raw, within) not in self.places:
+            self.places[raw, within] = within.find(raw)
+        return self.places[raw, within]
+
+
+@dataclass
+class Constants:
+    """The constants of a plan, each stored once: layers that share weights share them in flash. If flash is `apart`, in
+    another address space than RAM, kernels read packed constants from it, and constants that they take like activations
+    are in RAM. With `slices`, a constant that is part of another one of its layer is read there. Several plans may
+    share `packs`."""
+
+    apart: bool = False
+    slices: bool = False
+    known: dict[str, Constant] = field(default_factory=dict)
+    as_they_are: set[str] = field(default_factory=set)
+    packs: Packs = field(default_factory=Packs)
+    _by_content: dict[tuple[bool, str, bytes], str] = field(default_factory=dict)
+    _stems: dict[str, list[tuple[str, str, bytes]]] = field(default_factory=dict)  # names, types and bytes
+
+    @property
+    def bytes(self) -> int:
+        return sum(constant.data.nbytes for constant in self.known.values())
+
+    def plain(self, name: str, data: Array, align: int = 0) -> Operand:
+        """Store a tensor of the graph unpacked. A layer may have it packed under its name. Kernels rely on tensors
+        that begin at multiples of ALIGNMENT, whatever their elements need."""
+        kept = self.known.setdefault(name, Constant(name, data))
+        same = kept.data is data or _content(kept.data) == _content(data)
+        packed = self.apart and kept.data is not data and name not in self.as_they_are
+        storage = name if same and not packed else self._stored(name, Packed("", data), packed=False)
+        self.as_they_are.add(storage)
+        least = ALIGNMENT if data.itemsize < ALIGNMENT else 0
+        self.known[storage] = replace(self.known[storage], align=max(self.known[storage].align, align, least))
+        return Operand(name, storage, data.nbytes, constant=True, role=name.rpartition(".")[2])
+
+    def packed(self, packed: Packed, layer: str) -> Operand:
+        """Store a packed constant, named after the layer that uses it: `<layer>.weight`."""
+        stem = f"{layer}.{packed.role}"
+        if self.slices and (found := self._within(stem, packed)) is not None:
+            return found
+        name = self._stored(stem, packed)
+        return Operand(name, name, packed.data.nbytes, constant=True, role=packed.role)
+
+    def _within(self, stem: str, packed: Packed) -> Operand | None:
+        """Find a constant in one that is stored under this name, or under another of the same stem."""
+        kind, raw = packed.content
+        for name, known_kind, known in self._stems.get(stem, ()):
+            at = self.packs.place(raw, known) if known_kind == kind else -1
+            if at >= 0 and at % max(4, packed.data.itemsize) == 0:
+                return Operand(name, name, packed.data.nbytes, at, constant=True, role=packed.role)
+        return None
+
+    def _stored(self, stem: str, what: Packed, packed: bool = True) -> str:
+        """Return the name of these bytes: `stem`, unless other bytes have it, or these are stored already."""
+        content = (packed or not self.apart, *what.content)
+        if content not in self._by_content:
+            name = self._by_content[content] = self._fresh(stem)
+            self._stems.setdefault(stem, []).append((name, *what.content))
+            self.known[name] = Constant(name, what.data)
+        return self._by_content[content]
+
+    def _fresh(self, stem: str) -> str:
+        name, n = stem, 1
+        while name in self.known:
+            n += 1
+            name = f"{stem}_{n}"
+        return name
+
+
+def _content(data: Array) -> tuple[str, bytes]:
+    return data.dtype.name, data.tobytes()
+
+
+def constants_of(call: Call[Any], kernel: Kernel[Any], constants: Constants) -> list[Operand]:
+    """Store the constants of a call, and return their operands in order."""
+    align = ALIGNED if isinstance(call.op, Delegate) else 0
+    kept = call.inputs[: kernel.as_they_are] if kernel.pack else call.inputs
+    found = [constants.plain(t.name, t.data, align) for t in kept if t.data is not None]
+    if kernel.pack:
+        layer = "" if isinstance(call.op, QSums) else call.y.origin.path  # of which sums have parts
+        found += [constants.packed(p, layer or call.y.name) for p in constants.packs.packed(call, kernel.pack)]
+    return found

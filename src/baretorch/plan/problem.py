@@ -1,0 +1,129 @@
+"""Prepare a graph for planning: kernels are chosen, and tensors share buffers, but nothing has a time or an offset.
+
+A strategy (one_core.py, pair.py, cluster/strategy.py) turns a Problem into a Solution: a schedule, and a place for
+every buffer.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from baretorch.ir.graph import Graph
+from baretorch.ops.helpers.kernel import Call
+from baretorch.ops.input_rows import row_inputs
+from baretorch.options import Buffers, Options
+from baretorch.plan.constants import Constants
+from baretorch.plan.guards import find_guards
+from baretorch.plan.memory.banks import Placed, Wishes, place_in_banks, room, wishes
+from baretorch.plan.memory.lifetimes import find_overlaps, lent_buffers, lifetimes, of_others
+from baretorch.plan.memory.offsets import lower_bound
+from baretorch.plan.memory.storage import views
+from baretorch.plan.schedule import Schedule, Step, View
+from baretorch.plan.select import make_steps
+from baretorch.plan.state import keep_old_state, update_state
+from baretorch.plan.types import Buffer, Overlap, Plan, Tiles
+from baretorch.targets.types import Board
+from baretorch.units import Unit
+
+UnitsFor: TypeAlias = Callable[[Call[Any]], Sequence[Unit]]  # that may compute a call
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A schedule, and where its buffers are."""
+
+    schedule: Schedule
+    buffers: list[Buffer]
+    placed: Placed
+    lower_bound: int
+
+    @property
+    def bytes(self) -> int:
+        return sum(bank.size for bank in self.placed.banks)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A placement, the constants as its steps read them, and the tiles in which they come to a scratchpad."""
+
+    placement: Placement
+    constants: Constants
+    tiles: Tiles | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The steps of a graph for a board, in the graph's order, and the buffer of each tensor."""
+
+    graph: Graph
+    board: Board
+    cores: int  # that the image uses
+    steps: Sequence[Step]
+    storage: Mapping[str, View]
+    constants: Constants
+    wishes: Wishes
+    lent: frozenset[str]  # buffers of the caller
+
+    def place(
+        self, schedule: Schedule, wishes: Wishes | None = None, more: Sequence[Buffer] = (), taken: int = 0
+    ) -> Placement:
+        """Place the buffers of a schedule, and `more`, in banks; others take `taken` bytes of the main bank."""
+        return self._place(schedule, wishes or self.wishes, *self._demand(schedule, more), taken)
+
+    def place_if_room(self, schedule: Schedule, wishes: Wishes, more: Sequence[Buffer], taken: int) -> Placement | None:
+        """Place buffers; None if the lower bound of those that must be in the main bank is more than it has."""
+        buffers, overlaps = self._demand(schedule, more)
+        of, main, state = wishes.of, wishes.main, self.state
+        stay = [b for b in buffers if of.get(b.name, "" if b.name not in state else main) == main]
+        names = {b.name for b in stay}
+        least = lower_bound(stay, [o for o in overlaps if o.reads in names and o.writes in names])
+        if least + taken > room(self.board.chip, main, self.cores):
+            return None
+        return self._place(schedule, wishes, buffers, overlaps, taken)
+
+    @property
+    def state(self) -> frozenset[str]:
+        return frozenset(s.name for s in self.graph.state)
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The buffers that are read after the run."""
+        return self.state | {self.storage[name].buffer for name in self.graph.outputs}
+
+    def _demand(self, schedule: Schedule, more: Sequence[Buffer]) -> tuple[list[Buffer], list[Overlap]]:
+        absent = self.lent | row_inputs(self.graph)
+        buffers = [*lifetimes(self.graph, schedule, self.storage, absent), *more]
+        return buffers, find_overlaps(schedule, buffers)
+
+    def _place(
+        self, schedule: Schedule, wishes: Wishes, buffers: list[Buffer], overlaps: list[Overlap], taken: int
+    ) -> Placement:
+        placed = place_in_banks(buffers, overlaps, self.state, self.board.chip, wishes, self.cores, taken)
+        return Placement(schedule, buffers, placed, lower_bound(buffers, overlaps))
+
+
+def make_problem(graph: Graph, board: Board, options: Options, units: UnitsFor) -> Problem:
+    """Choose a kernel for each node, and a buffer for each tensor."""
+    found = find_guards(keep_old_state(graph))
+    graph, storage = found.graph, views(found.graph, found.needs)
+    constants = Constants(board.chip.cpu.flash_apart)
+    steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units)
+    wished = wishes(graph, storage, board, options.place, of_others(steps))
+    steps, storage = update_state(graph, steps, storage, board.chip.cpu, constants, wished.of)
+    lent = lent_buffers(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
+    return Problem(graph, board, options.used_cores, steps, storage, constants, wished, lent)
+
+
+class Strategy(ABC):
+    """Plans for one kind of executors."""
+
+    @abstractmethod
+    def solve(self, problem: Problem) -> Solution:
+        """Schedule the steps, and place their buffers."""
+
+    def divide(self, plan: Plan, plan_of: Callable[[Graph], Plan]) -> Plan:
+        """Return the plan, or a better one of the same graph with layers taken apart."""
+        return plan

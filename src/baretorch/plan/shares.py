@@ -1,0 +1,154 @@
+"""Share the work of a step between several cores.
+
+A layer whose kernel can make parts of its output is cut, one part per core and of about the same work. Small layers,
+and those that cannot be cut, stay on core 0.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from baretorch.ir.graph import Tensor
+from baretorch.ops.helpers.cut import Part, part_within
+from baretorch.ops.helpers.kernel import Call, Kernel, Split
+from baretorch.plan.constants import Constants
+from baretorch.plan.schedule import Executor, Operand, Scratch, Step, View
+from baretorch.plan.select import make_step
+
+
+@dataclass(frozen=True)
+class Team(ABC):
+    """Cores that share work. A layer must take `least` operations to be worth a meeting."""
+
+    count: int
+    least: int
+
+    @property
+    def cores(self) -> tuple[Executor, ...]:
+        return tuple(Executor(i) for i in range(self.count))
+
+    @abstractmethod
+    def work(self, call: Call[Any], kernel: Kernel[Any]) -> float:
+        """Estimate how many operations a call takes."""
+
+    def as_cut(self, call: Call[Any]) -> Call[Any]:
+        """Return the call, or one of the same meaning that has more places to cut."""
+        return call
+
+    def price(self, kernel: Kernel[Any], parts: Sequence[Part]) -> int:
+        """Return what decides between ways to cut that take the same time."""
+        return 0
+
+    def may_cut(self, step: Step, parts: Sequence[Part]) -> bool:
+        """Return whether the parts are right where the operands of the step are."""
+        return not shares_memory(step)
+
+
+def shares_memory(step: Step) -> list[int]:
+    """Return the numbers of the activations that are in the memory of the output."""
+    (y,) = step.writes
+    return [i for i, x in enumerate(step.reads) if x.storage == y.storage]
+
+
+def whole(call: Call[Any]) -> Part:
+    """Return a call as the only part of itself."""
+    return Part(call, (0,) * sum(t.data is None for t in call.inputs), 0)
+
+
+def best_cut(step: Step, team: Team) -> tuple[Part, ...] | None:
+    """Return the parts of a step that take the least time; None if it stays on one core."""
+    call, kernel = team.as_cut(step.call), step.kernel
+    if kernel.unit or team.count == 1:
+        return None
+    if step.guards or len(call.outputs) != 1 or team.work(call, kernel) < team.least:
+        return None
+
+    def longest(parts: Sequence[Part]) -> float:
+        return max(team.work(part.call, kernel) for part in parts)
+
+    cuts = [parts for parts in _cuts(call, kernel.splits(call), team.count) if team.may_cut(step, parts)]
+    best = min(cuts, key=lambda parts: (longest(parts), team.price(kernel, parts)), default=None)
+    return best if best is not None and team.work(call, kernel) - longest(best) >= team.least / 4 else None
+
+
+def make_shares(
+    step: Step, parts: Sequence[Part] | None, storage: Mapping[str, View], constants: Constants, team: Team
+) -> Iterator[Step]:
+    """Yield a step for each core that computes a part, or for core 0 alone, with `constants` packed for it."""
+    if parts is None:
+        alone = make_step(step.nodes[0], step.call, step.kernel, constants, storage)
+        given = iter(o for o in step.operands if not o.constant)
+        same = tuple(o if o.constant else next(given) for o in alone.operands)
+        yield replace(alone, operands=same, guards=step.guards, scratch=step.scratch)
+        return
+    for executor, part in zip(team.cores, parts, strict=False):
+        made = make_step(step.nodes[0], part.call, step.kernel, constants, storage)
+        operands = list(part_operands(step, made, (*part.offsets, part.at)))
+        operands[-1] = replace(operands[-1], size=_extent(part.call, part.call.y))
+        if part.wide or step.kernel.renews:
+            wide = step.kernel.renews[0][0] if step.kernel.renews else 0
+            operands[wide] = replace(operands[wide], size=_extent(part.call, part.call.inputs[wide]))
+        scratch = part_scratch(step, made, executor.name.lower())
+        yield replace(made, operands=tuple(operands), scratch=scratch, executor=executor)
+
+
+def part_scratch(step: Step, part: Step, name: str) -> Scratch | None:
+    """Return the scratch of a part, named after that of its step, which may be a part itself."""
+    stem = step.scratch.name if step.scratch else f"{step.call.y.name}.scratch"
+    return part.scratch and replace(part.scratch, name=f"{stem}.{name}")
+
+
+def part_operands(step: Step, part: Step, offsets: Sequence[int]) -> Iterator[Operand]:
+    """Yield the operands of a part of a step: activations are at these offsets in those of the step."""
+    given = iter(zip((o for o in step.operands if not o.constant), offsets, strict=True))
+    for o in part.operands:
+        if o.constant:
+            yield o
+        else:
+            of, offset = next(given)
+            yield replace(of, offset=of.offset + offset, size=o.size)
+
+
+def _extent(call: Call[Any], t: Tensor) -> int:
+    """Return the bytes from the first to the last that a call touches of a tensor with the output's pitch."""
+    rows = t.count // t.shape[-1]
+    return ((rows - 1) * call.pitch + t.shape[-1]) * t.dtype.size if call.pitch else t.bytes
+
+
+def _cuts(call: Call[Any], splits: Sequence[Split], count: int) -> Iterator[tuple[Part, ...]]:
+    """Yield ways to cut a call into parts of about the same size, at most one per core: along one axis, or along one
+    and each part along another."""
+    for split in splits:
+        yield from _along(whole(call), split, count)
+    for first, second in pairwise(splits):
+        for rows in (n for n in range(2, count) if count % n == 0):
+            for bands in _along(whole(call), first, rows):
+                shares = [next(_along(band, second, count // rows), ()) for band in bands]
+                if all(shares):
+                    yield tuple(part for share in shares for part in share)
+
+
+def _along(of: Part, split: Split, count: int) -> Iterator[tuple[Part, ...]]:
+    size = of.call.y.shape[split.axis]
+    for places in _evenly(split, size, count):
+        ends = pairwise((0, *places, size))
+        parts = [part_within(of, split.axis, start, stop, split.wide) for start, stop in ends]
+        known = [part for part in parts if part is not None]
+        if len(known) == len(parts) > 1:
+            yield tuple(known)
+
+
+def _evenly(split: Split, size: int, count: int) -> list[tuple[int, ...]]:
+    """Return where to cut: two parts next to the middle; more so that the largest is as small as it can be, with the
+    larger ones first, or last."""
+    units = -(-size // split.step)
+    if count == 2:
+        middle = sorted(range(1, units), key=lambda unit: abs(2 * unit * split.step - size))
+        return [(unit * split.step,) for unit in middle[:2]]
+    most = min(count, units)
+    rounded = [[-(-units * i // most) for i in range(1, most)], [units * i // most for i in range(1, most)]]
+    return list(dict.fromkeys(tuple(unit * split.step for unit in each) for each in rounded))
