@@ -18,8 +18,8 @@ from baretorch.machines.types import CoresRace
 from baretorch.measure.facts import warnings_of
 from baretorch.measure.profile import make_profile
 from baretorch.measure.run import on_one_core
+from baretorch.ops.helpers.executor import CORE0
 from baretorch.options import Buffers, Io, Optimize, Options
-from baretorch.plan.schedule import Executor
 from baretorch.targets.boards import load_board
 from tests.zoo.zoo import MODELS
 from tests.zoo.zoo import source as zoo_source
@@ -133,7 +133,7 @@ def test_nothing_to_share(tmp_path: Path) -> None:
     torch.manual_seed(0)
     source = from_module(nn.Linear(4, 4), (torch.randn(1, 4),), "small")
     compiled, two = run(source, "pico2w", BOTH, tmp_path)
-    assert {step.executor for step in compiled.plan.steps} == {Executor.CORE0}
+    assert {step.executor for step in compiled.plan.steps} == {CORE0}
     assert two.cores is not None and two.cores.instructions[1] < 100
     assert [w for w in warnings_of(compiled) if w.startswith("cores: no layer")]
     expected = compiled.source.expected

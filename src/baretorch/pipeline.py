@@ -362,7 +362,7 @@ def _layer_that_ran(compiled: Compiled, image: Image, fault: DeviceFault) -> lis
         places = [(each, (address,)) for address in fault.addresses for each in range(image.cores)]
     steps, code = compiled.plan.steps, read_code(image, compiled.c.run)
     for core, addresses in places:
-        own = [n for n, step in enumerate(steps) if step.executor.host.value == core and not step.is_empty]
+        own = [n for n, step in enumerate(steps) if step.executor.host.number == core and not step.is_empty]
         number = step_at(code, addresses, len(own), core)
         if number is not None:
             y = steps[own[number]].call.y
@@ -378,5 +378,5 @@ def _layers_between(plan: Plan, meeting: int) -> dict[int, list[str]]:
         met += phase.meet
         for step in phase.steps if met == meeting else ():
             y = step.call.y
-            found.setdefault(step.executor.value, []).append(y.origin.path or y.name)
+            found.setdefault(step.executor.number, []).append(y.origin.path or y.name)
     return found

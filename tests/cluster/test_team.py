@@ -19,11 +19,12 @@ from baretorch.frontends import Int8, Source, from_module
 from baretorch.machines.host_program import on_host
 from baretorch.machines.run import Run
 from baretorch.machines.types import DeviceFault
+from baretorch.ops.helpers.executor import Executor
 from baretorch.options import Io, Options, Requant, Units, Weights
 from baretorch.plan.check.order import check_order
 from baretorch.plan.cluster.tiles import FIRST
 from baretorch.plan.meetings import with_meetings
-from baretorch.plan.schedule import Executor, Phase, Schedule
+from baretorch.plan.schedule import Phase, Schedule
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
@@ -170,7 +171,7 @@ def test_cores_meet_before_one_writes_where_another_reads_what_was_brought() -> 
     plan = on_all_cores().plan
     pairs = pairwise(plan.phases[1:])
     before, phase = next((a, b) for a, b in pairs if a.steps[0].call.y.name != b.steps[0].call.y.name)
-    step = replace(phase.steps[0], awaits=(), operands=phase.steps[0].writes, executor=Executor.CORE7)
+    step = replace(phase.steps[0], awaits=(), operands=phase.steps[0].writes, executor=Executor("core", 7))
     brought = next(o for o in before.steps[0].operands if o.buffer)
     place = plan.layout.buffer(brought.buffer).offset
     buffers = [replace(b, offset=place) if b.name == step.writes[0].storage else b for b in plan.layout.buffers]

@@ -10,10 +10,11 @@ import pytest
 from baretorch.emit import emit
 from baretorch.errors import CompileError, InternalError
 from baretorch.npu.partition import partitioned
+from baretorch.ops.helpers import executor
 from baretorch.options import Buffers, Options
 from baretorch.plan import make_plan
 from baretorch.plan.check.plan import check_plan
-from baretorch.plan.schedule import Executor, Phase, Schedule
+from baretorch.plan.schedule import Phase, Schedule
 from baretorch.plan.types import InArena, InRam, Plan
 from baretorch.targets.boards import load_board
 from tests.npu.stand_in import NPU, StandIn
@@ -38,7 +39,7 @@ def plan() -> Plan:
 
 
 def test_everything_is_where_the_npu_reaches_it(plan: Plan) -> None:
-    npu = [step for step in plan.steps if step.executor is Executor.NPU]
+    npu = [step for step in plan.steps if step.executor == executor.NPU]
     assert plan.steps[0] is npu[0] and plan.steps[-1] is npu[1] and len(npu) == 2
     for step in npu:
         assert step.scratch is not None and step.scratch.size == 100
@@ -104,7 +105,7 @@ def _phases(plan: Plan, change: Callable[[Phase], Phase]) -> Plan:
 
 
 def _on_core0(plan: Plan) -> Plan:
-    return _phases(plan, lambda p: replace(p, steps=tuple(replace(s, executor=Executor.CORE0) for s in p.steps)))
+    return _phases(plan, lambda p: replace(p, steps=tuple(replace(s, executor=executor.CORE0) for s in p.steps)))
 
 
 def _less_scratch(plan: Plan) -> Plan:

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
 from baretorch.ir.graph import Graph, interpret
+from baretorch.ops.helpers.executor import CORE0, Executor
 from baretorch.options import Options
 from baretorch.pipeline import compile_source, optimized
 from baretorch.plan import make_plan, pair
 from baretorch.plan.check.plan import check_plan
-from baretorch.plan.schedule import Executor, Schedule, Step
+from baretorch.plan.schedule import Schedule, Step
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
@@ -74,7 +75,7 @@ def test_the_answer_is_right_however_they_take_turns(graph: Graph, seed: int) ->
 def test_a_network_is_right_however_they_take_turns(seed: int) -> None:
     graph = cnn_graph()
     plan = make_plan(graph, PICO2W, BOTH)
-    assert {step.executor for step in plan.steps} == {Executor.CORE0, Executor.CORE1}
+    assert {step.executor for step in plan.steps} == {CORE0, Executor("core", 1)}
     inputs = [np.random.default_rng(seed).standard_normal(graph[n].shape).astype(np.float32) for n in graph.inputs]
     want = interpret(graph, inputs)
     have = simulate(plan, inputs, order=interleaved(plan.schedule, seed))
@@ -100,9 +101,9 @@ def test_the_judge_misses_no_meeting() -> None:
 def test_the_judge_wants_one_step_of_a_core_at_a_time() -> None:
     plan = make_plan(cnn_graph(), PICO2W, BOTH)
     both = next(phase for phase in plan.phases if len(phase.steps) == 2)
-    alone = replace(both, steps=tuple(replace(step, executor=Executor.CORE0) for step in both.steps))
+    alone = replace(both, steps=tuple(replace(step, executor=CORE0) for step in both.steps))
     others = (step for phase in plan.phases for step in phase.steps if phase is not both)
-    assert any(step.executor is Executor.CORE1 for step in others), "else there is nothing to judge"
+    assert any(step.executor == Executor("core", 1) for step in others), "else there is nothing to judge"
     phases = tuple(alone if phase is both else phase for phase in plan.phases)
     with pytest.raises(InternalError, match="two steps at the same time"):
         check_plan(replace(plan, schedule=replace(plan.schedule, phases=phases)))

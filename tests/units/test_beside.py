@@ -22,7 +22,8 @@ from baretorch.ops.move import Cat
 from baretorch.options import Compiler, Options, Units
 from baretorch.pipeline import Compiled
 from baretorch.plan.check.order import check_order
-from baretorch.plan.schedule import Executor, Phase
+from baretorch.plan.schedule import Phase
+from baretorch.units.gemm import GEMM
 from tests.plan.test_banks import smaller
 from tests.units.test_gemm import BOARD
 
@@ -64,7 +65,7 @@ def test_cores_work_while_the_unit_does(tmp_path: Path) -> None:
     assert ("depthwise", "product") in names, "another branch"
     assert ("product", "sum") in names or ("last", "sum") in names, "tiles of rows"
     for phase in together:
-        assert phase.steps[0].executor is Executor.GEMM0 and all(step.executor.is_core for step in phase.steps[1:])
+        assert phase.steps[0].executor == GEMM and all(step.executor.is_core for step in phase.steps[1:])
     found = pipeline.run_image(of, pipeline.build_image(of, tmp_path))
     (want,) = interpret(source().graph, source().examples).values()
     assert found.outputs[0].tobytes() == found.first[0].tobytes() == want.tobytes()
@@ -97,7 +98,7 @@ def test_a_unit_makes_and_reads_rows_that_lie_in_slower_memory(tmp_path: Path) -
     )
     rows = {layer.layer: layer.count for layer in of.plan.tiles.layers if layer.axis == "rows"} if of.plan.tiles else {}
     assert rows.keys() >= {"wide", "half"} and min(rows.values()) >= 3 and not of.plan.no_room
-    assert {step.executor for step in of.plan.steps} == {Executor.GEMM0}
+    assert {step.executor for step in of.plan.steps} == {GEMM}
     found = pipeline.run_image(of, pipeline.build_image(of, tmp_path))
     (want,) = interpret(graph, [example]).values()
     assert found.outputs[0].tobytes() == want.tobytes()
@@ -111,7 +112,7 @@ def test_what_a_core_touches_while_the_unit_uses_it_is_seen() -> None:
     sums = next(phase for phase in plan.phases if phase.main.call.y.name == "sum")
     some = tuple(step for step in sums.steps if step.executor.is_core)
     phases = (*plan.phases[: times[0]], Phase((product, *some), meet=True), *plan.phases[times[0] + 1 :])
-    with pytest.raises(InternalError, match=r"qadd on CORE. and qconv2d on GEMM0 touch the same bytes"):
+    with pytest.raises(InternalError, match=r"qadd on core. and qconv2d on gemm0 touch the same bytes"):
         check_order(replace(plan, schedule=replace(plan.schedule, phases=phases)))
 
 

@@ -17,15 +17,16 @@ from baretorch.machines import open_machine
 from baretorch.machines.link import Link
 from baretorch.machines.run import call
 from baretorch.measure.units import units_json
+from baretorch.ops.helpers.executor import CORE0
 from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qlinear import QLinear
 from baretorch.options import Buffers, Compiler, Options, Units
 from baretorch.pipeline import Compiled
 from baretorch.plan import make_plan
-from baretorch.plan.schedule import Executor
 from baretorch.targets.boards import load_board
 from baretorch.units import units_of
+from baretorch.units.gemm import GEMM
 from tests.cli.program import baretorch
 from tests.ops.case import Case, run_reference
 from tests.ops.cases import TABLE
@@ -52,7 +53,7 @@ def test_the_unit_computes_the_reference(tmp_path: Path) -> None:
     graph, inputs = merged(TAKEN)
     board = roomy(BOARD)
     plan = make_plan(graph, board, AUTO)
-    theirs = [step for step in plan.steps if step.executor is Executor.GEMM0]
+    theirs = [step for step in plan.steps if step.executor == GEMM]
     assert len(theirs) == len(TAKEN) and {type(step.call.op) for step in theirs} == {QConv2d, QLinear}
     c = emit("cases", {"forward": plan}, "size")
     source = Source("cases", {"forward": graph}, tuple(inputs))
@@ -107,7 +108,7 @@ def two_layers(inside: int) -> tuple[Source, Compiled]:
 def test_what_has_no_room_stays_with_the_cores() -> None:
     _, compiled = two_layers(8000)
     executors = [step.executor for step in compiled.plan.steps]
-    assert executors[0] is Executor.CORE0 and executors[-1] is Executor.GEMM0
+    assert executors[0] == CORE0 and executors[-1] == GEMM
     assert all(executor.is_core for executor in executors[:-1])
     why = "there is no room in L1 for its constants and what it reads and makes"
     cores = [{"layer": "of8000", "op": "qlinear", "why": why}]
@@ -119,7 +120,7 @@ def test_what_has_no_room_stays_with_the_cores() -> None:
 
 def test_units_off() -> None:
     source, compiled = two_layers(100)
-    assert {step.executor for step in compiled.plan.steps} == {Executor.GEMM0}
+    assert {step.executor for step in compiled.plan.steps} == {GEMM}
     off = pipeline.compile_graph(source, source.graph, BOARD, replace(AUTO, units=Units.OFF))
     assert {step.executor.host for step in off.plan.steps} == {step.executor for step in off.plan.steps}
     assert units_json(off) == []
@@ -151,7 +152,7 @@ def test_buffers_of_the_caller_are_copied_for_the_unit() -> None:
     """Who knows where they are."""
     source, own = two_layers(100)
     lent = pipeline.compile_graph(source, source.graph, BOARD, replace(AUTO, buffers=Buffers.CALLER))
-    assert {step.executor for step in lent.plan.steps} == {Executor.GEMM0}
+    assert {step.executor for step in lent.plan.steps} == {GEMM}
     assert lent.plan.layout.lent == frozenset() and lent.plan.arena == own.plan.arena
 
 

@@ -10,7 +10,7 @@ from baretorch.emit.cores import uses_core1
 from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import at, banner, input_parameters, parameters, parameters_in, tensor_of, word_count
 from baretorch.escape import comment
-from baretorch.plan.schedule import Executor
+from baretorch.ops.helpers.executor import NPU
 from baretorch.plan.types import InArena
 
 
@@ -62,7 +62,7 @@ def _method(names: Names, method: Method) -> str:
     sizes += "".join(_scale(method, p) for p, _ in ports)
     sizes_of = " and ".join(f"{a.name.upper()}_BYTES" for a in method.arenas)
     runs = _wrapped(f"Runs the model once.{_null(method)} Not reentrant.")
-    npu = any(step.executor is Executor.NPU for step in method.plan.steps)
+    npu = any(step.executor == NPU for step in method.plan.steps)
     aligned = "aligned to 16 where the NPU reaches it. Not reentrant: there is one NPU." if npu else "aligned to 4."
     reentrant = "" if uses_core1(names) or npu else " Reentrant."
     elsewhere = _wrapped(f"The same with the caller's arena: {sizes_of}, {aligned}{reentrant}{_there(method)}")

@@ -15,10 +15,11 @@ from baretorch.emit.streams import copying, headers
 from baretorch.escape import comment
 from baretorch.ir.graph import DType
 from baretorch.ir.text import attributes
+from baretorch.ops.helpers.executor import CORE0, NPU, Executor
 from baretorch.ops.helpers.kernel import Params
 from baretorch.options import Optimize
 from baretorch.plan.guards import shared_start
-from baretorch.plan.schedule import Executor, Guard, Operand, Step
+from baretorch.plan.schedule import Guard, Operand, Step
 from baretorch.plan.types import FromStream, InArena, InFlash, Place, WithCaller
 
 INDENT = "    "
@@ -53,7 +54,7 @@ def model_c(names: Names, optimize: Optimize) -> ModelC:
     includes = "\n".join(f'#include "kernels/{s}"' for s in sources)
     define = "#define BT_INLINE_KERNELS\n" if inline else ""
     definitions = "\n".join(writer.definitions)
-    npu = " __attribute__((aligned(16)))" if any(step.executor is Executor.NPU for step in steps) else ""
+    npu = " __attribute__((aligned(16)))" if any(step.executor == NPU for step in steps) else ""
     arenas = "\n".join(f"BT_ARENA({a.section}){npu} uint32_t {a.name}[{word_count(a.bytes)}];" for a in names.arenas)
     elsewhere = _ELSEWHERE if len(names.arenas) > 1 else ""
     own = dict.fromkeys([*(["finite.h"] if names.checked else []), *helpers(names), *headers(names)])
@@ -87,7 +88,7 @@ def _lines(text: str, method: Method, steps: Sequence[str]) -> tuple[int, ...]:
 
 
 def _method(names: Names, method: Method, writer: _Writer) -> str:
-    body = writer.body(method, Executor.CORE0)
+    body = writer.body(method, CORE0)
     copies_in = "\n".join(_copy_in(method, p) for p in method.inputs if not (p.pulled or p.direct))
     copies_out = "\n".join(_copy_out(method, p) for p in method.outputs if not p.direct)
     arenas = ", ".join(a.name for a in method.arenas)
@@ -96,7 +97,7 @@ def _method(names: Names, method: Method, writer: _Writer) -> str:
     before, begin = "", ""
     if shares(method):
         others = method.plan.schedule.cores[1:]
-        before = "".join(part(names, method, core.value, writer.body(method, core)) for core in others)
+        before = "".join(part(names, method, core.number, writer.body(method, core)) for core in others)
         begin = ask_core1(names, method)
         body += f"\n{meet(names, 0)}  {comment('all are done' if names.team else 'both are done')}"
     return f"""{before}void {method.run}_in({parameters_in(method)})
@@ -203,7 +204,7 @@ class _Writer:
         for step in method.plan.schedule.on(executor):
             if not isinstance(step, Step):
                 lines += [f"{INDENT * depth}}}" for depth in range(len(open_), 0, -1)]
-                lines.append(meet(self.names, executor.value) if step is None else copying(self.names, method, step))
+                lines.append(meet(self.names, executor.number) if step is None else copying(self.names, method, step))
                 open_ = ()
                 continue
             shared = shared_start(open_, step.guards)
@@ -213,7 +214,7 @@ class _Writer:
                 lines.append(f"{INDENT * depth}if ({holds}*{self.argument(method, guard.condition)}) {{")
             open_ = step.guards
             lines.append(indent(self.step(method, step), INDENT * len(open_)))
-            if executor is Executor.CORE0:
+            if executor == CORE0:
                 self.written[method.run].append(lines[-1])
         lines += [f"{INDENT * depth}}}" for depth in range(len(open_), 0, -1)]
         return "\n".join(lines)

@@ -186,6 +186,7 @@ class Op:
     reordered: ClassVar[int] = 0  # so many of the first inputs can be read, and the output written, in any order
     values: ClassVar[slice] = slice(None)  # inputs that it computes with; the others say which of them take part
     computes: ClassVar[bool] = True  # False: it moves or converts values, so that float is no loss in an int8 model
+    alignment: ClassVar[int] = 0  # bytes: its tensors are whole buffers at multiples of that; 0: as all others
     by_column: ClassVar[bool] = False  # its second input has a column for each number of the first's last dimension
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -224,6 +225,10 @@ class Op:
     def indices(self, inputs: Sequence[Tensor]) -> Mapping[int, int]:
         """Which of the inputs are indices, and how many entries each can name."""
         return {}
+
+    def layer(self, y: Tensor) -> str:
+        """Return the name of the layer that makes the output y, or a part of it."""
+        return y.name
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         """Multiply-accumulates, as the field counts them."""

@@ -8,7 +8,7 @@ waits for that unit.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import cached_property
 from itertools import accumulate
@@ -17,11 +17,12 @@ from typing import Any
 from baretorch.errors import InternalError
 from baretorch.machines.blame import OTHERS
 from baretorch.machines.types import BARRIER, Pause, Span, Trace, Work
-from baretorch.plan.schedule import Copy, Executor, Phase, Step
+from baretorch.ops.helpers.executor import DMA as ENGINE
+from baretorch.plan.schedule import Copy, Phase, Step
 from baretorch.plan.types import Plan
 from baretorch.targets.parts import Cluster
 
-DMA, GEMM = Executor.DMA0.name.lower(), Executor.GEMM0.name.lower()
+DMA = ENGINE.name
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def traced(plan: Plan, trace: Trace, cluster: Cluster, ran: Sequence[bool]) -> T
     cores = len(plan.schedule.cores)
     visits: list[Visit] = []
     for core in range(cores):
-        steps = tuple(s for s in plan.steps if s.executor.host.value == core and done[id(s)])
+        steps = tuple(s for s in plan.steps if s.executor.host.number == core and done[id(s)])
         for step, span in zip(steps, _layer_spans(trace, core, len(steps)), strict=True):
             place = (number[step.layer], phase_of[id(step)])
             visits.append(Visit(core, *place, span.begin, span.end, _use_of(span), span.instructions))
@@ -304,9 +305,9 @@ def _worked(
 ) -> dict[int, list[tuple[int, int, bool]]]:
     """Return for each layer when a unit began and ended, and whether the cores computed another layer meanwhile."""
     steps = [step for step in ran if step.kernel.unit]
-    works = [work for work in trace.works if work.unit == GEMM]
-    if len(works) != len(steps):
-        raise InternalError(f"the unit computed {len(works)} of {len(steps)} steps")
+    works = [work for work in trace.works if work.unit != DMA]
+    if [work.unit for work in works] != [step.kernel.unit for step in steps]:
+        raise InternalError(f"units computed {len(works)} times for {len(steps)} steps")
     beside = {id(step) for phase in plan.phases for step in phase.steps if phase.beside(step)}
     found: dict[int, list[tuple[int, int, bool]]] = {}
     for step, work in zip(steps, works, strict=True):
@@ -315,10 +316,10 @@ def _worked(
 
 
 class _Sleeps:
-    """When core 0 slept until a unit was done."""
+    """When core 0 slept until one of some units was done."""
 
-    def __init__(self, trace: Trace, unit: str) -> None:
-        self._pauses = sorted((p.begin, p.end) for p in trace.pauses if p.core == 0 and p.what == unit)
+    def __init__(self, trace: Trace, units: Collection[str]) -> None:
+        self._pauses = sorted((p.begin, p.end) for p in trace.pauses if p.core == 0 and p.what in units)
         self._begins = [begin for begin, _ in self._pauses]
         self._sums = [0, *accumulate(end - begin for begin, end in self._pauses)]
 
@@ -335,7 +336,8 @@ def _split(
 ) -> dict[tuple[int, int], Use]:
     """Return by layer (-1: none) and core what the core did in the layer's time: at its steps, and between them."""
     table: dict[tuple[int, int], Use] = {}
-    dma, unit = _Sleeps(trace, DMA), _Sleeps(trace, GEMM)
+    units = {work.unit for work in trace.works} - {DMA}
+    dma, unit = _Sleeps(trace, {DMA}), _Sleeps(trace, units)
     for core in range(cores):
         own = sorted((v for v in visits if v.core == core), key=lambda v: v.begin)
         for visit in own:

@@ -23,9 +23,9 @@ from baretorch.measure.memory_map import ram_banks
 from baretorch.measure.npu import npu_json, npu_warnings
 from baretorch.measure.numbers import figure
 from baretorch.measure.units import units_json
+from baretorch.ops.helpers.executor import CORE0
 from baretorch.ops.int8.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
-from baretorch.plan.schedule import Executor
 
 if TYPE_CHECKING:
     from baretorch.frontends.consecutive import Calls
@@ -178,7 +178,7 @@ def warnings_of(compiled: Compiled) -> tuple[str, ...]:
     kept = compiled.source.kept_float
     left = told_float(compiled.graph, kept)
     told = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
-    idle = compiled.options.shared_cores > 1 and all(step.executor is Executor.CORE0 for step in compiled.plan.steps)
+    idle = compiled.options.shared_cores > 1 and all(step.executor == CORE0 for step in compiled.plan.steps)
     alone = ("cores: no layer is large enough to be shared, or can be: core 1 does nothing",) if idle else ()
     return (*compiled.source.warnings, *told, *alone, *npu_warnings(compiled.partition))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Op, Shape, Signature, Tensor, interpret
 from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.executor import NPU
 from baretorch.ops.helpers.kernel import Call, Kernel, Literal, Params, data_of
 
 ALIGNED = 16  # what an NPU reads and writes begins at a multiple of that
@@ -48,6 +49,7 @@ class Delegate(Op):
     the NPU, `emulated`. It has no `bank` until there is a board."""
 
     name: ClassVar[str] = "delegate"
+    alignment: ClassVar[int] = ALIGNED
     layers: tuple[str, ...]  # what the region does, for people
     scratch: int
     bank: str
@@ -112,6 +114,6 @@ def _scratch(call: Call[Delegate]) -> int:
 
 
 KERNELS: tuple[Kernel[Delegate], ...] = (
-    Kernel("bt_delegate_copied", "delegate/copied.c", _copied_params, fits=_copied, scratch=_scratch),
-    Kernel("bt_delegate_npu", "delegate/npu.c", _params, scratch=_scratch),
+    Kernel("bt_delegate_copied", "delegate/copied.c", _copied_params, fits=_copied, scratch=_scratch, executor=NPU),
+    Kernel("bt_delegate_npu", "delegate/npu.c", _params, scratch=_scratch, executor=NPU),
 )

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from baretorch.ir.graph import Array
-from baretorch.ops.delegate import ALIGNED, Delegate
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed
-from baretorch.ops.int8.qsums import QSums
 from baretorch.plan.memory.packing import ALIGNMENT
 from baretorch.plan.schedule import Operand
 from baretorch.plan.types import Constant
@@ -108,10 +106,10 @@ def _content(data: Array) -> tuple[str, bytes]:
 
 def constants_of(call: Call[Any], kernel: Kernel[Any], constants: Constants) -> list[Operand]:
     """Store the constants of a call, and return their operands in order."""
-    align = ALIGNED if isinstance(call.op, Delegate) else 0
     kept = call.inputs[: kernel.as_they_are] if kernel.pack else call.inputs
-    found = [constants.plain(t.name, t.data, align) for t in kept if t.data is not None]
+    found = [constants.plain(t.name, t.data, call.op.alignment) for t in kept if t.data is not None]
     if kernel.pack:
-        layer = "" if isinstance(call.op, QSums) else call.y.origin.path  # of which sums have parts
-        found += [constants.packed(p, layer or call.y.name) for p in constants.packs.packed(call, kernel.pack)]
+        own = call.op.layer(call.y) == call.y.name  # a layer in parts has several weights
+        layer = (call.y.origin.path if own else "") or call.y.name
+        found += [constants.packed(p, layer) for p in constants.packs.packed(call, kernel.pack)]
     return found

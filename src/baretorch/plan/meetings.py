@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from baretorch.plan.schedule import Copy, Executor, Phase, Schedule, Step
+from baretorch.ops.helpers.executor import Executor
+from baretorch.plan.schedule import Copy, Phase, Schedule, Step
 from baretorch.plan.types import InArena, Layout, WithCaller
 
 
@@ -21,7 +22,7 @@ def with_meetings(schedule: Schedule, layout: Layout) -> Schedule:
     for phase in schedule.phases:
         touched = [(step.executor, list(_touched(step, layout))) for step in phase.steps]
         touched += [(copy.executor, list(_carried(copy, layout))) for copy in phase.copies]
-        meet = any(a is not b and _clash(x, y) for a, x in touched for b, y in open_)
+        meet = any(a != b and _clash(x, y) for a, x in touched for b, y in open_)
         meet = meet or any(step.awaits for step in phase.steps)  # core 0 waits for all
         phases.append(replace(phase, meet=meet))
         open_ = touched if meet else open_ + touched

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from baretorch.ir.graph import Graph, State
+from baretorch.ops.helpers.executor import NPU
 from baretorch.ops.input_rows import row_inputs
 from baretorch.options import DEFAULT, Input, Options, Units
 from baretorch.plan import capacity
@@ -22,7 +23,7 @@ from baretorch.plan.memory.lifetimes import choose_directions
 from baretorch.plan.one_core import OneCore
 from baretorch.plan.pair import TwoCores
 from baretorch.plan.problem import Problem, Solution, Strategy, UnitsFor, make_problem
-from baretorch.plan.schedule import Executor, Operand, Schedule, Step
+from baretorch.plan.schedule import Operand, Schedule, Step
 from baretorch.plan.select import operand_of
 from baretorch.plan.types import Layout, Plan, StateBuffer
 from baretorch.targets.types import Board
@@ -137,8 +138,8 @@ def _initial(state: State, constants: Constants) -> str | None:
 def _copies(schedule: Schedule, board: Board) -> dict[str, str]:
     """Return the constants that are copied to RAM because an NPU or a unit does not reach the image, and the bank."""
     npu = board.chip.npu
-    found = {unit.name: unit.memory for unit in units_of(board.chip)}
+    found = {unit.executor: unit.memory for unit in units_of(board.chip)}
     if npu is not None and npu.constants != board.chip.code:
-        found[Executor.NPU.name.lower()] = npu.constants
-    own = ((found.get(step.executor.name.lower()), o) for step in schedule.steps for o in step.operands)
+        found[NPU] = npu.constants
+    own = ((found.get(step.executor), o) for step in schedule.steps for o in step.operands)
     return {o.storage: bank for bank, o in own if bank is not None and o.constant and not o.buffer}

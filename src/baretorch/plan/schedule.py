@@ -4,39 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from baretorch.ir.graph import Node
+from baretorch.ir.graph import Node, Op
+from baretorch.ops.helpers.executor import CORE0, DMA, Executor
 from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Params
-from baretorch.ops.int8.qsums import QSums
 from baretorch.ops.move import PlaceSlice
-
-
-class Executor(Enum):
-    """What runs steps, one after the other."""
-
-    CORE0 = 0
-    CORE1 = 1
-    CORE2 = 2
-    CORE3 = 3
-    CORE4 = 4
-    CORE5 = 5
-    CORE6 = 6
-    CORE7 = 7
-    NPU = 8
-    DMA0 = 9  # copies
-    GEMM0 = 10  # a cluster's unit for matrix products
-
-    @property
-    def is_core(self) -> bool:
-        return self.value <= Executor.CORE7.value
-
-    @property
-    def host(self) -> Executor:
-        """The core whose code starts its steps, and waits for them."""
-        return self if self.is_core else Executor.CORE0
 
 
 @dataclass(frozen=True)
@@ -94,7 +68,7 @@ class Step:
     operands: tuple[Operand, ...]  # what it reads, then what it writes
     scratch: Scratch | None = None
     guards: tuple[Guard, ...] = ()
-    executor: Executor = Executor.CORE0
+    executor: Executor = CORE0
     awaits: tuple[str, ...] = ()
     back: bool = False  # it goes from the last byte to the first
 
@@ -124,9 +98,9 @@ class Step:
 
     @property
     def layer(self) -> str:
-        """The tensor that its layer makes; partial sums are of one."""
-        op = self.call.op
-        return op.of if isinstance(op, QSums) and op.of else self.call.y.name
+        """The tensor that its layer makes."""
+        op: Op = self.call.op
+        return op.layer(self.call.y)
 
     @property
     def reads(self) -> tuple[Operand, ...]:
@@ -152,7 +126,7 @@ class Copy:
     name: str
     source: Operand
     target: Operand
-    executor: Executor = Executor.DMA0
+    executor: Executor = DMA
     channel: int = 0
 
 
@@ -189,7 +163,7 @@ class Schedule:
     and behind the last of them."""
 
     phases: tuple[Phase, ...]
-    executors: tuple[Executor, ...] = (Executor.CORE0,)
+    executors: tuple[Executor, ...] = (CORE0,)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -210,11 +184,11 @@ class Schedule:
         for phase in self.phases:
             awaited = dict.fromkeys(name for step in phase.steps for name in step.awaits)
             copies = (self.copies[name] for name in awaited)
-            yield from (Await(copy) for copy in copies if copy.executor.host is executor)
+            yield from (Await(copy) for copy in copies if copy.executor.host == executor)
             if phase.meet and len(self.cores) > 1:
                 yield None
-            yield from (copy for copy in phase.copies if copy.executor.host is executor)
-            own = [step for step in phase.steps if step.executor.host is executor]
+            yield from (copy for copy in phase.copies if copy.executor.host == executor)
+            own = [step for step in phase.steps if step.executor.host == executor]
             yield from own
             yield from (Await(step) for step in own if phase.beside(step))
 
@@ -223,6 +197,6 @@ def one_by_one(steps: Iterable[Step]) -> Schedule:
     """Each step in a phase of its own. Where the executor changes, one waits for the other."""
     phases: list[Phase] = []
     for step in steps:
-        meet = bool(phases) and phases[-1].steps[0].executor is not step.executor
+        meet = bool(phases) and phases[-1].steps[0].executor != step.executor
         phases.append(Phase((step,), meet))
     return Schedule(tuple(phases), tuple(dict.fromkeys(step.executor for p in phases for step in p.steps)))

@@ -12,13 +12,12 @@ from baretorch.ir.graph import Graph, Node, Tensor
 from baretorch.ir.text import attributes
 from baretorch.ops import kernels_of
 from baretorch.ops.choose import Choose
-from baretorch.ops.delegate import Delegate
 from baretorch.ops.helpers.kernel import Call, Kernel
 from baretorch.ops.move import Assembled, Copy, PlaceSlice
 from baretorch.plan.constants import Constants, constants_of
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.memory.storage import NOTHING
-from baretorch.plan.schedule import Executor, Guard, Operand, Scratch, Step, View
+from baretorch.plan.schedule import Guard, Operand, Scratch, Step, View
 from baretorch.targets.cpus import Cpu
 from baretorch.units import Unit
 
@@ -60,9 +59,7 @@ def make_step(
     operands += [*given, *(operand_of(t, where) for t in call.outputs)]
     size = kernel.scratch(call)
     scratch = Scratch(f"{node.outputs[0]}.scratch", size) if size else None
-    step = Step(kernel, call, (node,), kernel.params(call), tuple(operands), scratch)
-    own = kernel.unit or ("npu" if isinstance(call.op, Delegate) else "")
-    return replace(step, executor=Executor[own.upper()]) if own else step
+    return Step(kernel, call, (node,), kernel.params(call), tuple(operands), scratch, executor=kernel.executor)
 
 
 def make_steps(

@@ -14,9 +14,10 @@ from typing import Any
 
 from baretorch.ir.graph import Tensor
 from baretorch.ops.helpers.cut import Part, part_within
+from baretorch.ops.helpers.executor import Executor
 from baretorch.ops.helpers.kernel import Call, Kernel, Split
 from baretorch.plan.constants import Constants
-from baretorch.plan.schedule import Executor, Operand, Scratch, Step, View
+from baretorch.plan.schedule import Operand, Scratch, Step, View
 from baretorch.plan.select import make_step
 
 
@@ -29,7 +30,7 @@ class Team(ABC):
 
     @property
     def cores(self) -> tuple[Executor, ...]:
-        return tuple(Executor(i) for i in range(self.count))
+        return tuple(Executor("core", i) for i in range(self.count))
 
     @abstractmethod
     def work(self, call: Call[Any], kernel: Kernel[Any]) -> float:
@@ -92,7 +93,7 @@ def make_shares(
         if part.wide or step.kernel.renews:
             wide = step.kernel.renews[0][0] if step.kernel.renews else 0
             operands[wide] = replace(operands[wide], size=_extent(part.call, part.call.inputs[wide]))
-        scratch = part_scratch(step, made, executor.name.lower())
+        scratch = part_scratch(step, made, executor.name)
         yield replace(made, operands=tuple(operands), scratch=scratch, executor=executor)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.ops.helpers import cut
+from baretorch.ops.helpers.executor import Executor
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, Split, data_of
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qlinear import QLinear, as_pixels
@@ -18,12 +19,13 @@ from baretorch.targets.features import XCV
 from baretorch.targets.parts import Cluster, Gemm
 from baretorch.units.types import Unit
 
+GEMM = Executor("gemm")
 REGISTERS = 60.0  # cycles of the core that writes them
 
 
 def gemm_unit(cluster: Cluster, gemm: Gemm) -> Unit:
     return Unit(
-        "gemm0",
+        GEMM,
         cluster.scratchpad,
         f"int8 convolutions of one group with kernels up to {gemm.kernel}x{gemm.kernel}, strides up to {gemm.stride} "
         f"and max pools up to {gemm.pool}x{gemm.pool}, and linear layers; multiples of {gemm.channels} input channels",
@@ -99,7 +101,7 @@ def _kernel(gemm: Gemm) -> Kernel[QConv2d]:
         _pack,
         splits=cut.rows_and_channels(gemm.columns),
         channels="bt_gemm_unit",
-        unit="gemm0",
+        executor=GEMM,
         begins="bt_gemm_begin",
         awaits="bt_gemm_wait",
         cycles=_cycles(gemm),
@@ -122,7 +124,7 @@ def _linear(kernel: Kernel[QConv2d]) -> Kernel[QLinear]:
         _pack,
         splits=splits,
         channels=kernel.channels,
-        unit=kernel.unit,
+        executor=kernel.executor,
         begins=kernel.begins,
         awaits=kernel.awaits,
         cycles=lambda call: kernel.cycles(as_pixels(call)),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baretorch.ir.graph import Op
+from baretorch.ops.helpers.executor import Executor
 from baretorch.ops.helpers.kernel import Call, Kernel
 
 
@@ -15,11 +16,15 @@ class Unit:
     """What computes operators in the place of a core, which starts it and waits. All that it works with lies in one
     memory."""
 
-    name: str  # of its executor, as the Schedule has it
+    executor: Executor
     memory: str
     takes: str  # what it computes, for people
     kernels: Mapping[type[Op], Kernel[Any]]
     why_not: Callable[[Call[Any]], str | None]  # of an operator that has a kernel: why the unit does not take it
+
+    @property
+    def name(self) -> str:
+        return self.executor.name
 
     def kernel_of(self, call: Call[Any]) -> Kernel[Any] | None:
         """The kernel that calls the unit, if it takes this."""

@@ -40,6 +40,7 @@ from typing import Generic, TypeAlias, TypeVar
 import numpy as np
 
 from baretorch.ir.graph import Array, Op, Tensor
+from baretorch.ops.helpers.executor import CORE0, Executor
 from baretorch.targets.features import ANY_CPU, Needs
 
 Literal: TypeAlias = int | float | tuple[int, ...]
@@ -150,7 +151,7 @@ class Kernel(Generic[O]):
     channels: str = ""  # C function for a call with a pitch; whose struct is `with_pitch`
     as_they_are: int = 0  # how many of the first inputs are read as activations even where they are constants
     skips: Callable[[Call[O]], int] = lambda call: 0  # bytes of the first input, behind which its pointer points
-    unit: str = ""  # the executor that computes, if it is no core
+    executor: Executor = CORE0  # what computes: any core, an NPU or an accelerator unit
     begins: str = ""  # C function that has a unit begin only, and for its number, the params' `unit`, one that waits
     awaits: str = ""
     cycles: Callable[[Call[O]], float] = lambda call: 0.0  # that a unit takes
@@ -159,6 +160,11 @@ class Kernel(Generic[O]):
         """The C function of a call."""
         assert self.channels or not call.pitch, f"{self.symbol} knows no pitch"
         return self.channels if call.pitch else self.symbol
+
+    @cached_property
+    def unit(self) -> str:
+        """The name of the accelerator unit that computes; empty if none does."""
+        return self.executor.name if self.executor.is_unit else ""
 
     @property
     def variant(self) -> str:

@@ -38,6 +38,9 @@ class QSums(Op):
     dilation: Pair = (1, 1)
     of: str = ""
 
+    def layer(self, y: Tensor) -> str:
+        return self.of or y.name
+
     @property
     def windows(self) -> Conv2d:
         """The float convolution of the same shape."""

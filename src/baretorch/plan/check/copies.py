@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from baretorch.errors import InternalError
+from baretorch.ops.helpers.executor import Executor
 from baretorch.plan.check.order import touches_of, touches_of_copy, written_by
-from baretorch.plan.schedule import Copy, Executor, Operand, Step
+from baretorch.plan.schedule import Copy, Operand, Step
 from baretorch.plan.types import Plan
 
 Bytes = np.ndarray[tuple[int], np.dtype[np.bool_]]

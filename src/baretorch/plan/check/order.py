@@ -57,13 +57,13 @@ def check_order(plan: Plan) -> None:
         for step in phase.steps:
             touches = list(touches_of(plan, step))
             for earlier, others in open_:
-                if earlier.executor is not step.executor:
+                if earlier.executor != step.executor:
                     _need_apart(step, touches, earlier, others)
             open_.append((step, touches))
         for copy in phase.copies:  # what cores still do may not be in its way; check_copies looks at what they begin
             carried = list(touches_of_copy(plan, copy))
             for step, touches in open_:
-                if step not in phase.steps and step.executor is not copy.executor.host:
+                if step not in phase.steps and step.executor != copy.executor.host:
                     _need_apart_from(copy, carried, step, touches)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from baretorch.errors import InternalError
 from baretorch.ir.graph import Tensor
 from baretorch.ops.delegate import Delegate
+from baretorch.ops.helpers.executor import NPU
 from baretorch.ops.int8.qsums import QFromSums
 from baretorch.ops.move import PlaceSlice
 from baretorch.plan.check.copies import check_copies
@@ -16,7 +17,7 @@ from baretorch.plan.check.guards import check_guards
 from baretorch.plan.check.order import check_order
 from baretorch.plan.check.partial_sums import check_sums
 from baretorch.plan.check.ports import check_ports
-from baretorch.plan.schedule import Executor, Step
+from baretorch.plan.schedule import Step
 from baretorch.plan.types import Buffer, InArena, Plan
 
 
@@ -78,7 +79,7 @@ def _need_reached(plan: Plan, step: Step) -> None:
     """What an NPU touches lies in a bank that it reaches, if there is one yet, and begins at a multiple of 16; nothing
     else runs on it."""
     op = step.call.op
-    if isinstance(op, Delegate) != (step.executor is Executor.NPU):
+    if isinstance(op, Delegate) != (step.executor == NPU):
         raise InternalError(f"{op.name} runs on {step.executor.name}")
     if not isinstance(op, Delegate):
         return

@@ -17,6 +17,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers.cut import part_of
+from baretorch.ops.helpers.executor import DMA
 from baretorch.ops.helpers.kernel import Split
 from baretorch.plan.cluster.concurrent import group_phases, without_waiting
 from baretorch.plan.cluster.cost import cycles
@@ -24,7 +25,7 @@ from baretorch.plan.cluster.row_tiles import InRows, carry
 from baretorch.plan.cluster.team import ClusterTeam
 from baretorch.plan.cluster.traffic import Traffic
 from baretorch.plan.constants import Constants
-from baretorch.plan.schedule import Copy, Executor, Operand, Phase, Schedule, Step, View
+from baretorch.plan.schedule import Copy, Operand, Phase, Schedule, Step, View
 from baretorch.plan.select import make_step
 from baretorch.plan.shares import part_operands, part_scratch
 from baretorch.plan.types import Buffer, Constant
@@ -180,7 +181,7 @@ def add_copies(what: Reading, team: ClusterTeam, dma: Dma, ahead: int, early: bo
     done = traffic.with_copies(what.phases, dma.channels)
     if done is None:
         return None
-    executors = (*team.cores, Executor.DMA0) if traffic else team.cores
+    executors = (*team.cores, DMA) if traffic else team.cores
     used = {o.storage for phase in done for step in phase.steps for o in step.operands if o.constant}
     bare = {o.storage for tile in tiles for step in tile.phase.steps for o in step.operands if o.constant}
     kept = {name: c for name, c in what.known.items() if name in used or name not in bare}

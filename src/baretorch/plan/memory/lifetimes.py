@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from baretorch.ir.graph import Graph
-from baretorch.ops.delegate import ALIGNED
 from baretorch.ops.helpers.kernel import Lattice
 from baretorch.ops.input_rows import row_inputs
 from baretorch.plan.memory.packing import ALIGNMENT
-from baretorch.plan.schedule import Executor, Schedule, Step, View
+from baretorch.plan.schedule import Schedule, Step, View
 from baretorch.plan.types import Buffer, Overlap
 
 
@@ -31,9 +30,9 @@ def lifetimes(
             for operand in step.uses:
                 first.setdefault(operand.storage, time)
                 last[operand.storage] = time
-            if step.executor is Executor.NPU:
+            if step.call.op.alignment:
                 touched = (*(o.storage for o in step.uses), step.scratch.name if step.scratch else "")
-                aligns |= dict.fromkeys(touched, ALIGNED)
+                aligns |= dict.fromkeys(touched, step.call.op.alignment)
             if step.scratch:
                 first[step.scratch.name] = last[step.scratch.name] = time
                 sizes[step.scratch.name] = step.scratch.size

@@ -1,4 +1,4 @@
-"""The page's picture of a run on a cluster: cores, DMA engine and GEMM unit over time, and below it what lies in L1.
+"""The page's picture of a run on a cluster: cores, DMA engine and units over time, and below it what lies in L1.
 
 Positions are parts of the run, in percent: the figure is as wide as its zoom says, and text stays as it is. A core's
 lane is filled from below with the share of its time that it computed in a step, and above that with what held it up;
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from baretorch.measure.cluster import DMA, GEMM, Moved, Traced, Use, Visit
+from baretorch.measure.cluster import DMA, Moved, Traced, Use, Visit
 from baretorch.measure.layers import layer_of
 from baretorch.measure.numbers import share
 from baretorch.plan.types import Buffer
@@ -28,7 +28,7 @@ WAITS = (
     ("slow", "w-slow", "L2"),
     ("barrier", "w-barrier", "other cores, at the barrier"),
     ("dma", "w-dma", "the DMA engine"),
-    ("unit", "w-unit", "the GEMM unit"),
+    ("unit", "w-unit", "a unit"),
 )
 
 
@@ -56,10 +56,7 @@ def _tools(found: Traced) -> Html:
     used = [(style, name, getattr(whole, field)) for field, style, name in WAITS if getattr(whole, field)]
     items = [_key("busy", "computing", whole.busy, whole)]
     items += [_key(style, f"waiting for {name}", cycles, whole) for style, name, cycles in used]
-    units = [el("li", el("i", class_=style), name) for style, name in (("dma", "copying"), ("gemm", "multiplying"))]
-    items += [
-        unit for unit, name in zip(units, (DMA, GEMM), strict=True) if any(w.unit == name for w in found.trace.works)
-    ]
+    items += [el("li", el("i", class_=_style(unit)), f"work of {unit}") for unit in _units(found)]
     zoom = el("input", type="range", min=1, max=24, step=1, value=1, class_="zoom-by")
     return el("div", el("ul", *items, class_="legend"), el("label", "zoom ", zoom), class_="tools")
 
@@ -69,7 +66,11 @@ def _key(style: str, name: str, cycles: int, whole: Use) -> Html:
 
 
 def _units(found: Traced) -> list[str]:
-    return [unit for unit in (DMA, GEMM) if any(work.unit == unit for work in found.trace.works)]
+    return sorted({work.unit for work in found.trace.works}, key=lambda unit: (unit != DMA, unit))
+
+
+def _style(unit: str) -> str:
+    return "dma" if unit == DMA else "unit"
 
 
 def _at(found: Traced, cycle: int) -> float:
@@ -105,7 +106,7 @@ def _lanes(found: Traced, lanes: Sequence[str]) -> Html:
     parts += _asleep(found)
     for i, unit in enumerate(_units(found), found.cores):
         parts += _working(found, unit, i * (LANE + GAP))
-    return _drawing(height, parts, "what each core, the DMA engine and the GEMM unit did over time")
+    return _drawing(height, parts, "what each core, the DMA engine and units did over time")
 
 
 def _busy(found: Traced, visit: Visit) -> str:
@@ -134,9 +135,8 @@ def _held_up(found: Traced, field: str) -> Iterator[str]:
 def _asleep(found: Traced) -> Iterator[Html]:
     """Draw where cores sleep. Cores that wait for core 0 while it waits for a unit appear as waiting for the unit."""
     slept: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    own = {
-        what: [(p.begin, p.end) for p in found.trace.pauses if p.core == 0 and p.what == what] for what in (DMA, GEMM)
-    }
+    pauses = [p for p in found.trace.pauses if p.core == 0]
+    own = {what: [(p.begin, p.end) for p in pauses if p.what == what] for what in _units(found)}
     for pause in found.trace.pauses:
         rest = [(pause.begin, pause.end)]
         if pause.what not in own and pause.core:  # at a barrier
@@ -145,7 +145,7 @@ def _asleep(found: Traced) -> Iterator[Html]:
                 slept.setdefault((pause.core, what), []).extend(both)
                 rest = [piece for stretch in rest for piece in _without(stretch, both)]
         slept.setdefault((pause.core, pause.what), []).extend(rest)
-    styles = {DMA: WAITS[4], GEMM: WAITS[5]}
+    styles = dict.fromkeys(own, WAITS[5]) | {DMA: WAITS[4]}
     for (core, what), times in sorted(slept.items()):
         field, style, name = styles.get(what, WAITS[3])  # else a barrier
         cycles = getattr(found.uses[core], field)
@@ -173,7 +173,6 @@ def _joined(found: Traced, times: Sequence[tuple[int, int]]) -> Iterator[tuple[i
 
 def _working(found: Traced, unit: str, top: float) -> Iterator[Html]:
     layer_of_work = {id(moved.work): moved.layer for moved in found.moved}
-    style = "dma" if unit == DMA else "gemm"
     works = [work for work in found.trace.works if work.unit == unit]
     for i, work in enumerate(works):
         layer = layer_of_work.get(id(work))
@@ -185,7 +184,7 @@ def _working(found: Traced, unit: str, top: float) -> Iterator[Html]:
             f"cycles {work.begin - found.trace.begin:,} to {work.end - found.trace.begin:,}: {work.end - work.begin:,}"
         )
         tip = f"{unit} {did}\nfor {name}\n{times}"
-        yield _path([_box(found, work.begin, work.end, top, LANE)], f"{style} odd{i % 2}", tip)
+        yield _path([_box(found, work.begin, work.end, top, LANE)], f"{_style(unit)} odd{i % 2}", tip)
 
 
 def _layer_tip(found: Traced, number: int) -> str:
