@@ -55,7 +55,7 @@ def test_everything_is_where_the_npu_reaches_it(plan: Plan) -> None:
 def test_one_waits_for_the_other(plan: Plan) -> None:
     before = [None, *(phase.steps[0].executor for phase in plan.phases)]
     for phase, last in zip(plan.phases[1:], before[1:], strict=False):
-        assert phase.meet == (phase.steps[0].executor is not last)
+        assert phase.meet == (phase.steps[0].executor != last)
 
 
 def test_the_core_starts_what_the_npu_does(plan: Plan) -> None:

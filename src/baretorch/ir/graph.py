@@ -186,6 +186,8 @@ class Op:
     reordered: ClassVar[int] = 0  # so many of the first inputs can be read, and the output written, in any order
     values: ClassVar[slice] = slice(None)  # inputs that it computes with; the others say which of them take part
     computes: ClassVar[bool] = True  # False: it moves or converts values, so that float is no loss in an int8 model
+    overwrites: ClassVar[int | None] = None  # the input in whose memory its output may be, if nothing else reads it
+    in_order: ClassVar[bool] = False  # its steps keep their order: they do something outside of the model
     alignment: ClassVar[int] = 0  # bytes: its tensors are whole buffers at multiples of that; 0: as all others
     by_column: ClassVar[bool] = False  # its second input has a column for each number of the first's last dimension
 
@@ -200,6 +202,15 @@ class Op:
     def view(self, inputs: Sequence[Tensor]) -> int | None:
         """Where in its first input's memory the output already lies, in bytes; None if it must be computed."""
         return None
+
+    def destination(self, inputs: Sequence[Tensor], y: Tensor) -> int | None:
+        """Return the byte of its output's memory where its only input may already be, so that there is nothing to do;
+        None if it does more than move that."""
+        return None
+
+    def is_empty(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> bool:
+        """Return whether there is no element to compute or to move."""
+        return not any(t.count for t in outputs)
 
     def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         """The op on what its `carried` inputs are, permuted by `dims`; None if it depends on their order."""

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from baretorch.ir.graph import Array, DType, Op, Permuted, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Permuted, Shape, Signature, Tensor
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel
-from baretorch.ops.move import Copy
+from baretorch.ops.move import Assembled, Copy
 
 
 @dataclass(frozen=True)
-class Choose(Op):
+class Choose(Assembled):
     """a if the condition, a single truth value, holds, else b. What only the other one needs is not computed."""
 
     name: ClassVar[str] = "choose"
@@ -36,6 +36,10 @@ class Choose(Op):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         condition, a, b = inputs
         return (a.copy() if condition.all() else b.copy(),)
+
+    def pieces(self, call: Call[Any]) -> tuple[Call[Any], ...]:
+        """Return no steps: each side has one, which runs under a condition."""
+        return ()
 
     def side(self, call: Call[Any], holds: bool) -> Call[Any]:
         """The step of a plan that takes a, if the condition holds, or b."""

@@ -19,6 +19,7 @@ class Pull(Op):
     """`count` rows of x[1, H, W, C], from row `first` on."""
 
     name: ClassVar[str] = "pull"
+    in_order: ClassVar[bool] = True
     first: int
     count: int
 

@@ -72,6 +72,8 @@ class Overwrite(Assembled):
     """An operator that changes some elements of its first input. It begins with a copy, unless the plan finds that
     nobody reads that input afterwards and changes it where it is."""
 
+    overwrites: ClassVar[int | None] = 0
+
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x = inputs[0]
         return (Signature(x.shape, x.dtype, x.quant),)
@@ -185,6 +187,12 @@ class PlaceSlice(Change):
     start: int
     step: int = 1
 
+    def destination(self, inputs: Sequence[Tensor], y: Tensor) -> int | None:
+        return self.start * prod(y.shape[self.axis + 1 :]) * y.dtype.size
+
+    def is_empty(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> bool:
+        return not any(t.count for t in inputs)
+
     def write(self, y: Array, *inputs: Array) -> None:
         (x,) = inputs
         stop = self.start + x.shape[self.axis] * self.step
@@ -197,6 +205,9 @@ class Copy(Op):
 
     name: ClassVar[str] = "copy"
     computes: ClassVar[bool] = False
+
+    def destination(self, inputs: Sequence[Tensor], y: Tensor) -> int | None:
+        return 0
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         (x,) = inputs

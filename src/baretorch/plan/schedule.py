@@ -10,7 +10,6 @@ from typing import Any
 from baretorch.ir.graph import Node, Op
 from baretorch.ops.helpers.executor import CORE0, DMA, Executor
 from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Params
-from baretorch.ops.move import PlaceSlice
 
 
 @dataclass(frozen=True)
@@ -93,14 +92,19 @@ class Step:
     @property
     def is_empty(self) -> bool:
         """Whether it has no element to compute or to move: there is no call of it in C."""
-        places = isinstance(self.call.op, PlaceSlice)
-        return not any(t.count for t in (self.call.inputs if places else self.call.outputs))
+        op: Op = self.call.op
+        return op.is_empty(self.call.inputs, self.call.outputs)
 
     @property
     def layer(self) -> str:
         """The tensor that its layer makes."""
         op: Op = self.call.op
         return op.layer(self.call.y)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it makes partial sums of its layer."""
+        return self.layer != self.call.y.name
 
     @property
     def reads(self) -> tuple[Operand, ...]:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.ir.graph import Graph, Node, Tensor
+from baretorch.ir.graph import Graph, Node, Op, Tensor
 from baretorch.ir.text import attributes
 from baretorch.ops import kernels_of
 from baretorch.ops.choose import Choose
 from baretorch.ops.helpers.kernel import Call, Kernel
-from baretorch.ops.move import Assembled, Copy, PlaceSlice
+from baretorch.ops.move import Assembled
 from baretorch.plan.constants import Constants, constants_of
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.memory.storage import NOTHING
@@ -75,7 +74,7 @@ def make_steps(
     steps = []
 
     def add(node: Node, call: Call[Any], needed: Needs) -> None:
-        if isinstance(call.op, (PlaceSlice, Copy)) and _in_place(call, storage):
+        if _in_place(call, storage):
             return
         step = make_step(node, call, select_kernel(call, cpu, units(call)), constants, storage)
         guards = tuple(Guard(operand_of(graph[condition], storage), holds) for condition, holds in needed)
@@ -85,7 +84,7 @@ def make_steps(
     made = {t.name for t in graph.tensors.values()} - set(graph.producer())
     for node in graph.nodes:
         whole = Call(node.op, graph.of(node.inputs), graph.of(node.outputs))
-        if node.op.view(whole.inputs) is None and not isinstance(node.op, Choose):
+        if node.op.view(whole.inputs) is None:
             for call in node.op.pieces(whole) if isinstance(node.op, Assembled) else (whole,):
                 add(node, call, needs.get(node.outputs[0], ()))
         made.update(node.outputs)
@@ -118,7 +117,10 @@ def _sides(graph: Graph, needs: Mapping[str, Needs]) -> list[_Side]:
 
 
 def _in_place(call: Call[Any], storage: Mapping[str, View]) -> bool:
-    """The input already lies where the step would write it."""
-    (x,), (y,) = call.inputs, call.outputs
-    start = call.op.start * prod(y.shape[call.op.axis + 1 :]) * y.dtype.size if isinstance(call.op, PlaceSlice) else 0
-    return x.data is None and storage[x.name] == View(storage[y.name].buffer, storage[y.name].offset + start)
+    """Return whether the input already is where the step would write it."""
+    op: Op = call.op
+    start = op.destination(call.inputs, call.y)
+    if start is None or call.x.data is not None:
+        return False
+    y = storage[call.y.name]
+    return storage[call.x.name] == View(y.buffer, y.offset + start)

@@ -31,6 +31,7 @@ class QSums(Op):
     qconv2d. They are sums of the layer that makes the tensor `of`."""
 
     name: ClassVar[str] = "qsums"
+    overwrites: ClassVar[int | None] = 1
     x_zero: int
     start: int = 0
     stride: Pair = (1, 1)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from baretorch.ir.graph import Graph, Node
-from baretorch.ops.move import Copy, PlaceSlice
 from baretorch.plan.bands.split import HEIGHT, Segment, chains, entries, in_bands
 from baretorch.plan.types import Bands, Plan
 
@@ -91,4 +90,5 @@ def _about(choice: _Choice, plan: Plan, whole: Plan) -> Bands:
 
 
 def _copied(plan: Plan) -> int:
-    return sum(step.call.x.bytes for step in plan.steps if isinstance(step.call.op, (Copy, PlaceSlice)))
+    calls = (step.call for step in plan.steps)
+    return sum(call.x.bytes for call in calls if call.op.destination(call.inputs, call.y) is not None)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from baretorch.ops.int8.qsums import QSums
 from baretorch.plan.cluster.concurrent import pipeline_rows
 from baretorch.plan.cluster.row_tiles import InRows, evenly, movable, ways
 from baretorch.plan.cluster.team import ClusterTeam
@@ -220,7 +219,7 @@ def _layers(one: _Candidate) -> Iterator[LayerTiles]:
         bytes_ = sum(b.size for b in one.made.buffers if b.name in used)
         same = len({step.reads[0].offset for _, step in parts if step.reads}) < 2  # tiles of channels read the same
         axis = "" if len(parts) == 1 else "channels" if same else "rows"
-        axis = INPUTS if any(isinstance(step.call.op, QSums) for _, step in parts) else axis
+        axis = INPUTS if any(step.is_partial for _, step in parts) else axis
         times = [time for time, step in parts if one.tiles[time].whole is step]
         took = sum(one.ends[time] - (one.ends[time - 1] if time else 0.0) for time in times)
         yield LayerTiles(layer, axis, len(parts), bytes_, round(took))

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from baretorch.ops.helpers.cut import part_of
-from baretorch.ops.int8.qsums import QSums
 from baretorch.plan.cluster.team import ClusterTeam
 from baretorch.plan.cluster.traffic import Traffic
 from baretorch.plan.constants import Constants
@@ -36,7 +35,7 @@ def movable(steps: Sequence[Step], far: Collection[str], kept: Collection[str]) 
 
 def _is_part(step: Step) -> bool:
     """Whether it adds up some input channels of one pixel, which lie together, and is a tile by itself."""
-    return isinstance(step.call.op, QSums) and step.call.x.count == step.call.x.shape[-1]
+    return step.is_partial and step.call.x.count == step.call.x.shape[-1]
 
 
 def has_rows(step: Step) -> bool:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from baretorch.ops.input_rows import Pull
 from baretorch.plan.memory.lifetimes import reach
 from baretorch.plan.memory.packing import aligned
 from baretorch.plan.schedule import Step
@@ -50,7 +49,7 @@ def dependencies(steps: Sequence[Step]) -> list[int]:
     for i, step in enumerate(steps):
         earlier = 0
         used = step.uses
-        made = 0 if isinstance(step.call.op, Pull) else len(used) - len(step.call.outputs)  # pulling is done in order
+        made = 0 if step.call.op.in_order else len(used) - len(step.call.outputs)
         for n, o in enumerate(used):
             start, stop = o.offset, o.end
             tables = (writes,) if n < made else (writes, reads)

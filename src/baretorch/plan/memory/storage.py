@@ -14,9 +14,7 @@ from math import prod
 
 from baretorch.ir.graph import Graph
 from baretorch.ops.choose import Choose
-from baretorch.ops.delegate import Delegate
-from baretorch.ops.int8.qsums import QSums
-from baretorch.ops.move import Cat, Copy, Overwrite
+from baretorch.ops.move import Cat
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.schedule import View
 
@@ -43,7 +41,7 @@ def views(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]
         if offset is not None:
             inside[node.outputs[0]] = View(node.inputs[0], offset)
             continue
-        if not isinstance(node.op, Copy) and apart.isdisjoint(node.outputs):
+        if node.op.destination(inputs, graph[node.outputs[0]]) is None and apart.isdisjoint(node.outputs):
             computed.update(node.outputs)
         if isinstance(node.op, Cat) and prod(inputs[0].shape[: node.op.axis]) == 1:
             at = 0
@@ -58,8 +56,8 @@ def views(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]
                 taken = side(needs, node, holds)
                 if name in computed and name not in inside and needs[name][: len(taken)] == taken:
                     inside[name] = View(node.outputs[0])
-        elif isinstance(node.op, (Overwrite, QSums)):
-            changed, others = (0, node.inputs[1:]) if isinstance(node.op, Overwrite) else (1, node.inputs[:1])
+        elif (changed := node.op.overwrites) is not None:
+            others = node.inputs[:changed] + node.inputs[changed + 1 :]
             root = resolve(node.inputs[changed]).buffer
             shared = [name for name in (root, *inside) if resolve(name).buffer == root]
             unread = all(last.get(name, -1) <= time for name in shared)
@@ -75,7 +73,7 @@ def _of_npu(graph: Graph) -> set[str]:
     producer = graph.producer()
     found: set[str] = set()
     for node in graph.nodes:
-        for name in (node.inputs[0], *node.outputs) if isinstance(node.op, Delegate) else ():
+        for name in (node.inputs[0], *node.outputs) if node.op.alignment else ():
             while name in producer and producer[name].op.view(graph.of(producer[name].inputs)) is not None:
                 name = producer[name].inputs[0]
             found.add(name)
