@@ -104,7 +104,7 @@ def _assemble(problem: Problem, solution: Solution) -> Plan:
     inputs = tuple(_operand(name, problem, constants) for name in graph.inputs)
     outputs = tuple(_operand(name, problem, constants) for name in graph.outputs)
     state = tuple(StateBuffer(_operand(s.name, problem, constants), _initial(s, constants)) for s in graph.state)
-    apart = dict.fromkeys(constants.as_they_are, chip.data) if constants.apart else {}
+    apart = dict.fromkeys(sorted(constants.as_they_are), chip.data) if constants.apart else {}
     layout = Layout(
         tuple(placed.buffers),
         tuple(constants.known.values()),
