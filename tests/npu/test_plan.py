@@ -121,7 +121,7 @@ def _less_scratch(plan: Plan) -> Plan:
     [
         (_elsewhere, "the NPU does not reach"),
         (_unaligned, "the NPU does not reach"),
-        (_on_core0, "delegate runs on CORE0"),
+        (_on_core0, "delegate runs on core0"),
         (_less_scratch, "less scratch"),
         (lambda plan: _phases(plan, lambda p: replace(p, meet=False)), "nothing orders them"),
     ],
