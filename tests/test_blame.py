@@ -13,7 +13,7 @@ from baretorch.ir.io import stored
 from baretorch.machines import open_machine
 from baretorch.machines.run import run_on
 from baretorch.machines.types import DeviceFault
-from baretorch.options import Compiler, Emulator, Options
+from baretorch.options import Compiler, Options
 from baretorch.targets.boards import load_board
 from tests.measure.test_profile import Net
 
@@ -33,7 +33,7 @@ TRAP = "static volatile uint32_t calls;\n    if (++calls == {})\n        __built
 )
 def test_the_layer_is_named(board: str, emulator: str, toolchain: str, tmp_path: Path) -> None:
     source = frontends.from_module(Net(), (torch.randn(1, 8),), "net")
-    options = Options(toolchain=Compiler(toolchain), emulator=Emulator(emulator))
+    options = Options(toolchain=Compiler(toolchain), emulator=emulator)
     compiled = pipeline.compile_source(source, load_board(board), options)
     text = compiled.c.files["model.c"]
     begin = text.index("static const", text.index("BT_LAYER void linear_2"))
@@ -67,13 +67,13 @@ def test_of_two_cores(core: int, tmp_path: Path) -> None:
 def test_where_the_image_is_not_at_hand(tmp_path: Path) -> None:
     """As of a board behind a port: it is built again."""
     source = frontends.from_module(Net(), (torch.randn(1, 8),), "net")
-    options = Options(toolchain=Compiler.GCC, emulator=Emulator.UNICORN)
+    options = Options(toolchain=Compiler.GCC, emulator="unicorn")
     compiled = pipeline.compile_source(source, load_board("pico"), options)
     text = compiled.c.files["model.c"]
     begin = text.index("static const", text.index("BT_LAYER void linear_2"))
     files = {**compiled.c.files, "model.c": text[:begin] + TRAP.format(2) + text[begin:]}
     broken = replace(compiled, c=replace(compiled.c, files=files))
-    machine = open_machine(pipeline.build_image(broken, tmp_path), broken.c.run, Emulator.UNICORN)
+    machine = open_machine(pipeline.build_image(broken, tmp_path), broken.c.run, "unicorn")
     with pytest.raises(DeviceFault) as fault, pipeline.blaming(broken):
         run_on(machine, broken.graph, stored(broken.graph, source.examples))
     assert fault.value.have[0] == "in layer 3 of 4: two"

@@ -80,16 +80,6 @@ class Console(StrEnum):
     UART = "uart"
 
 
-class Emulator(StrEnum):
-    UNICORN = "unicorn"
-    QEMU = "qemu"
-    FVP = "fvp"
-    RP2040JS = "rp2040js"
-    SIMAVR = "simavr"
-    CLUSTER = "cluster"
-    NATIVE = "native"
-
-
 @dataclass(frozen=True)
 class About:
     """The help text of an option. `metavar` stands for a value that is not one of a few words; `least` is the smallest
@@ -116,7 +106,9 @@ class Options:
         About("Feed OUTPUT back into INPUT on the next run (recurrent state). Repeatable.", "INPUT=OUTPUT"),
     ] = field(default_factory=dict)
     toolchain: Annotated[Compiler | None, About("Select the compiler. Default: gcc if installed, else zig.")] = None
-    emulator: Annotated[Emulator | None, About("Select the emulator. Default: the board's first installed one.")] = None
+    emulator: Annotated[
+        str | None, About("Select one of the board's emulators. Default: its first installed one.", "NAME")
+    ] = None
     console: Annotated[
         Console | None, About("Select the image's serial port. Default: usb on boards that have it, else uart.")
     ] = None
@@ -300,6 +292,10 @@ class Option:
         return f"--{self.name.replace('_', '-')}"
 
     @property
+    def is_path(self) -> bool:
+        return self.about.metavar in ("PATH", "FILE", "DIR")
+
+    @property
     def plain_default(self) -> Any:
         """The default as users write it: a word, not a member of an enum."""
         return str(self.default) if self.choices and self.default is not None else self.default
@@ -334,7 +330,7 @@ class Option:
             bool: "True or False",
             int: f"a whole number, at least {self.about.least}",
             tuple: "a list of layers",
-            str: "a path",
+            str: "a path" if self.is_path else "a name",
             dict: f"a dict like {{{': '.join(map(repr, self.about.metavar.split('=')))}}}",
         }
         return " or ".join(map(repr, self.choices)) or needs[self.kind]

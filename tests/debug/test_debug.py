@@ -28,7 +28,7 @@ from baretorch.files.write import put_all
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source
 from baretorch.ir.graph import Array, Builder, DType, Graph
-from baretorch.machines.rp2040js import machine as rp2040js
+from baretorch.machines import rp2040js
 from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.options import Compiler, Optimize, Options

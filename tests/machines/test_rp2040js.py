@@ -12,25 +12,25 @@ from pathlib import Path
 import pytest
 
 from baretorch import pipeline
-from baretorch.cli.doctor import TOOLS
+from baretorch.cli.tools import TOOLS
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.ir.io import stored
-from baretorch.machines import open_machine
+from baretorch.machines import open_machine, rp2040js
 from baretorch.machines.frames import RUN as RUN_FRAME
 from baretorch.machines.frames import Frame, encode
 from baretorch.machines.link import Link
-from baretorch.machines.rp2040js import machine as rp2040js
+from baretorch.machines.rp2040js.machine import Rp2040JsMachine
 from baretorch.machines.run import Run, run_on
 from baretorch.machines.types import Block, Cores
 from baretorch.measure.cycles import Listing, cycles_of, read_listing
-from baretorch.options import Console, Emulator, Io, Options
+from baretorch.options import Console, Io, Options
 from baretorch.targets.boards import load_board
 from tests.machines.images import RUN, TWO_CORES, image
 from tests.machines.test_machines import DATA, FAULTS, fault
 from tests.zoo.zoo import MODELS, ROOT, check_shortage, source
 
-JS, UNICORN = Emulator.RP2040JS, Emulator.UNICORN
+JS, UNICORN = "rp2040js", "unicorn"
 CHEAP = (("sine", False, Console.UART), ("ad", True, Console.USB))
 FORGETS = (0xB5, 0xBD)  # PUSH with LR, POP with PC: rp2040js does not count that register, the manual does
 
@@ -68,7 +68,7 @@ def test_every_instruction_runs_as_often_as_on_unicorn(toolchain: str) -> None:
 @pytest.mark.parametrize("quad", [True, False])
 def test_the_second_stage_reads_flash_as_fast_as_that_can(quad: bool) -> None:
     """It sets the bit QE of a chip that is new, and falls back to one line where that changes nothing."""
-    machine = rp2040js.Rp2040JsMachine(image("pico"), RUN, quad)
+    machine = Rp2040JsMachine(image("pico"), RUN, quad)
     Link(machine).run([DATA])
     assert machine.flash_command() == ("EBh" if quad else "03h")
     machine.close()

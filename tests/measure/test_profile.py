@@ -18,7 +18,7 @@ from baretorch.measure.cycles import Flash
 from baretorch.measure.loops import disassembly
 from baretorch.measure.numbers import apart
 from baretorch.measure.profile import Profile, make_profile
-from baretorch.options import Compiler, Emulator, Optimize, Options, Weights
+from baretorch.options import Compiler, Optimize, Options, Weights
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 
@@ -40,7 +40,7 @@ class Net(nn.Module):
 def profiled(board: str, emulator: str, toolchain: str, optimize: str = "speed") -> tuple[Profile, Image]:
     torch.manual_seed(0)
     source = frontends.from_module(Net(), (torch.randn(1, 8),), "net")
-    tools = (Compiler(toolchain), Emulator(emulator))
+    tools = (Compiler(toolchain), emulator)
     options = Options(toolchain=tools[0], emulator=tools[1], optimize=Optimize(optimize), weights=Weights.FLASH)
     compiled = pipeline.compile_source(source, load_board(board), options)
     image = pipeline.build_image(compiled, Path(mkdtemp(prefix="baretorch-test-")))

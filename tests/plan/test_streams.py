@@ -18,7 +18,7 @@ from baretorch.frontends import Source, from_methods, from_module
 from baretorch.machines.run import Run
 from baretorch.measure.cycles import time_of
 from baretorch.measure.profile import make_profile
-from baretorch.options import Compiler, Emulator, Options, Weights
+from baretorch.options import Compiler, Options, Weights
 from baretorch.pipeline import Compiled
 from baretorch.plan.check.plan import check_plan
 from baretorch.plan.schedule import Phase, Step
@@ -236,7 +236,7 @@ def test_a_second_opinion(tmp_path: Path) -> None:
     image = pipeline.build_image(made, tmp_path)
     runs = [
         pipeline.run_image(replace(made, options=replace(made.options, emulator=emulator)), image)
-        for emulator in (Emulator.UNICORN, Emulator.RP2040JS)
+        for emulator in ("unicorn", "rp2040js")
     ]
     np.testing.assert_array_equal(runs[0].outputs[0], runs[1].outputs[0])
     assert runs[0].instructions == runs[1].instructions

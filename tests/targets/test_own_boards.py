@@ -321,7 +321,7 @@ CHIP_ERRORS = {
         "cortex-m55",
         "error: emulator unicorn does not support the chip 'chippy'\n"
         "  at    mine.toml\n"
-        "  need  a CPU that Unicorn emulates, unlike cortex-m55",
+        "  need  a CPU that Unicorn emulates: cortex-m0, cortex-m0plus, cortex-m3, cortex-m4f, cortex-m7, cortex-m33",
     ),
     "type": (
         "stack_bytes = 1024",

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from baretorch.cli.verb import Answer, Body
+from baretorch.cli.verb import Answer, Body, complete_emulators
 from baretorch.errors import CompileError
 from baretorch.escape import line
 from baretorch.options import OPTIONS, Option, Options
@@ -74,7 +74,14 @@ def _flag(option: Option) -> Callable[[Body], Body]:
             option.flag, type=number, metavar=option.about.metavar, default=option.default, help=option.about.help
         )
     if option.kind is str:
-        return click.option(option.flag, type=click.Path(), metavar=option.about.metavar, help=option.about.help)
+        kind = click.Path() if option.is_path else click.STRING
+        return click.option(
+            option.flag,
+            type=kind,
+            metavar=option.about.metavar,
+            help=option.about.help,
+            shell_complete=complete_emulators if option.name == "emulator" else None,
+        )
     if option.choices:
         return click.option(
             option.flag,

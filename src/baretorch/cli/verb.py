@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -170,3 +170,15 @@ def complete_boards(ctx: click.Context, param: click.Parameter, incomplete: str)
     from baretorch.targets.boards import board_names
 
     return [CompletionItem(name) for name in board_names() if name.startswith(incomplete)]
+
+
+def complete_emulators(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the emulators of the board that is given before; all of them if there is none."""
+    from baretorch.errors import CompileError
+    from baretorch.targets.boards import load_board
+    from baretorch.targets.types import EMULATORS
+
+    names = tuple(EMULATORS)
+    with suppress(CompileError):
+        names = load_board(ctx.params["board"]).emulators if ctx.params.get("board") else names
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]

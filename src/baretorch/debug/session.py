@@ -15,16 +15,15 @@ import numpy as np
 
 from baretorch.debug.about import FACTS, About
 from baretorch.debug.plain import plain_commands
-from baretorch.debug.servers import Server
 from baretorch.errors import CompileError
 from baretorch.escape import gdb_path, gdb_quoted
 from baretorch.files.ownership import MARK, check_file
 from baretorch.firmware.elf import ARM
 from baretorch.ir.graph import Array
 from baretorch.ir.io import stored
+from baretorch.machines.gdb import DebuggerGone
 from baretorch.machines.link import Link
-from baretorch.machines.types import DeviceHang
-from baretorch.machines.unicorn.gdb_stub import DebuggerGone
+from baretorch.machines.types import DeviceHang, GdbServer
 from baretorch.pipeline import Compiled
 from baretorch.targets.runtime import RUNTIME
 from baretorch.targets.types import Board
@@ -54,7 +53,7 @@ def has_python(gdb: str) -> bool:
     return done.stdout.strip() == b"42"
 
 
-def start_commands(compiled: Compiled, folder: Path, server: Server, python: bool) -> str:
+def start_commands(compiled: Compiled, folder: Path, server: GdbServer, python: bool) -> str:
     """Return debug.gdb, which stops at the run function of the first run and defines the model's commands."""
     sources = [folder.resolve(), *sorted({p.parent for p in RUNTIME.rglob("*.c")})]
     about = About(compiled)
@@ -96,7 +95,7 @@ def _written(path: Path, write: Callable[[str], str] = gdb_path) -> str:
 class Feeder:
     """Gives the image the example's inputs, run after run, each as the first one after a reset."""
 
-    server: Server
+    server: GdbServer
     inputs: Sequence[bytes]
     forgets: bool
     fault: list[CompileError] = field(default_factory=list)
@@ -137,7 +136,7 @@ class Feeder:
 
 
 @contextmanager
-def fed(compiled: Compiled, server: Server) -> Iterator[Feeder]:
+def fed(compiled: Compiled, server: GdbServer) -> Iterator[Feeder]:
     """While the block runs, the image gets its inputs."""
     given: Sequence[Array] = stored(compiled.graph, compiled.source.examples)
     feeder = Feeder(server, [np.ascontiguousarray(x).tobytes() for x in given], bool(compiled.graph.state))

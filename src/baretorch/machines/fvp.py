@@ -19,7 +19,7 @@ from typing import IO
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.machines.process import CHUNK, Process
-from baretorch.machines.types import Block, DeviceFault, DeviceHang
+from baretorch.machines.types import Block, DeviceFault, DeviceHang, Driver
 from baretorch.npu.accelerators import by_name
 from baretorch.targets.types import Board, Fvp
 
@@ -134,3 +134,9 @@ def arguments(image: Image, fvp: Fvp) -> Iterator[str]:
     yield from ("-a", str(image.elf))
     for setting in settings:
         yield from ("-C", setting)
+
+
+DRIVER = Driver(
+    lambda image, run_symbol, timed: FvpMachine(image),
+    is_installed=lambda board: board.fvp is not None and shutil.which(board.fvp.program) is not None,
+)

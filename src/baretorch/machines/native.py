@@ -10,7 +10,7 @@ from pathlib import Path
 
 from baretorch.firmware.types import Image
 from baretorch.machines.process import Process
-from baretorch.machines.types import Block
+from baretorch.machines.types import Block, Driver
 
 if sys.platform == "linux":
     import resource
@@ -42,3 +42,6 @@ class NativeMachine(Process):
         """What the process has used so far; proc(5) counts fields from 1, and the name (2) may hold spaces."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[14 - 3]) + int(fields[15 - 3])) / os.sysconf("SC_CLK_TCK")
+
+
+DRIVER = Driver(lambda image, run_symbol, timed: NativeMachine(image))

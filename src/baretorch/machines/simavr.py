@@ -13,7 +13,7 @@ from baretorch.machines.code import read_code
 from baretorch.machines.hooks import program
 from baretorch.machines.process import Process
 from baretorch.machines.rows import ROW_ROOM, ROWS, read_rows
-from baretorch.machines.types import Block
+from baretorch.machines.types import Block, Driver, Tool
 
 CALL_ROOM = 1 << 12  # of bt_counts in hooks/simavr.c
 CYCLES = 8 * (1 + CALL_ROOM)  # offsets there
@@ -76,3 +76,18 @@ def need_simavr(board: str) -> None:
             need="the library libsimavr and its headers",
             try_="`apt-get install libsimavr-dev`",
         )
+
+
+DRIVER = Driver(
+    lambda image, run_symbol, timed: SimavrMachine(image, run_symbol),
+    is_installed=lambda board: find_simavr() is not None,
+    tools=(
+        Tool(
+            "simavr",
+            "library",
+            "emulates AVR boards",
+            "apt-get install libsimavr-dev gcc",
+            find=lambda: "installed" if find_simavr() else None,
+        ),
+    ),
+)

@@ -1,13 +1,17 @@
-"""What an emulator offers: a byte stream to the running image, and exact instruction counts."""
+"""What an emulator offers: a byte stream to the running image, and exact instruction counts; and how it is started."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from baretorch.errors import CompileError
+from baretorch.firmware.types import Image
 from baretorch.targets.flash import Waits
+from baretorch.targets.types import Board
 
 
 class DeviceFault(CompileError):
@@ -199,3 +203,45 @@ class Machine(Protocol):
         """What the last call of the run function did when; None of all but a cluster."""
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class GdbServer:
+    """A place for gdb's `target remote`, the commands that gdb runs then, and the machine that takes the model's
+    inputs."""
+
+    target: str
+    begin: tuple[str, ...]
+    machine: Machine
+    close: Callable[[], object]  # ends what the machine does
+    start: Callable[[], None] = lambda: None  # in the thread that talks with the image, before it does
+    end: Callable[[], None] = lambda: None  # there, when the image has stopped for good
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Something that Baretorch can use. `find` returns the installed version; packages and programs need none.
+    Without a `needed` tool, `baretorch run` of a .pte is not possible on a bare machine."""
+
+    name: str
+    kind: str  # "package", "program", "library" with its headers, or "npm": a package of Node.js
+    purpose: str
+    get: str
+    needed: bool = False
+    find: Callable[[], str | None] | None = None
+
+
+@dataclass(frozen=True)
+class Driver:
+    """How an emulator is started: `DRIVER` of the module that has the emulator's name. Large libraries are imported
+    when it is used.
+
+    `open` boots an image whose run function has that symbol; the last argument requests what reading flash costs,
+    where the emulator can tell. `debug` boots it with gdb's server at a socket. `usb` says that it has a USB cable.
+    """
+
+    open: Callable[[Image, str, bool], Machine]
+    is_installed: Callable[[Board], bool] = lambda board: True
+    debug: Callable[[Image, str, Path], AbstractContextManager[GdbServer]] | None = None
+    usb: bool = False
+    tools: tuple[Tool, ...] = ()

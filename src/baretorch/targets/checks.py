@@ -10,7 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.targets.flash import CONTROLLERS, FIXED, SERVES, FlashCache, FlashPath
 from baretorch.targets.parts import Cluster
 from baretorch.targets.toml import DeclaredKey, keys_of, unknown
-from baretorch.targets.types import Board, Chip
+from baretorch.targets.types import EMULATORS, Board, Chip
 
 _LINKER_WORDS = """
     ABSOLUTE ADDR ALIGN ALIGNOF AS_NEEDED ASSERT AT BIND BLOCK BYTE COMMON CONSTANT CONSTRUCTORS DEFINED DISCARD ENTRY
@@ -33,17 +33,11 @@ def check_board(board: Board, where: str) -> None:
             shapes = [key] if key.section is None else [k for k in keys_of(key.section) if not k.optional]
             need = f"such as {', '.join(k.shape for k in shapes)}"
             raise CompileError(f"{used[key.key.goes_with]} needs {name}", at=where, need=need)
-    fits = {
-        "unicorn": (chip.cpu.unicorn is not None, f"a CPU that Unicorn emulates, unlike {chip.cpu.name}"),
-        "rp2040js": (chip.boot == "boot2", 'an RP2040: boot = "boot2" in its TOML'),
-        "native": (board.hosted, 'boot = "host" in its TOML'),
-        "cluster": (chip.cluster is not None, "[cluster] in its TOML: cores, scratchpad, and the units"),
-        "simavr": (chip.cpu.flash_apart, "an AVR"),
-        "uf2": (chip.uf2_family is not None, "uf2_family in the chip's TOML"),
-    }
-    for name, (fit, need) in fits.items():
-        if name in used and not fit:
-            raise CompileError(f"{used[name]} does not support the chip {chip.name!r}", at=where, need=need)
+    needs = {name: EMULATORS[name].need for name in board.emulators if not EMULATORS[name].fits(chip)}
+    if "uf2" in board.flash_methods and chip.uf2_family is None:
+        needs["uf2"] = "uf2_family in the chip's TOML"
+    for name, need in needs.items():
+        raise CompileError(f"{used[name]} does not support the chip {chip.name!r}", at=where, need=need)
 
 
 def check_chip(chip: Chip, where: str) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from baretorch.errors import CompileError
-from baretorch.options import Console, Emulator
+from baretorch.options import Console
 from baretorch.targets.cpus import CPUS, Cpu, find_cpu
 from baretorch.targets.flash import FlashPath
 from baretorch.targets.parts import (
@@ -134,6 +134,31 @@ class Chip:
 
 
 @dataclass(frozen=True)
+class Emulator:
+    """An emulator runs the chips that it `fits`; `need` describes them in errors. The module of machines/ that has the
+    emulator's name runs it."""
+
+    fits: Callable[[Chip], bool] = lambda chip: True
+    need: str = ""
+
+
+EMULATORS: Mapping[str, Emulator] = {
+    "unicorn": Emulator(
+        lambda chip: chip.cpu.unicorn is not None,
+        f"a CPU that Unicorn emulates: {', '.join(cpu.name for cpu in CPUS if cpu.unicorn)}",
+    ),
+    "qemu": Emulator(),
+    "fvp": Emulator(),
+    "rp2040js": Emulator(lambda chip: chip.boot == "boot2", 'an RP2040: boot = "boot2" in its TOML'),
+    "simavr": Emulator(lambda chip: chip.cpu.flash_apart, "an AVR"),
+    "cluster": Emulator(
+        lambda chip: chip.cluster is not None, "[cluster] in its TOML: cores, scratchpad, and the units"
+    ),
+    "native": Emulator(lambda chip: chip.boot == "host", 'boot = "host" in its TOML'),
+}
+
+
+@dataclass(frozen=True)
 class Avrdude:
     """How avrdude speaks to a board's boot loader, in its own words."""
 
@@ -245,7 +270,7 @@ class Board:
     chip: Annotated[Chip, Key("a chip of ours, or a file of that name next to this one", raw=str)]
     emulators: Annotated[
         tuple[str, ...],
-        Key("what can run its images, the preferred one first; may be empty", choices=tuple(map(str, Emulator))),
+        Key("what can run its images, the preferred one first; may be empty", choices=tuple(EMULATORS)),
     ]
     flash_methods: Annotated[
         tuple[str, ...],

@@ -1,26 +1,22 @@
-"""The RP2040 of the npm package rp2040js, run by node: a second opinion on what Unicorn says."""
+"""An image on rp2040js: a process of node."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from baretorch.errors import CompileError
 from baretorch.firmware.boot import check_rp2040
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import decode_uf2, flash_contents
 from baretorch.machines.code import read_code
 from baretorch.machines.process import Process
+from baretorch.machines.rp2040js import find_node, find_package
 from baretorch.machines.types import Block, Cores
 from baretorch.machines.unicorn.attached import Attached, Events
 
-PACKAGE, VERSION = "rp2040js", "1.4.1"
 PROGRAM = Path(__file__).parent / "js" / "main.mjs"
 
 
@@ -99,72 +95,3 @@ class Rp2040JsMachine(Process):
             written = os.pread(self._counts.fileno(), os.fstat(self._counts.fileno()).st_size, 0)
             self._told = json.loads(written) if written else self._told
         return self._told
-
-
-def is_installed() -> bool:
-    try:
-        return bool(find_node() and find_package())
-    except CompileError:
-        return False
-
-
-def find_node() -> str:
-    """The program node; CompileError with the remedy if it is not installed."""
-    node = shutil.which("node")
-    if node is None:
-        raise CompileError(
-            f"the emulator {PACKAGE} needs Node.js", need="the program node, version 18 or later", try_=_remedy()
-        )
-    return node
-
-
-def find_package() -> Path:
-    """The package's entry; CompileError with the remedy if it is not installed, or another version is."""
-    found = _found()
-    if found is None:
-        raise CompileError(
-            f"the emulator {PACKAGE} needs the npm package of that name", need=f"version {VERSION}", try_=_remedy()
-        )
-    folder, version = found
-    if version != VERSION:
-        raise CompileError(
-            f"the emulator {PACKAGE} needs version {VERSION} of its npm package",
-            have=f"version {version}",
-            need=f"version {VERSION}, which our additions were written for",
-            try_=_remedy(),
-        )
-    return folder / "dist" / "esm" / "index.js"
-
-
-def installed_version() -> str | None:
-    found = _found()
-    return found[1] if found else None
-
-
-def _found() -> tuple[Path, str] | None:
-    """The package's folder and version."""
-    for folder in (root / PACKAGE for root in package_roots()):
-        with suppress(OSError, ValueError, KeyError):
-            return folder, str(json.loads((folder / "package.json").read_text())["version"])
-    return None
-
-
-def package_roots() -> tuple[Path, ...]:
-    """Where npm installs for everybody: beside this Python, in what NODE_PATH lists, and where node itself is. Never in
-    the current folder, where others' code may lie."""
-    listed = [Path(p) for p in os.environ.get("NODE_PATH", "").split(os.pathsep) if p]
-    node = shutil.which("node")
-    beside = [Path(node).resolve().parents[1] / "lib" / "node_modules"] if node else []
-    return (
-        Path(sys.prefix) / "lib" / "node_modules",
-        *listed,
-        *beside,
-        Path("/usr/local/lib/node_modules"),
-    )
-
-
-def _remedy() -> list[str]:
-    return [
-        "`apt-get install nodejs npm`",
-        f"`npm install --global {PACKAGE}@{VERSION}`; where you may not, add `--prefix` and the folder of your venv",
-    ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import unicorn as uc
 from unicorn import arm_const as arm
 
+from baretorch.machines.gdb import DebuggerGone
 from baretorch.machines.types import DeviceFault
 from baretorch.machines.unicorn.core import REGISTERS, Core
 from baretorch.machines.unicorn.machine import UnicornMachine
@@ -40,10 +41,6 @@ FPU = (
     *(Register(f"d{i}", arm.UC_ARM_REG_D0 + i, 64, "ieee_double") for i in range(16)),
     Register("fpscr", arm.UC_ARM_REG_FPSCR),
 )
-
-
-class DebuggerGone(DeviceFault):
-    """gdb has ended, and with it the emulation."""
 
 
 class GdbStub:
