@@ -371,15 +371,20 @@ def test_completion(shell: str) -> None:
     assert baretorch("completion", shell, "--json").json()["script"].split() == script.split()
 
 
-def test_board_names_complete() -> None:
-    words = {
-        "COMP_WORDS": "baretorch run m.py --board pico2",
-        "COMP_CWORD": "4",
-        "_BARETORCH_COMPLETE": "bash_complete",
-    }
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("--board pico2", ["plain,pico2", "plain,pico2-riscv", "plain,pico2w"]),
+        ("--board pico --emulator r", ["plain,rp2040js"]),
+        ("--board mine.toml --emulator s", ["plain,simavr"]),
+    ],
+)
+def test_names_complete(line: str, words: list[str]) -> None:
+    given = f"baretorch run m.py {line}"
+    shell = {"COMP_WORDS": given, "COMP_CWORD": str(given.count(" ")), "_BARETORCH_COMPLETE": "bash_complete"}
     command = [sys.executable, "-c", "from baretorch.cli import main; main()"]
-    done = subprocess.run(command, env=os.environ | words, capture_output=True, text=True)
-    assert done.stdout.split() == ["plain,pico2", "plain,pico2-riscv", "plain,pico2w"]
+    done = subprocess.run(command, env=os.environ | shell, capture_output=True, text=True)
+    assert done.stdout.split() == words
 
 
 def test_flash_to_a_drive(folder: Path) -> None:
