@@ -28,7 +28,7 @@ from baretorch.files.write import put_all
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source
 from baretorch.ir.graph import Array, Builder, DType, Graph
-from baretorch.machines import rp2040js
+from baretorch.machines.rp2040js import node
 from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.options import Compiler, Optimize, Options
@@ -39,7 +39,7 @@ from tests.cli.program import baretorch, check_golden, copy_model
 
 ZOO = Path(__file__).parents[2] / "zoo"
 pytestmark = pytest.mark.skipif(not shutil.which("gdb-multiarch"), reason="gdb-multiarch is not installed")
-needs_rp2040js = pytest.mark.skipif(not rp2040js.is_installed(), reason="rp2040js is not installed")
+needs_rp2040js = pytest.mark.skipif(not node.is_installed(), reason="rp2040js is not installed")
 
 
 def net() -> Graph:

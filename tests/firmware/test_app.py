@@ -12,8 +12,8 @@ from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
 from baretorch.machines import open_machine
-from baretorch.machines.rp2040js import is_installed
 from baretorch.machines.rp2040js.machine import Rp2040JsMachine
+from baretorch.machines.rp2040js.node import is_installed
 from baretorch.machines.types import Machine
 from baretorch.options import Console
 from baretorch.targets.boards import load_board

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baretorch.machines.rp2040js import find_node, is_installed
 from baretorch.machines.rp2040js.machine import PROGRAM
+from baretorch.machines.rp2040js.node import find_node, is_installed
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="rp2040js is not installed")
 

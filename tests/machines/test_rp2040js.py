@@ -16,10 +16,11 @@ from baretorch.cli.tools import TOOLS
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.ir.io import stored
-from baretorch.machines import open_machine, rp2040js
+from baretorch.machines import open_machine
 from baretorch.machines.frames import RUN as RUN_FRAME
 from baretorch.machines.frames import Frame, encode
 from baretorch.machines.link import Link
+from baretorch.machines.rp2040js import node
 from baretorch.machines.rp2040js.machine import Rp2040JsMachine
 from baretorch.machines.run import Run, run_on
 from baretorch.machines.types import Block, Cores
@@ -264,24 +265,24 @@ def test_without_node(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error_of(made) == (
         f"error: the emulator rp2040js needs Node.js\n  need  the program node, version 18 or later\n{REMEDY}"
     )
-    assert not rp2040js.is_installed()
+    assert not node.is_installed()
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What lies in the current folder is not taken: it may be others' code."""
     fake_package(tmp_path / "node_modules", "1.4.1")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(rp2040js, "package_roots", lambda: (tmp_path / "elsewhere",))
+    monkeypatch.setattr(node, "package_roots", lambda: (tmp_path / "elsewhere",))
     assert error_of(image("pico")) == (
         f"error: the emulator rp2040js needs the npm package of that name\n  need  version 1.4.1\n{REMEDY}"
     )
     monkeypatch.undo()
-    assert tmp_path not in [folder for root in rp2040js.package_roots() for folder in root.parents]
+    assert tmp_path not in [folder for root in node.package_roots() for folder in root.parents]
 
 
 def test_another_version_of_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake_package(tmp_path, "1.4.0")
-    monkeypatch.setattr(rp2040js, "package_roots", lambda: (tmp_path,))
+    monkeypatch.setattr(node, "package_roots", lambda: (tmp_path,))
     assert error_of(image("pico")) == (
         "error: the emulator rp2040js needs version 1.4.1 of its npm package\n"
         "  have  version 1.4.0\n"
@@ -295,6 +296,6 @@ def fake_package(root: Path, version: str) -> None:
 
 
 def test_the_set_up_installs_the_version_that_is_needed() -> None:
-    package = f"{rp2040js.PACKAGE}@{rp2040js.VERSION}"
+    package = f"{node.PACKAGE}@{node.VERSION}"
     assert package in (ROOT / "tools" / "setup.sh").read_text()
     assert package in next(tool.get for tool in TOOLS if tool.kind == "npm")

@@ -7,46 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from baretorch.errors import CompileError
-from baretorch.firmware.elf import ARM, RISCV
 from baretorch.firmware.types import Image
-from baretorch.machines.types import Driver, GdbServer, Machine, Tool
-from baretorch.targets.types import Board
-
-PROGRAMS = {ARM: "qemu-system-arm", RISCV: "qemu-system-riscv32"}
-PACKAGES = {ARM: "qemu-system-arm", RISCV: "qemu-system-misc"}
-
-
-def find_qemu(board: Board) -> str:
-    """Return the program that emulates the board; CompileError with the remedy if it is not installed."""
-    machine = board.chip.cpu.elf_machine
-    program = shutil.which(PROGRAMS[machine])
-    if program is None:
-        raise CompileError(
-            f"board {board.name} needs QEMU",
-            need=f"the program {PROGRAMS[machine]}",
-            try_=f"`apt-get install {PACKAGES[machine]}`",
-        )
-    return program
-
-
-def _open(image: Image, run_symbol: str, timed: bool) -> Machine:
-    from baretorch.machines.qemu.machine import QemuMachine
-
-    return QemuMachine(image, run_symbol)
+from baretorch.machines.gdb import serve, stop_at_faults
+from baretorch.machines.qemu.machine import PROGRAMS, QemuMachine
+from baretorch.machines.types import Driver, GdbServer, Tool
 
 
 @contextmanager
 def _debug(image: Image, run_symbol: str, path: Path) -> Iterator[GdbServer]:
-    from baretorch.machines.gdb import serve, stop_at_faults
-    from baretorch.machines.qemu.machine import QemuMachine
-
     with serve(QemuMachine(image, run_symbol, path), path, stop_at_faults(image.board)) as server:
         yield server
 
 
 DRIVER = Driver(
-    _open,
+    lambda image, run_symbol, timed: QemuMachine(image, run_symbol),
     is_installed=lambda board: shutil.which(PROGRAMS[board.chip.cpu.elf_machine]) is not None,
     debug=_debug,
     tools=(

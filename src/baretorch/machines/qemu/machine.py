@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import shutil
 import struct
 import tempfile
 from pathlib import Path
 
-from baretorch.firmware.elf import ARM
+from baretorch.errors import CompileError
+from baretorch.firmware.elf import ARM, RISCV
 from baretorch.firmware.types import Image
 from baretorch.machines.code import read_code
 from baretorch.machines.hooks import shared_library
 from baretorch.machines.process import HasFileno, Process
-from baretorch.machines.qemu import find_qemu
 from baretorch.machines.qemu.npu import Beside
 from baretorch.machines.qemu.npu import Place as NpuPlace
 from baretorch.machines.rows import ROW_ROOM, ROWS, read_rows
@@ -24,6 +25,8 @@ from baretorch.targets.types import Board
 
 CALL_ROOM = 1 << 12  # of bt_counts in hooks/qemu.c
 ROW_COUNT = 8 * (1 + CALL_ROOM)  # its offset there
+PROGRAMS = {ARM: "qemu-system-arm", RISCV: "qemu-system-riscv32"}
+PACKAGES = {ARM: "qemu-system-arm", RISCV: "qemu-system-misc"}
 STARTS = {"mps3-an547": 0x10000000}  # where a machine's core looks for its first stack and program counter
 
 
@@ -74,6 +77,19 @@ class QemuMachine(Process):
     def blocks(self) -> tuple[Block, ...]:
         (count,) = struct.unpack_from("<Q", self._counts, ROW_COUNT)
         return read_rows(memoryview(self._counts)[ROW_COUNT + 8 :], count)
+
+
+def find_qemu(board: Board) -> str:
+    """Return the program that emulates the board; CompileError with the remedy if it is not installed."""
+    machine = board.chip.cpu.elf_machine
+    program = shutil.which(PROGRAMS[machine])
+    if program is None:
+        raise CompileError(
+            f"board {board.name} needs QEMU",
+            need=f"the program {PROGRAMS[machine]}",
+            try_=f"`apt-get install {PACKAGES[machine]}`",
+        )
+    return program
 
 
 def _machine(board: Board) -> tuple[str, ...]:
