@@ -29,7 +29,7 @@ def open_machine(image: Image, run_symbol: str, emulator: str | None = None, tim
             need=f"{' or '.join(able)}, or another console",
             try_="--console uart",
         )
-    return driver.open(image, run_symbol, timed)
+    return driver.start(image, run_symbol, timed)
 
 
 def choose_emulator(board: Board, emulator: str | None = None) -> str:

@@ -236,11 +236,11 @@ class Driver:
     """How an emulator is started: `DRIVER` of the module that has the emulator's name. Large libraries are imported
     when it is used.
 
-    `open` boots an image whose run function has that symbol; the last argument requests what reading flash costs,
+    `start` boots an image whose run function has that symbol; the last argument requests what reading flash costs,
     where the emulator can tell. `debug` boots it with gdb's server at a socket. `usb` says that it has a USB cable.
     """
 
-    open: Callable[[Image, str, bool], Machine]
+    start: Callable[[Image, str, bool], Machine]
     is_installed: Callable[[Board], bool] = lambda board: True
     debug: Callable[[Image, str, Path], AbstractContextManager[GdbServer]] | None = None
     usb: bool = False
