@@ -26,7 +26,7 @@ from peers import M0PLUS, M4F, M33, M55, TOOLCHAIN
 from rich.progress import track
 
 import cluster
-from baretorch import frontends, pipeline
+from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.toolchain import NAMES, find_toolchain
 from baretorch.ir.graph import Graph
@@ -34,7 +34,7 @@ from baretorch.measure.run import measure_model, on_one_core
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qlinear import QLinear
 from baretorch.options import Compiler, Console, Io, Options
-from baretorch.pipeline import read
+from baretorch.pipeline import LoweredModel
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 
@@ -91,13 +91,13 @@ TWO_CORES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
 def measure(path: str, int8: bool, boards: tuple[str, ...]) -> list[dict[str, Any]]:
     """A model's rows: float sine with both toolchains everywhere, the others with gcc, and on their first board with
     both."""
-    source = read(str(ROOT / path), None, frontends.Int8() if int8 else None)
+    model = pipeline.lower_file(str(ROOT / path), Options(int8=int8))
     both = boards if path == SINE and not int8 else boards[:1]
     jobs = ((load_board(name), toolchain) for name in boards for toolchain in (NAMES if name in both else (TOOLCHAIN,)))
-    return [row for board, toolchain in jobs for row in _rows(source, int8, board, toolchain)]
+    return [row for board, toolchain in jobs for row in _rows(model, int8, board, toolchain)]
 
 
-def _rows(source: frontends.Source, int8: bool, board: Board, toolchain: str) -> Iterator[dict[str, Any]]:
+def _rows(model: LoweredModel, int8: bool, board: Board, toolchain: str) -> Iterator[dict[str, Any]]:
     """One row, or none where the toolchain is not installed."""
     dtype = "int8" if int8 else "float32"
     try:
@@ -105,14 +105,14 @@ def _rows(source: frontends.Source, int8: bool, board: Board, toolchain: str) ->
     except CompileError as error:
         print(f"left out: {board.name} with {toolchain}: {error}", file=sys.stderr)
         return
-    folder = ROOT / "build" / "bench" / f"{source.name}-{dtype}-{board.name}-{toolchain}"
+    folder = ROOT / "build" / "bench" / f"{model.source.name}-{dtype}-{board.name}-{toolchain}"
     try:
-        compiled = _compiled(source, int8, board, Compiler(toolchain))
+        compiled = _compiled(model, int8, board, Compiler(toolchain))
         image = pipeline.build_image(compiled, folder)
     except CompileError as error:
         if "too small" not in error.what:
             raise
-        row = {"model": source.name, "board": board.name, "toolchain": toolchain, "dtype": dtype}
+        row = {"model": model.source.name, "board": board.name, "toolchain": toolchain, "dtype": dtype}
         yield row | {"misfit": error.what}
         return
     facts = measure_model(compiled, image).facts.to_json()
@@ -121,12 +121,12 @@ def _rows(source: frontends.Source, int8: bool, board: Board, toolchain: str) ->
 
 def measure_cores(path: str, int8: bool, boards: tuple[str, ...]) -> list[dict[str, Any]]:
     """A model's rows on both cores, beside one."""
-    source = read(str(ROOT / path), None, frontends.Int8() if int8 else None)
+    model = pipeline.lower_file(str(ROOT / path), Options(int8=int8))
     rows = []
     for name in boards:
-        folder = ROOT / "build" / "bench" / f"{source.name}-{'int8' if int8 else 'float32'}-{name}-cores"
+        folder = ROOT / "build" / "bench" / f"{model.source.name}-{'int8' if int8 else 'float32'}-{name}-cores"
         options = replace(_options(int8, Compiler(TOOLCHAIN)), cores=2)
-        compiled = pipeline.compile_source(source, load_board(name), options)
+        compiled = pipeline.compile_lowered(model.with_io(options.io), load_board(name), options)
         facts = measure_model(compiled, folder).facts
         told = replace(facts, one_core=on_one_core(compiled)).to_json()
         rows.append({k: v for k, v in told.items() if k not in LEFT_OUT})
@@ -138,15 +138,15 @@ def _options(int8: bool, toolchain: Compiler) -> Options:
     return Options(toolchain=toolchain, io=Io.INT8 if int8 else Io.FLOAT, console=Console.UART)
 
 
-def _compiled(source: frontends.Source, int8: bool, board: Board, toolchain: Compiler) -> pipeline.Compiled:
+def _compiled(model: LoweredModel, int8: bool, board: Board, toolchain: Compiler) -> pipeline.Compiled:
     """An int8 model with int8 inputs and outputs, unless its first layers compute in float."""
     options = _options(int8, toolchain)
     try:
-        return pipeline.compile_source(source, board, options)
+        return pipeline.compile_lowered(model.with_io(options.io), board, options)
     except CompileError as error:
         if not error.what.startswith("--io int8"):
             raise
-        return pipeline.compile_source(source, board, replace(options, io=Io.FLOAT))
+        return pipeline.compile_lowered(model, board, replace(options, io=Io.FLOAT))
 
 
 def _raw(graph: Graph) -> dict[str, int]:

@@ -21,7 +21,6 @@ from peers import M4F, TOOLCHAIN
 from baretorch import pipeline
 from baretorch.emit.c import values
 from baretorch.firmware.build import build
-from baretorch.frontends import Int8
 from baretorch.frontends.model_file import load_model_file
 from baretorch.ir.graph import Array
 from baretorch.machines import open_machine
@@ -127,14 +126,14 @@ def c_files(made: Rendered, name: str) -> dict[str, str]:
 
 
 def measure_all() -> list[dict[str, Any]]:
-    source, int8 = pipeline.read(str(MODEL)), pipeline.read(str(MODEL), int8=Int8())
+    model, int8 = (pipeline.lower_file(str(MODEL), Options(int8=int8)) for int8 in (False, True))
     made = rendered()
     rows = []
     for name in BOARDS:
         board, folder = load_board(name), ROOT / "build" / "bench" / f"tinygrad-{name}"
         options = Options(toolchain=Compiler(TOOLCHAIN), console=Console.UART)
-        compiled = pipeline.compile_source(source, board, options)
-        small = pipeline.compile_source(int8, board, replace(options, io=Io.INT8))
+        compiled = pipeline.compile_lowered(model, board, options)
+        small = pipeline.compile_lowered(int8.with_io(Io.INT8), board, replace(options, io=Io.INT8))
         rows.append(_theirs(made, compiled, folder / "tinygrad") | {"made_by": "tinygrad"})
         rows += [_ours(c, folder / f"baretorch-{dtype}") for dtype, c in (("float32", compiled), ("int8", small))]
     return rows

@@ -16,7 +16,6 @@ from typing import Any
 
 from baretorch import pipeline
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8
 from baretorch.measure.facts import image_json
 from baretorch.measure.run import measure_model
 from baretorch.options import Io, Options
@@ -36,11 +35,11 @@ def measure(name: str) -> list[dict[str, Any]]:
     board = load_board(name)
     rows = []
     for path in MODELS if not board.hosted else ():
-        source = pipeline.read(str(ROOT / path), None, Int8())
-        row: dict[str, Any] = {"board": name, "model": source.name}
+        model = pipeline.lower_file(str(ROOT / path), Options(int8=True))
+        row: dict[str, Any] = {"board": name, "model": model.source.name}
         try:
             with tempfile.TemporaryDirectory() as folder:
-                compiled = pipeline.compile_source(source, board, Options(io=Io.INT8))
+                compiled = pipeline.compile_lowered(model.with_io(Io.INT8), board, Options(io=Io.INT8))
                 image = pipeline.build_image(compiled, Path(folder))
                 facts = image_json(compiled, image)
                 if board.emulators:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from baretorch import pipeline
-from baretorch.frontends import Int8, Source
 from baretorch.measure.cluster import Traced, Use
 from baretorch.measure.run import measure_model
 from baretorch.options import Io, Options, Requant, Units
+from baretorch.pipeline import LoweredModel
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,14 +38,11 @@ WAITING = 5.0  # percent of the time in a layer that is bound by compute
 def measure_all() -> list[dict[str, Any]]:
     rows = []
     for model in MODELS:
-        wide, narrow = (
-            pipeline.read(str(ROOT / "zoo" / f"{model}.py"), None, Int8(requant=requant))
-            for requant in (Requant.WIDE, Requant.NARROW)
-        )
+        wide, narrow = (_model(ROOT / "zoo" / f"{model}.py", requant) for requant in (Requant.WIDE, Requant.NARROW))
         for board in BOARDS:
             rows.append(_row(model, board, wide, narrow))
             print(rows[-1], flush=True)
-    product = pipeline.read(str(ROOT / PRODUCT), None, Int8())
+    product = _model(ROOT / PRODUCT)
     for board in BOARDS:
         found = _run(product, board, None, Units.OFF)
         layer = max(found.layers, key=lambda layer: layer.macs)
@@ -54,7 +51,7 @@ def measure_all() -> list[dict[str, Any]]:
     return rows
 
 
-def _row(model: str, board: str, wide: Source, narrow: Source) -> dict[str, Any]:
+def _row(model: str, board: str, wide: LoweredModel, narrow: LoweredModel) -> dict[str, Any]:
     one, all_ = _run(wide, board, 1, Units.OFF), _run(wide, board, None, Units.OFF)
     row: dict[str, Any] = {"model": model, "board": board, "cores": all_.cores, "one": one.cycles, "all": all_.cycles}
     row |= {"narrow": _run(narrow, board, None, Units.OFF).cycles, "waiting": _waiting(all_)}
@@ -66,9 +63,13 @@ def _row(model: str, board: str, wide: Source, narrow: Source) -> dict[str, Any]
     return row
 
 
-def _run(source: Source, board: str, cores: int | None, units: Units) -> Traced:
+def _model(path: Path, requant: Requant = Requant.WIDE) -> LoweredModel:
+    return pipeline.lower_file(str(path), Options(int8=True, requant=requant, io=Io.INT8))
+
+
+def _run(model: LoweredModel, board: str, cores: int | None, units: Units) -> Traced:
     options = Options(io=Io.INT8, cores=cores, units=units)
-    compiled = pipeline.compile_source(source, load_board(board), options)
+    compiled = pipeline.compile_lowered(model, load_board(board), options)
     with tempfile.TemporaryDirectory() as folder:
         found = measure_model(compiled, Path(folder)).profile.traced
     assert found is not None

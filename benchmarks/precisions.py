@@ -9,7 +9,7 @@ from typing import Any
 
 from peers import M0PLUS, M4F, M33, M55, TOOLCHAIN
 
-from baretorch import frontends, pipeline
+from baretorch import pipeline
 from baretorch.measure.run import measure_model
 from baretorch.options import Compiler, Io, Options
 from baretorch.targets.boards import load_board
@@ -51,11 +51,11 @@ def measured(path: Path, layers: Sequence[str], precision: str, boards: Sequence
     config = ROOT / "build" / "bench" / f"{path.stem}-{precision}.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text("[layers]\n" + "".join(f'"{layer}" = "{precision}"\n' for layer in layers))
-    source = pipeline.read(str(path), None, frontends.Int8(config=str(config)))
+    model = pipeline.lower_file(str(path), Options(config=str(config)))
     for board in boards:
         io = Io.FLOAT if precision == "float16" else Io.INT8
         options = Options(toolchain=Compiler(TOOLCHAIN), io=io)
-        compiled = pipeline.compile_source(source, load_board(board), options)
+        compiled = pipeline.compile_lowered(model.with_io(io), load_board(board), options)
         facts = measure_model(compiled, config.with_suffix("") / board).facts.to_json()
         told = {"model": path.stem, "precision": precision, "board": board, "instructions": facts["instructions"]}
         yield told | {"weights": facts["flash"]["weights"], "arena": facts["ram"]["arena"]}

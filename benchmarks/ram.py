@@ -15,12 +15,11 @@ from pathlib import Path
 from peers import M4F, PEERS
 from rich.progress import track
 
-from baretorch import frontends, pipeline
+from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.fit import roomy
 from baretorch.ir.graph import Graph
 from baretorch.options import Input, Io, Options
-from baretorch.pipeline import read
 from baretorch.plan import make_plan
 from baretorch.plan.memory.offsets import lower_bound, place
 from baretorch.plan.types import Plan
@@ -66,11 +65,11 @@ class Row:
 def measure(path: str, int8: bool) -> list[Row]:
     """One row, or none where the model cannot be quantized."""
     try:
-        source = read(str(ROOT / path), None, frontends.Int8() if int8 else None)
+        model = pipeline.lower_file(str(ROOT / path), Options(int8=int8))
     except CompileError as error:
         print(f"left out: {path} in int8: {error.what}")
         return []
-    graph, dtype = pipeline.optimized(source.graph), "int8" if int8 else "float32"
+    source, graph, dtype = model.source, model.graph, "int8" if int8 else "float32"
     graph = _bare(graph) if int8 else graph
     board = roomy(load_board(M4F))
     plan = make_plan(graph, board)

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.source import Int8, Source
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import as_real, stored
 from baretorch.machines.host_program import on_host
@@ -20,8 +19,8 @@ from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.int8.narrow_requant import narrow_form
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qlinear import QLinear
-from baretorch.options import Requant
-from baretorch.pipeline import optimized, read
+from baretorch.options import Options, Requant
+from baretorch.pipeline import LoweredModel, lower_file
 from baretorch.quantize.accuracy import sqnr_db
 
 ZOO = Path(__file__).parent.parent / "zoo"
@@ -35,11 +34,12 @@ def outputs(graph: Graph, samples: tuple[tuple[Array, ...], ...]) -> Iterator[li
             yield [as_real(graph[name], values[name]) for name in graph.outputs]
 
 
-def signal_to_noise(source: Source) -> float | None:
+def signal_to_noise(model: LoweredModel) -> float | None:
     signal = error = 0.0
-    samples = source.samples
-    exact = outputs(optimized(source.float_graphs[source.method]), samples)
-    for want, have in zip(exact, outputs(optimized(source.graph), samples), strict=True):
+    assert model.quantization is not None
+    samples = model.quantization.samples
+    exact = outputs(model.quantization.float_graph, samples)
+    for want, have in zip(exact, outputs(model.graph, samples), strict=True):
         for w, h in zip(want, have, strict=True):
             signal += float(np.square(w, dtype=np.float64).sum())
             error += float(np.square(w.astype(np.float64) - h).sum())
@@ -54,8 +54,10 @@ def narrow_layers(graph: Graph) -> tuple[int, int]:
 
 
 def row(model: Path) -> str:
-    wide, narrow = (read(str(model), int8=Int8(requant=requant)) for requant in (Requant.WIDE, Requant.NARROW))
-    few, all_ = narrow_layers(optimized(narrow.graph))
+    wide, narrow = (
+        lower_file(str(model), Options(int8=True, requant=requant)) for requant in (Requant.WIDE, Requant.NARROW)
+    )
+    few, all_ = narrow_layers(narrow.graph)
     texts = ["no noise" if db is None else f"{db:.1f}" for db in map(signal_to_noise, (wide, narrow))]
     return f"| {model.stem} | {few} of {all_} | {texts[0]} | {texts[1]} |"
 

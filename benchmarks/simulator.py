@@ -12,7 +12,6 @@ from pathlib import Path
 
 from baretorch import pipeline
 from baretorch.escape import c_prefix
-from baretorch.frontends import Int8
 from baretorch.ir.io import stored
 from baretorch.machines.cluster.machine import ClusterMachine
 from baretorch.machines.link import Link
@@ -27,12 +26,12 @@ RUNS = 20
 
 def speed(cores: int) -> float:
     """Million instructions per second, of all cores together."""
-    source = pipeline.read(str(ROOT / "zoo" / "kws.py"), None, Int8())
-    options = Options(io=Io.INT8, cores=cores, units=Units.OFF)
-    compiled = pipeline.compile_source(source, load_board("cluster8"), options)
+    options = Options(int8=True, io=Io.INT8, cores=cores, units=Units.OFF)
+    model = pipeline.lower_file(str(ROOT / "zoo" / "kws.py"), options)
+    compiled = pipeline.compile_lowered(model, load_board("cluster8"), options)
     with tempfile.TemporaryDirectory() as folder:
         machine = ClusterMachine(pipeline.build_image(compiled, Path(folder)), compiled.c.run)
-        link, inputs = Link(machine), stored(compiled.graph, source.examples)
+        link, inputs = Link(machine), stored(compiled.graph, model.source.examples)
         link.hello(c_prefix(compiled.graph.name))
         call(link, compiled.graph, inputs)
         begin = time.process_time()

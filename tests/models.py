@@ -1,9 +1,19 @@
-"""Small PyTorch models that several tests compile."""
+"""Small PyTorch models that several tests compile, and how tests quantize and compile models."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import torch
 from torch import nn
+
+from baretorch.frontends import Source
+from baretorch.options import DEFAULT, Options
+from baretorch.pipeline import Compiled, LoweredModel, compile_lowered, compile_source, lower, lower_file
+from baretorch.targets.types import Board
 
 
 def seeded(module: nn.Module) -> nn.Module:
@@ -56,3 +66,20 @@ def cnn() -> nn.Module:
 def cnn_input(batch: int = 1) -> torch.Tensor:
     torch.manual_seed(1)
     return torch.randn(batch, 3, 15, 14)
+
+
+def int8_model(source: Source, samples: Iterable[Any] | None = None, **options: Any) -> LoweredModel:
+    """Quantize a model with these samples; without any, with random data."""
+    return lower(replace(source, calibration=samples), Options(int8=True, **options))
+
+
+def int8_file(path: Path | str, **options: Any) -> LoweredModel:
+    """Read a model file and quantize the model with the file's calibration data."""
+    return lower_file(str(path), Options(int8=True, **options))
+
+
+def compile_model(model: Source | LoweredModel, board: Board, options: Options = DEFAULT) -> Compiled:
+    """Compile a model as it was read, or one that is lowered already."""
+    if isinstance(model, LoweredModel):
+        return compile_lowered(model.with_io(options.io), board, options)
+    return compile_source(model, board, options)

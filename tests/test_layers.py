@@ -43,11 +43,11 @@ LAYERS: dict[str, str] = {
     "ir.layerwise": "ir passes",
     "frontends": "errors escape files.ownership files.read files.write frontends.runtimes ir ir.equivalence ir.io "
     "ir.layerwise ir.verify machines.npu npu npu.accelerators ops options passes stopwatch",
-    "quantize": "errors escape files.read frontends ir ir.equivalence ir.io ir.verify ops options passes",
+    "quantize": "errors escape files.read frontends ir ir.equivalence ir.io ops options passes",
     "plan": "errors ir ir.text ops options passes targets units",
     "emit": "errors escape ir ir.text ops options plan version",
     "firmware": "errors files.write firmware.cache firmware.tools options targets",
-    "machines": "errors escape firmware ir ir.io ir.ties machines.hooks machines.npu npu.accelerators targets",
+    "machines": "errors escape firmware ir ir.io ir.ties machines.hooks machines.npu npu.accelerators plan targets",
     "machines.hardware": "errors escape files.read files.write firmware machines targets",
     "machines.host_program": "emit errors files.write firmware firmware.cache ir options plan quantize targets",
     "pipeline": "emit errors files.ownership files.write firmware frontends ir ir.equivalence ir.io ir.text ir.verify "
@@ -57,15 +57,15 @@ LAYERS: dict[str, str] = {
     "pipeline plan quantize stopwatch targets units",
     "explore": "emit errors files.write firmware frontends ir ir.io ir.ties machines measure ops options passes "
     "pipeline plan targets targets.features units",
-    "tune": "errors escape files.ownership files.read files.write firmware frontends ir ir.equivalence ir.io "
+    "tune": "errors escape files.ownership files.read files.write firmware frontends ir ir.io "
     "machines.host_program measure ops options passes pipeline plan quantize targets targets.features "
     "version",
     "report": "errors escape explore files.ownership files.write firmware frontends ir ir.text measure ops options "
     "passes pipeline plan quantize targets targets.features tune version",
     "exports": "debug emit errors files.ownership files.read files.write firmware frontends ir ir.io machines.npu "
     "measure npu npu.accelerators ops options pipeline targets version",
-    "api": "errors escape explore files.write firmware frontends ir.io machines machines.host_program measure "
-    "options pipeline quantize report targets",
+    "api": "errors escape explore files.write firmware frontends ir.io machines measure options pipeline report "
+    "targets",
     "__init__": "api errors version",
     "studio": "emit errors firmware ir ir.io machines measure pipeline targets",
     "cli": "debug errors escape explore exports files.read files.write firmware frontends machines "

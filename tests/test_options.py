@@ -16,7 +16,7 @@ from baretorch.cli import VERBS
 from baretorch.cli.flags import gathered
 from baretorch.errors import CompileError
 from baretorch.options import DEFAULT, OPTIONS, Io, Options, read_options
-from baretorch.quantize.source import _natural
+from baretorch.quantize.quantize import _natural
 from tests.cli.program import baretorch as program
 
 OTHER: dict[str, Any] = {  # a value for each option that is not its default

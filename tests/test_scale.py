@@ -18,7 +18,7 @@ import pytest
 import baretorch
 from baretorch import pipeline
 from baretorch.emit import emit
-from baretorch.frontends import Int8, Source
+from baretorch.frontends import Source
 from baretorch.ir.graph import Builder, DType, Graph
 from baretorch.machines.host_program import computer
 from baretorch.ops.elementwise import Add, Clamp
@@ -26,8 +26,8 @@ from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.options import Buffers, Optimize, Options
 from baretorch.plan import make_plan
-from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
+from tests.models import compile_model, int8_model
 
 FOLDER = str(Path(baretorch.__file__).parent)
 
@@ -90,8 +90,8 @@ def layers(count: int, residual: bool) -> Source:
 
 
 def in_int8(count: int, residual: bool) -> None:
-    source = quantized(layers(count, residual), Int8(), [(np.full((1, 4), i, np.float32),) for i in range(10)])
-    pipeline.compile_source(source, load_board("mps2-an386"))
+    source = int8_model(layers(count, residual), [(np.full((1, 4), i, np.float32),) for i in range(10)])
+    compile_model(source, load_board("mps2-an386"))
 
 
 def watched(count: int, residual: bool) -> None:

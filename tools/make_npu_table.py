@@ -20,9 +20,9 @@ from typing import Any
 
 from baretorch import pipeline
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, Source
 from baretorch.measure.run import measure_model
 from baretorch.options import Io, Options, UseNpu
+from baretorch.pipeline import LoweredModel
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 
@@ -66,19 +66,19 @@ def board_with(npu: Npu) -> Board:
     return replace(plain, chip=replace(plain.chip, npu=other, memories=memories))
 
 
-def options_for(source: Source) -> Options:
+def options_for(model: LoweredModel) -> Options:
     """int8 at the edges, where the model is int8 there."""
     try:
-        for graph in pipeline.optimized_methods(source).values():
-            pipeline.with_io(graph, Io.INT8)
+        model.with_io(Io.INT8)
     except CompileError:
         return Options(io=Io.FLOAT)
     return Options(io=Io.INT8)
 
 
-def on_npu(source: Source, npu: Npu) -> dict[str, Any]:
+def on_npu(model: LoweredModel, npu: Npu) -> dict[str, Any]:
     """What runs where."""
-    compiled = pipeline.compile_source(source, board_with(npu), options_for(source))
+    options = options_for(model)
+    compiled = pipeline.compile_lowered(model.with_io(options.io), board_with(npu), options)
     found, plan = compiled.partition, compiled.plan
     assert found is not None
     return {
@@ -92,17 +92,18 @@ def on_npu(source: Source, npu: Npu) -> dict[str, Any]:
 
 
 def measured(path: Path) -> dict[str, Any]:
-    source = pipeline.read(str(path), int8=Int8())
-    return {"cpu": on_cpu(source), **{npu.accelerator: on_npu(source, npu) for npu in NPUS}}
+    model = pipeline.lower_file(str(path), Options(int8=True))
+    return {"cpu": on_cpu(model), **{npu.accelerator: on_npu(model, npu) for npu in NPUS}}
 
 
-def on_cpu(source: Source) -> dict[str, Any]:
+def on_cpu(model: LoweredModel) -> dict[str, Any]:
     """Without an NPU; no instructions if the board is too small for it."""
-    options = replace(options_for(source), npu=UseNpu.OFF)
-    plan = pipeline.compile_source(source, board_with(NPUS[0]), options).plan
+    options = replace(options_for(model), npu=UseNpu.OFF)
+    model = model.with_io(options.io)
+    plan = pipeline.compile_lowered(model, board_with(NPUS[0]), options).plan
     found = {"instructions": None, "constants": plan.weight_bytes(), "arena": plan.arena}
     try:
-        compiled = pipeline.compile_source(source, load_board(BOARD), options)
+        compiled = pipeline.compile_lowered(model, load_board(BOARD), options)
         with tempfile.TemporaryDirectory() as folder:
             run = measure_model(compiled, Path(folder)).run
     except CompileError as error:

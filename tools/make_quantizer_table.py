@@ -23,7 +23,7 @@ import numpy as np
 
 from baretorch import pipeline
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, Source
+from baretorch.frontends import Source
 from baretorch.frontends.model_file import import_file
 from baretorch.frontends.torch.export import flat_inputs
 from baretorch.ir.graph import Graph, Quant
@@ -32,7 +32,6 @@ from baretorch.machines.session import Session
 from baretorch.measure.run import measure_model
 from baretorch.ops.int8.scaled import FIXED
 from baretorch.options import Io, Options
-from baretorch.passes.order import FLOAT
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,14 +47,16 @@ OTHER_SEEDS, HELD_OUT = 100, 128  # where the samples of the zoo that no scale w
 
 
 def measured(path: Path) -> dict[str, Any]:
-    source = pipeline.read(str(path), int8=Int8())
+    model = pipeline.lower_file(str(path), Options(int8=True))
+    assert model.quantization is not None
+    source = model.source
     found: dict[str, Any] = {"accuracy": None}
     own = list(import_file(path).calibration())
     others = _held_out(path, own)
     noise: list[Any] = []
     for seed in range(VARIATIONS):
         with tempfile.TemporaryDirectory() as folder:
-            graph = pipeline.optimized(_varied(source.graph, seed))
+            graph = pipeline.lower_graph(_varied(model.quantization.graph, seed))
             compiled = pipeline.compile_graph(source, graph, load_board("host"))
             image = pipeline.build_image(compiled, Path(folder))
             session = Session(open_machine(image, compiled.c.run, compiled.options.emulator), compiled.graph)
@@ -69,7 +70,7 @@ def measured(path: Path) -> dict[str, Any]:
     found["spread_db"] = round(float(np.std([pair[1] for pair in single])), 2)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            compiled = pipeline.compile_source(source, load_board("mps2-an386"), Options(io=Io.INT8))
+            compiled = pipeline.compile_lowered(model.with_io(Io.INT8), load_board("mps2-an386"), Options(io=Io.INT8))
             measured = measure_model(compiled, Path(folder))
             found["instructions"] = measured.run.instructions
             found["arena"], found["code"] = compiled.plan.arena, measured.image.flash.model_code
@@ -93,8 +94,6 @@ def _accuracy(path: Path, session: Session) -> dict[str, float] | None:
 
 def _varied(graph: Graph, seed: int) -> Graph:
     """With activation scales up to a few thousandths larger; the same for tensors that share one."""
-    for step in FLOAT:
-        graph = step(graph)
     rng = np.random.default_rng(seed)
     found: dict[Quant, Quant] = {}
     fixed = set(FIXED.values())

@@ -13,7 +13,6 @@ import numpy as np
 
 from baretorch import pipeline
 from baretorch.firmware.types import Image
-from baretorch.frontends import Int8
 from baretorch.machines.rp2040js.machine import Rp2040JsMachine
 from baretorch.machines.types import DeviceHang
 from baretorch.machines.unicorn.attached import Attached
@@ -31,8 +30,7 @@ def built(model: Path, folder: Path, weights: Weights) -> tuple[Image, str]:
     """The image that `baretorch build MODEL --board pico4ml --int8 --app firmware --weights …` makes, and the name of
     its run function."""
     options = Options(int8=True, app=str(FIRMWARE), weights=weights)
-    source = pipeline.read(str(model), None, Int8(), options)
-    compiled = pipeline.compile_source(source, load_board("pico4ml"), options)
+    compiled = pipeline.compile_source(pipeline.read(str(model), None, options), load_board("pico4ml"), options)
     return pipeline.build_image(compiled, folder), compiled.c.run
 
 

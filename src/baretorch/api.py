@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,9 @@ from baretorch.firmware.types import Image
 from baretorch.frontends.structure import flat_like
 from baretorch.ir.io import Answer, Runner
 from baretorch.machines import open_machine
-from baretorch.machines.host_program import on_host
 from baretorch.machines.session import Session
-from baretorch.measure.facts import is_int8, warnings_of
+from baretorch.measure.facts import warnings_of
 from baretorch.options import OPTIONS, read_options
-from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 
 
@@ -53,7 +51,7 @@ class Model:
 
     def __repr__(self) -> str:
         graph, memory = self.compiled.graph, self.memory
-        dtype = "int8" if is_int8(graph) else "float32"
+        dtype = "int8" if graph.is_int8 else "float32"
         sizes = f"arena {memory.arena:,} bytes, weights {memory.weights:,} bytes"
         return f"Model({graph.name} {dtype} for {self.compiled.board.name}: {sizes})"
 
@@ -155,24 +153,20 @@ def compile(
     asked = read_options(options)
     frontends.check_name(name)
     target = load_board(board)  # first: it fails faster
-    how = (
-        frontends.Int8(asked.keep_float, asked.observer, config=asked.config, requant=asked.requant)
-        if asked.int8
-        else None
-    )
     if isinstance(model, (str, Path)):
-        source = pipeline.read(str(model), int8=how if calibration is None else None, options=asked)
+        source = pipeline.read(str(model), options=asked)
     elif inputs is None:
         raise CompileError("compile() needs example inputs for a model", need="a tuple of example tensors")
     elif chosen := pipeline.arguments_of(asked):
         raise CompileError(f"config: {' and '.join(chosen)} can be chosen of a model file only", need="the path of one")
     else:
         source = frontends.from_object(model, inputs, name)
-    if how and not source.float_graphs:
-        source = quantized(source, how, calibration, on_host)
-    for text in source.warnings:
+    if calibration is not None:
+        source = replace(source, calibration=calibration)
+    lowered = pipeline.lower(source, asked)
+    for text in lowered.warnings:
         warnings.warn(line(text), stacklevel=2)
-    return Model(pipeline.compile_source(source, target, asked))
+    return Model(pipeline.compile_lowered(lowered, target, asked))
 
 
 def _tell_options(function: Any) -> None:

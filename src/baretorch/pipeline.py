@@ -1,6 +1,9 @@
 """The stages of the compiler, in the order in which data passes through them. Read this file first.
 
-file -> Source (in int8) -> Graph -> PASSES -> Plan -> C files -> Image -> Run
+read -> optimize (float passes) -> quantize -> lower (int8, state, io) -> delegate -> plan -> emit -> build -> run
+
+Each stage runs once. Two need a later one: calibration runs the model as a program of this computer (`on_host`), and
+the command streams of an NPU are emulated when they are compiled (`Judgement`).
 """
 
 from __future__ import annotations
@@ -8,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 from baretorch.emit import CFiles, emit
@@ -18,139 +20,220 @@ from baretorch.files.write import put_all, scratch, staged
 from baretorch.firmware.app import need_server
 from baretorch.firmware.build import build, check_watchdog
 from baretorch.firmware.types import Image
-from baretorch.frontends import Int8, Source, load
-from baretorch.frontends.checked import check_passes
+from baretorch.frontends import ODD_INT8, Source, load, random_inputs
 from baretorch.frontends.consecutive import Calls
 from baretorch.frontends.offer import Arguments
-from baretorch.ir.equivalence import says_int8
-from baretorch.ir.graph import DType, Graph
+from baretorch.frontends.source import ODD_INPUTS
+from baretorch.ir.equivalence import check_passes
+from baretorch.ir.graph import Array, DType, Graph
 from baretorch.ir.io import need_ports, stored
 from baretorch.ir.text import to_text
 from baretorch.ir.verify import verify
 from baretorch.machines import open_machine
-from baretorch.machines.blame import step_at
-from baretorch.machines.code import read_code
+from baretorch.machines.blame import layer_that_ran, layers_between
 from baretorch.machines.host_program import on_host
 from baretorch.machines.npu.cached_check import Judgement
 from baretorch.machines.run import Run, run_on
 from baretorch.machines.types import CoresRace, DeviceFault
 from baretorch.npu.partition import Partition
 from baretorch.npu.use import delegated
-from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, Weights
+from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Requant, Units, Weights
 from baretorch.passes.int8_io import bare_io, float_io
 from baretorch.passes.int8_state import bare_state, common_forms
-from baretorch.passes.order import FLOAT, PASSES, stages
+from baretorch.passes.order import FLOAT, LOWERING, PASSES, run_passes
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights.choose import place_weights
 from baretorch.quantize.config import read_config
-from baretorch.quantize.source import quantized
+from baretorch.quantize.quantize import Quantization, need_float, quantize
 from baretorch.stopwatch import timed
+from baretorch.targets.cores import need_cores, with_cores
 from baretorch.targets.types import Board
 
 SLACK = 256  # bytes of code
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """A model compiled for a board, up to C: a graph after all passes and a plan per method."""
+class LoweredModel:
+    """A model after all passes, for any board: the graph of each method, and how it was quantized, if Baretorch did."""
 
     source: Source
-    board: Board
     graphs: Mapping[str, Graph]
+    quantization: Quantization | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """Return the graph of the selected method."""
+        return self.graphs[self.source.method]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return what reading and quantizing the model warn of."""
+        if self.quantization is None:
+            return self.source.warnings
+        own = (ODD_INT8 if warning == ODD_INPUTS else warning for warning in self.source.warnings)
+        return (*own, *self.quantization.warnings)
+
+    @property
+    def int8_answers(self) -> tuple[Array, ...] | None:
+        """Return the answers of a quantized model to the example inputs: what its scales mean, or what the runtime of
+        its file computes."""
+        if self.quantization is not None:
+            return self.quantization.answers
+        return self.source.expected if self.source.graph.is_quantized else None
+
+    def with_io(self, io: Io | None) -> LoweredModel:
+        """Return the model with float or int8 inputs and outputs."""
+        return replace(self, graphs={method: with_io(graph, io) for method, graph in self.graphs.items()})
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A model compiled for a board, up to C: a plan per method."""
+
+    model: LoweredModel
+    board: Board
     plans: Mapping[str, Plan]
     c: CFiles
     options: Options
     partitions: Mapping[str, Partition] = field(default_factory=dict)  # of methods on a chip with an NPU that is used
 
     @property
+    def source(self) -> Source:
+        """Return the model as it was read."""
+        return self.model.source
+
+    @property
+    def graphs(self) -> Mapping[str, Graph]:
+        """Return the graph of each method after all passes."""
+        return self.model.graphs
+
+    @property
     def graph(self) -> Graph:
-        """That of the method that an image serves."""
-        return self.graphs[self.source.method]
+        """Return the graph of the method that an image serves."""
+        return self.model.graph
 
     @property
     def plan(self) -> Plan:
-        """That of the method that an image serves."""
+        """Return the plan of the method that an image serves."""
         return self.plans[self.source.method]
 
     @property
     def partition(self) -> Partition | None:
-        """What of it runs on an NPU."""
+        """Return what of that method runs on an NPU."""
         return self.partitions.get(self.source.method)
-
-    @cached_property
-    def twin(self) -> Graph | None:
-        """Of a model that was quantized: its graph before that, after the same passes."""
-        before = self.source.float_graphs.get(self.source.method)
-        return optimized(before) if before is not None else None
 
 
 def read(
-    path: str,
-    method: str | None = None,
-    int8: Int8 | None = None,
-    options: Options = DEFAULT,
-    arguments: Arguments | None = None,
+    path: str, method: str | None = None, options: Options = DEFAULT, arguments: Arguments | None = None
 ) -> Source:
-    """The model in a file. Of several methods, `method` or the first. With `int8` it is quantized, with the data of its
-    calibration(). `arguments` are for a Python file's model(); None: those of the configuration."""
-    asked = arguments_of(options) if arguments is None else arguments
-    if int8 is None:
-        return load(path, method, options, asked)
-    source = load(path, method, replace(options, int8=True), asked)
-    with timed("quantize"):
-        return quantized(source, int8, source.calibration, on_host)
+    """Read the model in a file. Of several methods, `method` or the first is selected. `arguments` are for a Python
+    file's model(); None: those of the configuration."""
+    return load(path, method, options, arguments_of(options) if arguments is None else arguments)
 
 
 def arguments_of(options: Options) -> Arguments:
-    """What a configuration says that model() is called with."""
+    """Return the arguments of model() that a configuration chooses."""
     return read_config(options.config).arguments if options.config else {}
 
 
-def optimized(graph: Graph, trace: Path | None = None) -> Graph:
-    """The graph after all passes. With `trace`, the graph before and after each is written there as text."""
-    return _stages(graph, trace)[-1][1]
+def lower(
+    source: Source, options: Options = DEFAULT, trace: Path | None = None, unless_quantized: bool = False
+) -> LoweredModel:
+    """Run all passes, and quantize the model in between if the options say so; with `unless_quantized`, a model that is
+    quantized already stays as it is. With `trace`, the graph of the selected method before and after each pass is
+    written there as text."""
+    changes = options.config or options.requant is Requant.NARROW
+    int8 = options.int8 and not (unless_quantized and source.graph.is_quantized and not changes)
+    if int8:
+        need_float(source)
+    with timed("passes"):
+        stages = {method: _optimize(source, method) for method in source.graphs}
+    quantization = None
+    if int8:
+        with timed("quantize"):
+            quantization = quantize(source, stages[source.method][-1][1], options, on_host)
+            stages[source.method].append(("quantize", quantization.graph))
+    with timed("passes"):
+        for method, made in stages.items():
+            made += _lower(source, method, made[-1][1])
+        if trace is not None:
+            texts = {f"{i:02}_{name}.txt": to_text(g, data=False) for i, (name, g) in enumerate(stages[source.method])}
+            put_all(trace, texts, "--trace", graph_text)
+        if quantization is not None:
+            floats = run_passes(quantization.float_graph, LOWERING)[-1][1]
+            quantization = replace(quantization, float_graph=floats)
+        graphs = with_stored_state({method: made[-1][1] for method, made in stages.items()})
+        return LoweredModel(source, graphs, quantization).with_io(options.io)
 
 
-def _stages(graph: Graph, trace: Path | None = None) -> list[tuple[str, Graph]]:
-    """The graph before and after each pass, by the pass's name."""
-    found = stages(graph, PASSES)
-    if trace is not None:
-        texts = {f"{i:02}_{name}.txt": to_text(stage, data=False) for i, (name, stage) in enumerate(found)}
-        put_all(trace, texts, "--trace", graph_text)
-    return found
+def lower_file(path: str, options: Options = DEFAULT) -> LoweredModel:
+    """Read the model in a file and run all passes."""
+    return lower(read(path, None, options), options)
 
 
-def optimized_methods(source: Source, trace: Path | None = None) -> dict[str, Graph]:
-    """The graph of each method after all passes. What they made of it, of an int8 model those before `to_int8`, is held
-    against PyTorch's answer."""
-    graphs = {}
-    for method, graph in source.graphs.items():
-        found = _stages(graph, trace if method == source.method else None)
-        check_passes(source, method, found[: 1 + len(FLOAT)] if says_int8(graph) else found)
-        graphs[method] = found[-1][1]
+def _optimize(source: Source, method: str) -> list[tuple[str, Graph]]:
+    """Run the float passes, and compare the result with the original model."""
+    made = run_passes(source.graphs[method], FLOAT)
+    check_passes(made, source.references.get(method), _examples(source, method))
+    return made
+
+
+def _lower(source: Source, method: str, graph: Graph) -> list[tuple[str, Graph]]:
+    """Run the other passes. A float model that they change is compared with the original as well."""
+    first, *made = run_passes(graph, LOWERING)
+    if not graph.is_quantized and made[-1][1] is not graph:
+        check_passes([first, *made], source.references.get(method), _examples(source, method))
+    return made
+
+
+def _examples(source: Source, method: str) -> tuple[Array, ...]:
+    """Return inputs of a method as its graph stores them: the model's own examples, or random ones."""
+    graph = source.graphs[method]
+    if method == source.method:
+        return tuple(stored(graph, source.examples))
+    return random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs))
+
+
+def optimized(graph: Graph) -> Graph:
+    """Return the graph after all passes."""
+    return run_passes(graph, PASSES)[-1][1]
+
+
+def lower_graph(graph: Graph, io: Io | None = None) -> Graph:
+    """Lower a graph after the float passes, which may have scales, for the only method of a model."""
+    (lowered,) = with_stored_state({"": run_passes(graph, LOWERING)[-1][1]}).values()
+    return with_io(lowered, io)
+
+
+def with_stored_state(graphs: Mapping[str, Graph]) -> dict[str, Graph]:
+    """Return the graphs of all methods with their state as int8 models store it."""
     forms = common_forms(graphs.values())
     return {method: verify(bare_state(graph, forms)) if forms else graph for method, graph in graphs.items()}
 
 
 def with_io(graph: Graph, io: Io | None) -> Graph:
-    """The optimized graph with float inputs and outputs, or int8 ones; None: as it says itself."""
+    """Return the lowered graph with float or int8 inputs and outputs; None: as the model has them."""
     if io is None:
         return graph
     return verify(bare_io(graph) if io is Io.INT8 else float_io(graph))
 
 
 def compile_source(source: Source, board: Board, options: Options = DEFAULT, trace: Path | None = None) -> Compiled:
-    """All the way to C; with `trace`, the graph of the served method after each pass is written there."""
-    with timed("passes"):
-        graphs = {name: with_io(graph, options.io) for name, graph in optimized_methods(source, trace).items()}
-    return compile_graphs(source, graphs, board, options)
+    """Compile a model to C; with `trace`, the graph of the selected method after each pass is written there."""
+    return compile_lowered(lower(source, options, trace), board, options)
 
 
-def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, options: Options = DEFAULT) -> Compiled:
-    """From optimized graphs, one per method."""
+def compile_graph(source: Source, graph: Graph, board: Board, options: Options = DEFAULT) -> Compiled:
+    """Compile a lowered graph of the selected method to C, that method alone."""
+    return compile_lowered(LoweredModel(source, {source.method: graph}), board, options)
+
+
+def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAULT) -> Compiled:
+    """Delegate, plan and emit a lowered model for a board."""
+    source, graphs = model.source, model.graphs
     need_cores(board, options)
-    options = _with_cores(options, board)
+    options = with_cores(options, board)
     board = board.with_console(options.console)
     check_watchdog(board, options.watchdog)
     for method, graph in graphs.items():
@@ -167,7 +250,7 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
         used = replace(options, units=options.units or Units.AUTO)
         plans = {name: make_plan(graph, board, _own(used, name, planned)) for name, graph in planned.items()}
     if options.code is CodeIn.RAM and options.weights is Weights.RAM:
-        code = _code_bytes(_emitted(source, graphs, plans, board, replace(options, weights=Weights.FLASH)))
+        code = _code_bytes(_emitted(model, plans, board, replace(options, weights=Weights.FLASH)))
     else:
         code = 0
     default = Weights.FLASH if options.app else Weights.AUTO  # only the application knows what RAM is left
@@ -178,12 +261,11 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
             p.layout.copies != before[n].layout.copies or p.schedule.copies for n, p in plans.items()
         ):
             options = replace(options, weights=Weights.AUTO)
-    return replace(_emitted(source, graphs, plans, board, options), partitions=partitions)
+    return replace(_emitted(model, plans, board, options), partitions=partitions)
 
 
-def _emitted(
-    source: Source, graphs: Mapping[str, Graph], plans: Mapping[str, Plan], board: Board, options: Options
-) -> Compiled:
+def _emitted(model: LoweredModel, plans: Mapping[str, Plan], board: Board, options: Options) -> Compiled:
+    source = model.source
     with timed("emit"):
         c = emit(
             source.name,
@@ -195,49 +277,13 @@ def _emitted(
             alone=options.core == 1,
             team=board.chip.cluster is not None,
         )
-    return Compiled(source, board, graphs, plans, c, options)
+    return Compiled(model, board, plans, c, options)
 
 
 def _code_bytes(compiled: Compiled) -> int:
     """What the model's code takes in RAM: only a compiler knows. Where weights lie may change it a little."""
     with timed("build"), scratch() as folder:
         return build_image(compiled, folder).ram.code + SLACK
-
-
-def need_cores(board: Board, options: Options) -> None:
-    """CompileError if the board does not have the cores that are asked for."""
-    there, asked = board.chip.core_count, options.used_cores
-    if board.chip.cluster is not None and options.core:
-        raise CompileError(
-            f"--core {options.core}: a model runs on core 0 of {board.name}, and others help",
-            try_="--cores 1 leaves the others alone",
-        )
-    if asked > there:
-        flag = f"--cores {options.cores}" if options.shared_cores > 1 else f"--core {options.core}"
-        raise CompileError(
-            f"{flag}: {board.name} has {there} {'core' if there == 1 else 'cores'}",
-            need=f"a chip whose TOML describes {asked} cores, as those of pico and pico2w do" if there == 1 else None,
-            try_=_fewer_cores(board),
-        )
-    if options.shared_cores > 1 and options.core:
-        raise CompileError(
-            "--cores and --core do not go together",
-            need="--cores 2 to share the work, or --core 1 to leave core 0 to the application",
-        )
-
-
-def _fewer_cores(board: Board) -> str:
-    there = board.chip.core_count
-    if there == 1:
-        return "leave it out"
-    return f"--cores {there}" if board.chip.cluster else f"--cores {there}, or --core {there - 1}"
-
-
-def _with_cores(options: Options, board: Board) -> Options:
-    """All cores of a cluster, if nobody says how many."""
-    if options.cores is not None or board.chip.cluster is None:
-        return options
-    return replace(options, cores=board.chip.core_count)
 
 
 def _need_checkable(graphs: Mapping[str, Graph], options: Options) -> None:
@@ -269,11 +315,6 @@ def _own(options: Options, method: str, graphs: Mapping[str, Graph]) -> Options:
         if has(graphs[method], layer) or not any(has(graph, layer) for graph in others)
     }
     return replace(options, place=own)
-
-
-def compile_graph(source: Source, graph: Graph, board: Board, options: Options = DEFAULT) -> Compiled:
-    """From one optimized graph: the served method alone."""
-    return compile_graphs(source, {source.method: graph}, board, options)
 
 
 def write_c(compiled: Compiled, folder: Path) -> tuple[Path, ...]:
@@ -338,45 +379,17 @@ def run_image(compiled: Compiled, image: Image, calls: Calls | None = None) -> R
 
 @contextmanager
 def blaming(compiled: Compiled, image: Image | None = None) -> Iterator[None]:
-    """What goes wrong inside with the running model is told with the layer that ran. Of a board, whose image is not at
-    hand, the same is built again for that."""
+    """Add the name of the failing layer to device faults raised in this block. Without an image (a real board), rebuild
+    it to resolve addresses."""
     try:
         yield
     except CoresRace as race:
-        raise race.among(_layers_between(compiled.plan, race.phase)) from race
+        raise race.among(layers_between(compiled.plan, race.phase)) from race
     except DeviceFault as fault:
         if fault.addresses and image is not None:
-            fault.have = (*_layer_that_ran(compiled, image, fault), *fault.have)
+            fault.have = (*layer_that_ran(compiled.plan, compiled.c.run, image, fault), *fault.have)
         elif fault.addresses:
             with scratch() as folder:
                 again = build_image(compiled, folder)
-                fault.have = (*_layer_that_ran(compiled, again, fault), *fault.have)
+                fault.have = (*layer_that_ran(compiled.plan, compiled.c.run, again, fault), *fault.have)
         raise
-
-
-def _layer_that_ran(compiled: Compiled, image: Image, fault: DeviceFault) -> list[str]:
-    """In words, if it can be told."""
-    core = 1 if image.cores > 1 and "core 1" in str(fault) else 0
-    places: list[tuple[int, tuple[int, ...]]] = [(core, fault.addresses)]
-    if image.board.chip.cluster:  # addresses tell whose they are, first that of the core that stopped
-        places = [(each, (address,)) for address in fault.addresses for each in range(image.cores)]
-    steps, code = compiled.plan.steps, read_code(image, compiled.c.run)
-    for core, addresses in places:
-        own = [n for n, step in enumerate(steps) if step.executor.host.number == core and not step.is_empty]
-        number = step_at(code, addresses, len(own), core)
-        if number is not None:
-            y = steps[own[number]].call.y
-            layers = list(dict.fromkeys(step.call.y.name for step in steps))  # of which cores may have parts
-            return [f"in layer {layers.index(y.name) + 1} of {len(layers)}: {y.origin.path or y.name}"]
-    return []
-
-
-def _layers_between(plan: Plan, meeting: int) -> dict[int, list[str]]:
-    """The layers that each core works on between two meetings, of which the first is that before all phases."""
-    met, found = 1, dict[int, list[str]]()
-    for phase in plan.phases:
-        met += phase.meet
-        for step in phase.steps if met == meeting else ():
-            y = step.call.y
-            found.setdefault(step.executor.number, []).append(y.origin.path or y.name)
-    return found

@@ -89,7 +89,7 @@ def test_figures_are_those_of_the_second_call(folder: Path) -> None:
     source = pipeline.read("net.py")
     compiled = pipeline.compile_source(source, load_board("mps2-an386"), Options())
     image = pipeline.build_image(compiled, folder / "build")
-    calls = consecutive_calls(source, compiled.graph)
+    calls = consecutive_calls(source, compiled.graph, compiled.model.quantization is not None)
     plain, more = pipeline.run_image(compiled, image), pipeline.run_image(compiled, image, calls)
     assert (len(calls.others), len(more.others), plain.others) == (2, 2, ())
     assert more.instructions == plain.instructions is not None and more.blocks == plain.blocks

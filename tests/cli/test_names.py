@@ -20,12 +20,12 @@ from baretorch.ir.graph import interpret
 from baretorch.measure.facts import compare
 from baretorch.measure.profile import make_profile
 from baretorch.options import Buffers, Compiler, Options
-from baretorch.quantize.source import quantized
 from baretorch.report.findings import Report
 from baretorch.report.page.html import el
 from baretorch.report.page.write import make_page
 from baretorch.targets.boards import load_board
 from tests.cli.program import baretorch, check_golden
+from tests.models import compile_model, int8_model
 
 LAYERS = {
     "class": "class",
@@ -89,7 +89,7 @@ def test_a_layer_may_be_called_anything(case: str) -> None:
 
 @pytest.mark.parametrize(("board", "toolchain"), [("host", "gcc"), ("mps2-an386", "zig")])
 def test_such_layers_run_right(board: str, toolchain: str, tmp_path: Path) -> None:
-    compiled = pipeline.compile_source(
+    compiled = compile_model(
         source_of(list(LAYERS.values())), load_board(board), Options(toolchain=Compiler(toolchain))
     )
     image = pipeline.build_image(compiled, tmp_path)
@@ -99,7 +99,7 @@ def test_such_layers_run_right(board: str, toolchain: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("options", [Options(), Options(buffers=Buffers.CALLER)], ids=["arena", "caller"])
 def test_an_input_called_asm_and_one_that_nobody_reads(options: Options, tmp_path: Path) -> None:
     source = frontends.from_module(Named(), (torch.randn(1, 4), torch.randn(1, 4)), "named")
-    compiled = pipeline.compile_source(source, load_board("host"), options)
+    compiled = compile_model(source, load_board("host"), options)
     image = pipeline.build_image(compiled, tmp_path)
     assert compare(compiled, image, pipeline.run_image(compiled, image)).max_error < 1e-6
 
@@ -112,7 +112,7 @@ def test_int8_layers_may_be_called_anything() -> None:
     for name in LAYERS.values():
         module.add_module(name, nn.Linear(3, 3))
     source = frontends.from_module(module, (torch.ones(1, 3),), "pair")
-    done = quantized(source, frontends.Int8(keep_float=(LAYERS["quote"],)), [(torch.rand(1, 3),)])
+    done = int8_model(source, [(torch.rand(1, 3),)], keep_float=(LAYERS["quote"],))
     paths = {t.origin.path for t in done.graph.tensors.values()}
     assert set(LAYERS.values()) <= paths
 
@@ -186,7 +186,7 @@ def test_html_keeps_its_structure(text: str, attribute: str) -> None:
 
 
 def page_of(names: list[str], folder: Path, board: str) -> str:
-    compiled = pipeline.compile_source(source_of(names), load_board(board))
+    compiled = compile_model(source_of(names), load_board(board))
     image = pipeline.build_image(compiled, folder)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     return make_page(Report(facts, make_profile(compiled, image, facts.run)))

@@ -12,7 +12,6 @@ from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.types import Image
-from baretorch.frontends import Int8
 from baretorch.ir.io import stored
 from baretorch.machines.cluster.machine import ClusterMachine, config_of
 from baretorch.machines.cluster.simulator import Event, Simulator
@@ -20,11 +19,12 @@ from baretorch.machines.code import read_code
 from baretorch.machines.link import Link
 from baretorch.machines.run import call
 from baretorch.options import Io, Options, Units
-from baretorch.pipeline import Compiled, need_cores
+from baretorch.pipeline import Compiled
 from baretorch.targets.boards import load_board
+from baretorch.targets.cores import need_cores
 from tests.cluster.judge import judge, missing
-from tests.zoo.zoo import MODELS
-from tests.zoo.zoo import source as zoo_source
+from tests.models import compile_model, int8_file
+from tests.zoo.zoo import MODELS, lowered
 
 ROOT = Path(__file__).parents[2]
 INT8 = Options(io=Io.INT8, cores=1)
@@ -51,8 +51,8 @@ def test_a_cluster_has_so_many_cores(options: Options, text: str) -> None:
 
 
 def built(model: str, board: str, folder: Path) -> tuple[Compiled, Image]:
-    source = pipeline.read(str(ROOT / model), None, Int8())
-    compiled = pipeline.compile_source(source, load_board(board), INT8)
+    source = int8_file(str(ROOT / model))
+    compiled = compile_model(source, load_board(board), INT8)
     return compiled, pipeline.build_image(compiled, folder)
 
 
@@ -102,10 +102,10 @@ def test_answers_are_those_of_the_host(model: str, board: str, tmp_path: Path) -
 
 def small_enough(model: str, units: Units, folder: Path) -> tuple[Compiled, Image] | None:
     """With int8 inputs and outputs, unless the first layers compute in float; None if it does not fit."""
-    board, source = load_board("cluster8"), zoo_source(model, int8=True)
+    board, source = load_board("cluster8"), lowered(model, int8=True)
     for io in (Io.INT8, Io.FLOAT):
         try:
-            compiled = pipeline.compile_source(source, board, Options(io=io, cores=1, units=units))
+            compiled = compile_model(source, board, Options(io=io, cores=1, units=units))
             return compiled, pipeline.build_image(compiled, folder)
         except CompileError as error:
             if "too small" in error.what:
@@ -152,7 +152,7 @@ def judged(compiled: Compiled, image: Image) -> None:
 def test_cycles_on_eight_cores_are_those_of_the_rtl(model: str, units: Units, tmp_path: Path) -> None:
     """Kernels beside each other at the banks, with barriers, copies and the unit."""
     options = Options(io=Io.INT8, units=units)
-    compiled = pipeline.compile_source(zoo_source(model, int8=True), load_board("cluster8"), options)
+    compiled = compile_model(lowered(model, int8=True), load_board("cluster8"), options)
     judged(compiled, pipeline.build_image(compiled, tmp_path))
 
 

@@ -15,8 +15,7 @@ from torch import nn
 
 from baretorch import pipeline
 from baretorch.errors import CompileError, InternalError
-from baretorch.frontends import Int8, Source, from_module
-from baretorch.machines.host_program import on_host
+from baretorch.frontends import Source, from_module
 from baretorch.machines.types import DeviceFault
 from baretorch.options import Io, Options, Units
 from baretorch.plan.capacity import stored_by_name
@@ -24,8 +23,8 @@ from baretorch.plan.check.plan import check_plan
 from baretorch.plan.cluster.choose_tiles import TileSearch
 from baretorch.plan.schedule import Copy, Phase, Step
 from baretorch.plan.types import Plan
-from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
+from tests.models import compile_model, int8_model
 from tests.plan.test_banks import smaller
 
 BOARD = smaller(load_board("cluster8"), "L1", 32 << 10)
@@ -42,12 +41,12 @@ def source() -> Source:
         nn.Conv2d(32, 32, 3, stride=2, padding=1, groups=32), nn.Conv2d(32, 16, 1), nn.AdaptiveAvgPool2d(1),
         nn.Flatten(), nn.Linear(16, 8),
     )  # fmt: skip
-    return quantized(from_module(net, (x,), "wide"), Int8(), [(x,)], on_host)
+    return int8_model(from_module(net, (x,), "wide"), [(x,)])
 
 
 @cache
 def compiled() -> pipeline.Compiled:
-    return pipeline.compile_source(source(), BOARD, ALL)
+    return compile_model(source(), BOARD, ALL)
 
 
 def outputs(of: pipeline.Compiled, folder: Path) -> bytes:
@@ -61,7 +60,7 @@ def test_rows_come_and_go_while_the_cores_work(tmp_path: Path) -> None:
     assert tiles is not None
     image = pipeline.build_image(of, tmp_path / "all")
     run = pipeline.run_image(of, image)
-    host = pipeline.compile_source(source(), load_board("host"), ALL)
+    host = compile_model(source(), load_board("host"), ALL)
     assert b"".join(y.tobytes() for y in (*run.first, *run.outputs)) == outputs(host, tmp_path / "host")
     rows = {layer.layer: layer for layer in tiles.layers if layer.axis == "rows"}
     (made, read), large = rows.values(), 24 * 24 * 32
@@ -76,7 +75,7 @@ def test_rows_come_and_go_while_the_cores_work(tmp_path: Path) -> None:
 def test_what_cannot_be_stored_is_told_before_tiles_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TileSearch, "best", lambda shop: pytest.fail("tiles were searched"))
     with pytest.raises(CompileError, match="the weights do not fit cluster8: CODE is") as caught:
-        pipeline.compile_source(source(), smaller(BOARD, BOARD.chip.code, 2 << 10), ALL)
+        compile_model(source(), smaller(BOARD, BOARD.chip.code, 2 << 10), ALL)
     layers = {line.partition(".")[0] for line in caught.value.have[1:]}
     assert len(layers) == 3 and layers <= {"0", "2", "4", "5", "8"}
 
@@ -106,13 +105,13 @@ class Residual(nn.Module):
 def test_a_sum_in_the_memory_of_its_input_has_buffers_for_both(tmp_path: Path) -> None:
     torch.manual_seed(0)
     x = torch.randn(1, 4, 24, 24).to(memory_format=torch.channels_last)
-    read = quantized(from_module(Residual(), (x,), "sum"), Int8(), [(x,)], on_host)
+    read = int8_model(from_module(Residual(), (x,), "sum"), [(x,)])
     options = replace(ALL, units=Units.AUTO)
-    of = pipeline.compile_source(read, smaller(load_board("cluster8"), "L1", 16 << 10), options)
+    of = compile_model(read, smaller(load_board("cluster8"), "L1", 16 << 10), options)
     sums = [step for step in of.plan.steps if step.call.op.name == "qadd"]
     moved = [(x, y) for step in sums for x in step.reads for y in step.writes if x.buffer and x.storage == y.storage]
     assert moved and all(x.buffer != y.buffer for x, y in moved)
-    host = pipeline.compile_source(read, load_board("host"), ALL)
+    host = compile_model(read, load_board("host"), ALL)
     assert outputs(of, tmp_path / "cluster") == outputs(host, tmp_path / "host")
 
 

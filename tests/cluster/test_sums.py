@@ -16,11 +16,10 @@ from torch import nn
 from baretorch import pipeline
 from baretorch.emit import emit
 from baretorch.errors import InternalError
-from baretorch.frontends import Int8, Source, from_module
+from baretorch.frontends import Source, from_module
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Shape, interpret
 from baretorch.ir.verify import verify
 from baretorch.machines import open_machine
-from baretorch.machines.host_program import on_host
 from baretorch.machines.link import Link
 from baretorch.machines.run import call
 from baretorch.measure.profile import make_profile
@@ -34,9 +33,9 @@ from baretorch.plan.check.plan import check_plan
 from baretorch.plan.cluster.channel_parts import in_parts, places
 from baretorch.plan.schedule import Phase, Step
 from baretorch.plan.types import Plan
-from baretorch.quantize.source import quantized
 from baretorch.report.page.cluster import cut_along
 from baretorch.targets.boards import load_board
+from tests.models import compile_model, int8_model
 from tests.plan.test_banks import smaller
 
 BOARD = smaller(load_board("cluster8"), "L1", 24 << 10)
@@ -114,7 +113,7 @@ def test_the_same_bits_on_eight_cores(tmp_path: Path) -> None:
     found = {"forward": plan()}
     c = emit("many", found, team=True)
     source = Source("many", {"forward": graph()}, tuple(inputs()))
-    of = pipeline.Compiled(source, BOARD, {"forward": graph()}, found, c, OPTIONS)
+    of = pipeline.Compiled(pipeline.LoweredModel(source, {"forward": graph()}), BOARD, found, c, OPTIONS)
     machine = open_machine(pipeline.build_image(of, tmp_path), of.c.run)
     try:
         got = call(Link(machine), graph(), inputs())
@@ -203,7 +202,7 @@ def test_the_judge(wrong: str) -> None:
 def net(inputs: nn.Module, shape: tuple[int, ...], name: str) -> Source:
     torch.manual_seed(0)
     x = torch.randn(*shape).to(memory_format=torch.channels_last)
-    return quantized(from_module(inputs, (x,), name), Int8(), [(x,)], on_host)
+    return int8_model(from_module(inputs, (x,), name), [(x,)])
 
 
 SLOW: dict[str, Callable[[], Source]] = {
@@ -225,7 +224,7 @@ def test_whole_models(which: str, tmp_path: Path) -> None:
     source, options = SLOW[which](), Options(io=Io.INT8, units=Units.OFF)
     answers = {}
     for board, cores in (("host", None), ("cluster8", 1), ("cluster8", None), ("cluster4-soc", None)):
-        of = pipeline.compile_source(source, load_board(board), replace(options, cores=cores))
+        of = compile_model(source, load_board(board), replace(options, cores=cores))
         image = pipeline.build_image(of, tmp_path / f"{board}{cores}")
         run = pipeline.run_image(of, image)
         answers[board, cores] = b"".join(y.tobytes() for y in (*run.first, *run.outputs))
@@ -238,7 +237,7 @@ def test_whole_models(which: str, tmp_path: Path) -> None:
             (seen,) = [found for found in traced.layers if isinstance(found.steps[0].call.op, QSums)]
             told = next(found for found in tiles.layers if found.layer == seen.steps[0].layer)
             assert seen.tiles == told.count and cut_along(traced, seen) in ("rows", "channels", "rows, channels")
-            assert pipeline.compile_source(source, load_board(board), options).c == of.c, "the same every time"
+            assert compile_model(source, load_board(board), options).c == of.c, "the same every time"
             assert run.emulator_cycles is not None and run.emulator_cycles < 750_000
     assert len(set(answers.values())) == 1
 

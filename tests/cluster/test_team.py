@@ -15,8 +15,7 @@ from torch import nn
 
 from baretorch import pipeline
 from baretorch.errors import InternalError
-from baretorch.frontends import Int8, Source, from_module
-from baretorch.machines.host_program import on_host
+from baretorch.frontends import Source, from_module
 from baretorch.machines.run import Run
 from baretorch.machines.types import DeviceFault
 from baretorch.ops.helpers.executor import Executor
@@ -25,9 +24,9 @@ from baretorch.plan.check.order import check_order
 from baretorch.plan.cluster.tiles import FIRST
 from baretorch.plan.meetings import with_meetings
 from baretorch.plan.schedule import Phase, Schedule
-from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
+from tests.models import compile_model, int8_file, int8_model
 from tests.zoo.zoo import ZOO
 
 ALL = Options(io=Io.INT8, units=Units.OFF)
@@ -42,7 +41,7 @@ def small(requant: Requant = Requant.WIDE) -> Source:
         nn.Conv2d(4, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1, groups=32), nn.Conv2d(32, 48, 1),
         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(48, 64),
     )  # fmt: skip
-    return quantized(from_module(net, (x,), "small"), Int8(requant=requant), [(x,)], on_host)
+    return int8_model(from_module(net, (x,), "small"), [(x,)], requant=requant)
 
 
 @cache
@@ -51,11 +50,11 @@ def large() -> Source:
     torch.manual_seed(0)
     x = torch.randn(1, 96)
     net = nn.Sequential(nn.Linear(96, 320), nn.ReLU(), nn.Linear(320, 128), nn.ReLU(), nn.Linear(128, 64))
-    return quantized(from_module(net, (x,), "large"), Int8(), [(x,)], on_host)
+    return int8_model(from_module(net, (x,), "large"), [(x,)])
 
 
 def run(source: Source, options: Options, folder: Path, board: str = "cluster8") -> tuple[pipeline.Compiled, Run]:
-    compiled = pipeline.compile_source(source, load_board(board), options)
+    compiled = compile_model(source, load_board(board), options)
     image = pipeline.build_image(compiled, folder)
     found = pipeline.run_image(compiled, image)
     assert board == "host" or 0 < found.stack_peak <= image.ram.stack
@@ -80,7 +79,7 @@ def test_all_cores_give_the_bits_of_one(tmp_path: Path) -> None:
 def test_all_cores_quantize_an_image_whose_channels_come_first(tmp_path: Path) -> None:
     torch.manual_seed(0)
     x = torch.randn(1, 3, 16, 20)
-    source = quantized(from_module(nn.Conv2d(3, 8, 3), (x,), "image"), Int8(), [(x,)], on_host)
+    source = int8_model(from_module(nn.Conv2d(3, 8, 3), (x,), "image"), [(x,)])
     compiled, found = run(source, Options(units=Units.OFF), tmp_path / "all")
     shares = [step.call.y.count for step in compiled.plan.steps if step.call.op.name == "quantize"]
     assert shares == [x.numel() // 8] * 8
@@ -102,7 +101,7 @@ def without_meetings(compiled: pipeline.Compiled, number: int) -> pipeline.Compi
 
 def test_a_missing_barrier_is_seen_with_the_layers_name(tmp_path: Path) -> None:
     """The layer named is that behind it, or that before it if its core was late."""
-    compiled = pipeline.compile_source(small(), load_board("cluster8"), ALL)
+    compiled = compile_model(small(), load_board("cluster8"), ALL)
     layers = ["0", "2", "2", "3", "4", "6"]  # between meetings
     assert sum(phase.meet for phase in compiled.plan.phases) == len(layers) - 1
     for number, pair in list(enumerate(pairwise(layers)))[::3]:
@@ -134,8 +133,8 @@ def test_tiles_of_the_first_layer_may_be_larger() -> None:
     torch.manual_seed(0)
     x = torch.randn(1, 640)
     net = nn.Sequential(nn.Linear(640, 128), nn.ReLU(), nn.Linear(128, 640))
-    source = quantized(from_module(net, (x,), "ends"), Int8(), [(x,)], on_host)
-    tiles = pipeline.compile_source(source, load_board("cluster8"), Options(io=Io.INT8)).plan.tiles
+    source = int8_model(from_module(net, (x,), "ends"), [(x,)])
+    tiles = compile_model(source, load_board("cluster8"), Options(io=Io.INT8)).plan.tiles
     assert tiles is not None
     first, last = tiles.layers
     assert tiles.limit < 640 * 128 / first.count < FIRST
@@ -150,7 +149,7 @@ def test_weights_come_earlier_where_two_phases_are_too_short(tmp_path: Path) -> 
         nn.Linear(128, 448), nn.ReLU(), nn.Linear(448, 128), nn.ReLU(), nn.Linear(128, 8), nn.ReLU(),
         nn.Linear(8, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 128),
     )  # fmt: skip
-    source = quantized(from_module(net, (x,), "waist"), Int8(), [(x,)], on_host)
+    source = int8_model(from_module(net, (x,), "waist"), [(x,)])
     compiled, found = run(source, ALL, tmp_path / "all", "cluster4-soc")
     _, host = run(source, ONE, tmp_path / "host", "host")
     assert same(host, found)
@@ -193,7 +192,7 @@ def swapped(text: str) -> str:
 
 @cache
 def on_all_cores() -> pipeline.Compiled:
-    return pipeline.compile_source(large(), load_board("cluster8"), ALL)
+    return compile_model(large(), load_board("cluster8"), ALL)
 
 
 def instead_of_waiting(text: str, what: str = "") -> str:
@@ -269,7 +268,7 @@ class Other(nn.Module):
 def test_other_layers_give_the_bits_of_the_host(tmp_path: Path) -> None:
     torch.manual_seed(0)
     x = torch.randn(1, 8, 16)
-    source = quantized(from_module(Other(), (x,), "other"), Int8(), [(x,)], on_host)
+    source = int8_model(from_module(Other(), (x,), "other"), [(x,)])
     _, host = run(source, ONE, tmp_path / "host", "host")
     _, all_ = run(source, ALL, tmp_path / "all")
     assert same(host, all_)
@@ -297,7 +296,7 @@ def test_some_modes_give_the_bits_of_the_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize("board", ["cluster8", "cluster4-soc"])
 @pytest.mark.parametrize("model", ["kws", "ic", "vww", "ad"])
 def test_all_modes_give_the_bits_of_the_host(model: str, board: str, requant: Requant, tmp_path: Path) -> None:
-    source = pipeline.read(str(ZOO / f"{model}.py"), int8=Int8(requant=requant))
+    source = int8_file(str(ZOO / f"{model}.py"), requant=requant)
     _, host = run(source, ONE, tmp_path / "host", "host")
     for options in every_mode(board):
         _, found = run(source, options, tmp_path / f"{options.cores}-{options.units}", board)
@@ -311,6 +310,6 @@ class Many(nn.Module):
 
 def test_answers_may_be_longer_than_64_kib(tmp_path: Path) -> None:
     x = torch.arange(6_000, dtype=torch.float32)[None]
-    compiled = pipeline.compile_source(from_module(Many(), (x,), "many"), load_board("cluster8"))
+    compiled = compile_model(from_module(Many(), (x,), "many"), load_board("cluster8"))
     (y,) = pipeline.run_image(compiled, pipeline.build_image(compiled, tmp_path)).outputs
     assert y.nbytes > 1 << 16 and y.tobytes() == Many()(x).numpy().tobytes()

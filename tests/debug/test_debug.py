@@ -26,7 +26,7 @@ from baretorch.errors import CompileError
 from baretorch.escape import gdb_path, gdb_quoted
 from baretorch.files.write import put_all
 from baretorch.firmware.types import Image
-from baretorch.frontends import Int8, Source
+from baretorch.frontends import Source
 from baretorch.ir.graph import Array, Builder, DType, Graph
 from baretorch.machines.rp2040js import node
 from baretorch.ops.functions import Tanh
@@ -36,6 +36,7 @@ from baretorch.pipeline import Compiled
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from tests.cli.program import baretorch, check_golden, copy_model
+from tests.models import compile_model, int8_file
 
 ZOO = Path(__file__).parents[2] / "zoo"
 pytestmark = pytest.mark.skipif(not shutil.which("gdb-multiarch"), reason="gdb-multiarch is not installed")
@@ -301,8 +302,8 @@ SWEEP = [
 @pytest.mark.parametrize(("name", "int8", "board", "emulator"), SWEEP)
 def test_all_tensors_of_a_model(name: str, int8: bool, board: str, emulator: str, tmp_path: Path) -> None:
     """Behind each layer of an int8 model, what it made is the reference's, bit for bit."""
-    source = pipeline.read(str(ZOO / f"{name}.py"), int8=Int8())
-    model = pipeline.compile_source(source, load_board(board), Options(int8=True))
+    source = int8_file(str(ZOO / f"{name}.py"))
+    model = compile_model(source, load_board(board), Options(int8=True))
     image = pipeline.build_image(model, tmp_path / "image", debug=True)
     tensors = About(model).tensors()
     steps = model.plan.steps

@@ -14,10 +14,10 @@ from baretorch.frontends import Source
 from baretorch.measure.facts import compare
 from baretorch.measure.profile import make_profile
 from baretorch.options import DEFAULT, Buffers, Io, Optimize, Options
-from baretorch.pipeline import Compiled
+from baretorch.pipeline import Compiled, LoweredModel
 from baretorch.plan import make_plan
-from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
+from tests.models import compile_model, int8_model
 
 DATA = Path(__file__).parents[1] / "frontends" / "data"
 
@@ -29,10 +29,10 @@ def network() -> Source:
 
 
 def advised(
-    source: Source, folder: Path, options: Options = DEFAULT, board: str = "mps2-an386"
+    source: Source | LoweredModel, folder: Path, options: Options = DEFAULT, board: str = "mps2-an386"
 ) -> tuple[Compiled, dict[str, str]]:
     """The texts by option; those that the model must change for all have the same."""
-    compiled = pipeline.compile_source(source, load_board(board), options)
+    compiled = compile_model(source, load_board(board), options)
     image = pipeline.build_image(compiled, folder)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     advice = advise(facts, make_profile(compiled, image, facts.run))
@@ -55,10 +55,10 @@ def test_int8_is_advised_to_files_of_one_method(tmp_path: Path) -> None:
 
 
 def test_advice_for_int8_keeps_its_promise(tmp_path: Path) -> None:
-    source = quantized(network(), frontends.Int8(), [(torch.randn(1, 3, 24, 24),) for _ in range(4)])
+    source = int8_model(network(), [(torch.randn(1, 3, 24, 24),) for _ in range(4)])
     compiled, advice = advised(source, tmp_path)
     assert "--int8" not in advice
-    bare = pipeline.compile_source(source, compiled.board, Options(io=Io.INT8))
+    bare = compile_model(source, compiled.board, Options(io=Io.INT8))
     assert f"arena {bare.plan.arena:,} instead of {compiled.plan.arena:,} bytes" in advice["--io int8"]
 
 
@@ -74,7 +74,7 @@ def test_size_is_advised_where_it_makes_the_code_smaller(layers: int, tmp_path: 
     source = frontends.from_module(nn.Sequential(*many), (torch.randn(1, 3),), "net")
     codes = {}
     for optimize in (Optimize.SIZE, Optimize.SPEED):
-        compiled = pipeline.compile_source(source, load_board("pico"), Options(optimize=optimize))
+        compiled = compile_model(source, load_board("pico"), Options(optimize=optimize))
         image = pipeline.build_image(compiled, tmp_path)
         codes[optimize] = image.flash.model_code
     _, advice = advised(source, tmp_path, board="pico")
@@ -87,7 +87,7 @@ def test_a_float_layer_at_the_border_is_no_error(tmp_path: Path) -> None:
     torch.manual_seed(0)
     x = torch.randn(1, 8)
     source = frontends.from_module(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)), (x,), "net")
-    source = quantized(source, frontends.Int8(keep_float=("0",)), [(x,)])
+    source = int8_model(source, [(x,)], keep_float=("0",))
     assert "--io int8" not in advised(source, tmp_path)[1]
 
 
@@ -107,8 +107,8 @@ def test_advice_names_layers_and_not_what_the_compiler_made(tmp_path: Path) -> N
     torch.manual_seed(0)
     layers = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 16 * 16, 40))
     x = torch.randn(1, 3, 16, 16)
-    source = quantized(frontends.from_module(layers, (x,), "net"), frontends.Int8(), [(x,)])
-    compiled = pipeline.compile_source(source, load_board("cluster8"), DEFAULT)
+    source = int8_model(frontends.from_module(layers, (x,), "net"), [(x,)])
+    compiled = compile_model(source, load_board("cluster8"), DEFAULT)
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     advice = advise(facts, make_profile(compiled, image, facts.run))

@@ -13,11 +13,12 @@ from torch import nn
 from baretorch import pipeline
 from baretorch.explore.fit import Fitter
 from baretorch.explore.trial import Finding, Trial
-from baretorch.frontends import Int8, Source, from_module
+from baretorch.frontends import Source, from_module
 from baretorch.options import Options
-from baretorch.quantize.source import quantized
+from baretorch.pipeline import LoweredModel, lower
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
+from tests.models import compile_model, int8_model
 
 AS_IS = Options()
 
@@ -41,11 +42,7 @@ def convolutions() -> Source:
 
 
 def fitter(make: Callable[[], Source], given: Options = AS_IS) -> Fitter:
-    def read(int8: bool) -> Source:
-        source = make()
-        return quantized(source, Int8(), None) if int8 else source
-
-    return Fitter(read, given)
+    return Fitter(lambda int8: int8_model(make()) if int8 else lower(make()), given)
 
 
 def resized(board: Board, sizes: dict[str, int]) -> Board:
@@ -63,9 +60,7 @@ def followed(make: Callable[[], Source], found: Finding, folder: Path) -> Option
     """Build with the change; a CompileError if that does not fit."""
     assert found.as_is is not None and not found.as_is.fits and found.change is not None
     options = found.change.options
-    source = make()
-    source = quantized(source, Int8(), None) if options.int8 else source
-    compiled = pipeline.compile_source(source, found.board, options)
+    compiled = compile_model(int8_model(make()) if options.int8 else make(), found.board, options)
     pipeline.build_image(compiled, folder)
     return options
 
@@ -75,7 +70,7 @@ def test_bands_where_the_runtime_takes_the_last_bytes(tmp_path: Path) -> None:
     arena = as_is(convolutions, board).arena
     tight = resized(board, {"SRAM": arena + board.chip.stack_bytes})
     maker = fitter(convolutions)
-    maker.read = lambda int8: convolutions()  # no help from int8
+    maker.lower = lambda int8: lower(convolutions())  # no help from int8
     found = maker.find(tight)
     options = followed(convolutions, found, tmp_path)
     assert options.ram is not None and options.ram < arena
@@ -123,11 +118,11 @@ def test_int8_at_the_border(tmp_path: Path) -> None:
 
 
 def test_a_model_that_cannot_be_quantized_says_so() -> None:
-    def read(int8: bool) -> Source:
-        return quantized(convolutions(), Int8(("nothing",)), None) if int8 else convolutions()
+    def made(int8: bool) -> LoweredModel:
+        return int8_model(convolutions(), keep_float=("nothing",)) if int8 else lower(convolutions())
 
     board = resized(load_board("microbit"), {"SRAM": 2048 + 64})
-    maker = Fitter(read, AS_IS)
+    maker = Fitter(made, AS_IS)
     found = maker.find(board)
     assert found.change is None
     assert "activations must shrink from" in found.advice and "instead of 24 x 24" in found.advice

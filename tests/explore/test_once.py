@@ -31,7 +31,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(graph.name)
         return graph
 
-    monkeypatch.setattr(pipeline, "PASSES", (first, *pipeline.PASSES))
+    monkeypatch.setattr(pipeline, "FLOAT", (first, *pipeline.FLOAT))
     return seen
 
 

@@ -14,7 +14,6 @@ import pytest
 from baretorch import pipeline
 from baretorch.exports import BY_NAME
 from baretorch.exports.project import project
-from baretorch.frontends import Int8
 from baretorch.options import Io, Options
 from baretorch.pipeline import Compiled, read
 from baretorch.targets.boards import load_board
@@ -43,9 +42,8 @@ ROWS = (  # model, in int8, the board that it is compiled for, and the chip that
 
 @cache
 def made(model: str, int8: bool, board: str) -> Compiled:
-    source = read(str(ZOO / f"{model}.py"), int8=Int8() if int8 else None)
     options = Options(int8=int8, io=Io.INT8 if int8 else Io.FLOAT, ram=RAM.get(model))
-    return pipeline.compile_source(source, load_board(board), options)
+    return pipeline.compile_source(read(str(ZOO / f"{model}.py"), None, options), load_board(board), options)
 
 
 def built(libraries: Path, sketch: Path, folder: Path, board: str = UNO[0]) -> Path:

@@ -24,7 +24,6 @@ from baretorch.errors import CompileError
 from baretorch.exports import BY_NAME, boards_of, need_name
 from baretorch.exports.files import RECORD, write
 from baretorch.exports.project import figures_of, project
-from baretorch.frontends import Int8
 from baretorch.ir.io import stored
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
@@ -43,8 +42,8 @@ FIGURES = {"board": "host", "code_bytes": 1234}
 @cache
 def compiled(model: str, board: str, optimize: Optimize = Optimize.SPEED) -> Compiled:
     int8 = MODELS[model]
-    source = read(str(ZOO / f"{model}.py"), int8=Int8() if int8 else None)
-    return pipeline.compile_source(source, load_board(board), Options(int8=int8, optimize=optimize))
+    options = Options(int8=int8, optimize=optimize)
+    return pipeline.compile_source(read(str(ZOO / f"{model}.py"), None, options), load_board(board), options)
 
 
 def a_board(sdk: str) -> str:

@@ -213,7 +213,7 @@ def test_results_are_those_of_pytorch(net: nn.Module, deep: bool) -> None:
     before = _state(net)
     source = frontends.from_module(net, (X,), "net")
     assert _state(net) == before
-    graph = pipeline.optimized_methods(source)["forward"]
+    graph = pipeline.lower(source).graph
     own, memory = deepcopy(net).eval(), dict[str, Any]()
     for call in range(CALLS):
         x = X * (call - 3)
@@ -255,7 +255,7 @@ class Methods(Net):
 def test_several_methods() -> None:
     net = nn.Sequential(Methods())[0]
     source = frontends.from_methods(net, {"put": (X,), "take": (X,)}, "net")
-    graphs, memory = pipeline.optimized_methods(source), dict[str, Any]()
+    graphs, memory = pipeline.lower(source).graphs, dict[str, Any]()
     for name in ("put", "take", "take", "put", "take"):
         with torch.no_grad():
             want = getattr(net, name)(X)

@@ -12,16 +12,16 @@ import pytest
 import torch
 from pte_cases import SOME, STATEFUL, Case, case, coder, eager
 from test_pte_torch import Flattened
+from tests.models import int8_model
 from tests.pte import run_pte, write_pte
 from torch import nn
 
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, from_module
+from baretorch.frontends import from_module
 from baretorch.frontends.pte.export import write_programs
 from baretorch.frontends.pte.host import HostRuntime
 from baretorch.frontends.torch.export import export_module, functional, plain_programs
 from baretorch.frontends.torch.norms import fold_norms
-from baretorch.quantize.source import quantized
 
 
 @pytest.mark.parametrize("case", SOME)
@@ -217,7 +217,7 @@ def test_torch_export_runs_as_seldom_as_it_can(tmp_path: Path, monkeypatch: pyte
     def count(module: torch.nn.Module, x: torch.Tensor) -> int:
         exports.clear()
         source = from_module(module, (x,), "m")
-        quantized(source, Int8(), [(x,)])
+        int8_model(source, [(x,)])
         assert len(exports) == 1
         assert source.torch is not None
         before = [t.stride() for t in module.parameters()]

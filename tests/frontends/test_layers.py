@@ -17,7 +17,7 @@ from tests.frontends.layers import load_layers
 import baretorch
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
-from baretorch.ir.equivalence import WrongStep, says_int8
+from baretorch.ir.equivalence import WrongStep
 from baretorch.passes.to_int8 import float_layers
 from baretorch.targets.boards import load_board
 
@@ -79,7 +79,7 @@ def test_in_python_it_takes_what_the_caller_has() -> None:
 @pytest.mark.usefixtures("row")
 def test_what_it_says_of_int8_is_in_the_graph() -> None:
     source = frontends.load("small.layers")
-    assert says_int8(source.graph) and not says_int8(frontends.load("net.layers").graph)
+    assert source.graph.is_quantized and not frontends.load("net.layers").graph.is_quantized
     done = command("run", "small.layers", "--board", "host", "--io", "int8", "--json")
     assert done.code == 0, done.err
     facts = done.json()

@@ -15,7 +15,7 @@ from baretorch.frontends import load
 from baretorch.frontends.tflite import litert
 from baretorch.ir.graph import interpret
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import optimized_methods
+from baretorch.pipeline import lower
 
 FILE = Path(__file__).parent / "data" / "lstm_int8.tflite"
 FROM_INPUT, FROM_HIDDEN, BIASES, HIDDEN, CELL = (
@@ -87,7 +87,7 @@ def judge(data: bytes, folder: Path, samples: int) -> None:
     """All numbers of all layers are LiteRT's: over inputs of all kinds, and from one run to the next."""
     (folder / "lstm.tflite").write_bytes(data)
     source = load(str(folder / "lstm.tflite"))
-    graph = optimized_methods(source)[source.method]
+    graph = lower(source).graph
     assert float_layers(graph) == [] and source.notes == ()
     assert "litert_lstm" in {node.op.name for node in graph.nodes}
     plain = fb.ModelT.InitFromPackedBuf(data, 0).subgraphs[0]
@@ -137,7 +137,7 @@ def test_an_input_of_small_numbers_leaves_no_layer_beside(tmp_path: Path) -> Non
 def test_a_cell_in_a_scale_that_litert_has_no_tanh_for_is_ours(tmp_path: Path) -> None:
     (tmp_path / "lstm.tflite").write_bytes(edited(np.random.default_rng(1), cell=2.0**-8))
     source = load(str(tmp_path / "lstm.tflite"))
-    graph = optimized_methods(source)[source.method]
+    graph = lower(source).graph
     assert "qlstm" in {node.op.name for node in graph.nodes} and float_layers(graph) == []
     assert any("not limited" in note for note in source.notes)
 
@@ -146,7 +146,7 @@ def test_a_cell_in_a_scale_that_litert_has_no_tanh_for_is_ours(tmp_path: Path) -
 def test_scales_beyond_all_shifts_are_not_computed_so(options: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "lstm.tflite").write_bytes(edited(np.random.default_rng(1), **options))
     source = load(str(tmp_path / "lstm.tflite"))
-    assert "litert_lstm" not in {node.op.name for node in optimized_methods(source)[source.method].nodes}
+    assert "litert_lstm" not in {node.op.name for node in lower(source).graph.nodes}
 
 
 @pytest.mark.slow

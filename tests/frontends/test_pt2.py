@@ -73,7 +73,7 @@ def test_a_quantized_file_in_a_fresh_process(tmp_path: Path) -> None:
             return torch.relu(q.dequantize_per_tensor(int8, 0.5, 0, -128, 127, torch.int8))
 
     torch.export.save(torch.export.export(Rounded(), (torch.ones(1, 4),)), tmp_path / "rounded.pt2")
-    script = "import sys; from baretorch import frontends; print(frontends.load(sys.argv[1]).quantized is not None)"
+    script = "import sys; from baretorch import frontends; print(frontends.load(sys.argv[1]).graph.is_quantized)"
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "rounded.pt2")], capture_output=True, text=True)
     assert done.stdout == "True\n", done.stderr
 

@@ -14,21 +14,21 @@ from lower import Function
 from pte_cases import case, export
 from pte_quantized import cortex_m, mixed, xnnpack
 from test_pte_graph import same
+from tests.models import compile_model, int8_model
 from tests.pte import read_pte
 
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, Source, from_module, load
+from baretorch.frontends import Source, from_module, load
 from baretorch.frontends.aten.program import AtenCall, AtenInput, AtenProgram, Ref
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.pte import operators
 from baretorch.frontends.torch.read import read_plain
 from baretorch.ir.graph import Array, DType, Graph, interpret
-from baretorch.measure.facts import compare, is_int8
+from baretorch.measure.facts import compare
 from baretorch.ops.int8.quantize import Dequantize
 from baretorch.options import Io, Options
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import build_image, compile_source, optimized, run_image
-from baretorch.quantize.source import quantized
+from baretorch.pipeline import build_image, lower, optimized, run_image
 from baretorch.targets.boards import load_board
 
 DATA = Path(__file__).parent / "data"
@@ -57,9 +57,9 @@ def steps(graph: Graph, source: Source) -> float:
 def test_a_converted_module_is_int8_without_being_asked(name: str, per_channel: bool) -> None:
     source = source_of(name, is_per_channel=per_channel)
     graph = optimized(source.graph)
-    assert is_int8(graph) and float_layers(graph) == []
+    assert graph.is_int8 and float_layers(graph) == []
     assert steps(graph, source) <= 3
-    assert source.quantized is source.expected
+    assert lower(source).int8_answers is source.expected
 
 
 def test_trained_with_rounding_it_is_int8_too() -> None:
@@ -74,7 +74,7 @@ def test_a_pt2_file_of_it_gives_the_same_graph(tmp_path: Path) -> None:
     torch.export.save(source.torch.exported["forward"], tmp_path / "m.pt2")
     read = load(str(tmp_path / "m.pt2"))
     same(optimized(read.graph), optimized(source.graph))
-    assert read.quantized is not None and read.expected is not None
+    assert read.graph.is_quantized and read.expected is not None
 
 
 @pytest.mark.parametrize("name", ["cnn", "cnn_channels_last"])
@@ -91,7 +91,7 @@ def test_what_the_quantizer_left_in_float_is_named() -> None:
 
 def test_it_is_not_quantized_twice() -> None:
     with pytest.raises(CompileError) as caught:
-        quantized(source_of("cnn"), Int8(), None)
+        int8_model(source_of("cnn"), None)
     assert caught.value.what == "--int8: the model is quantized already"
 
 
@@ -186,15 +186,15 @@ def test_a_float_layer_at_the_border_is_named() -> None:
     net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
     x = torch.linspace(-1, 1, 4).reshape(1, 4)
     for layer in ("0", "1"):
-        source = quantized(from_module(net.eval(), (x,), "m"), Int8(keep_float=(layer,)), [(x,)])
+        source = int8_model(from_module(net.eval(), (x,), "m"), [(x,)], keep_float=(layer,))
         with pytest.raises(CompileError, match="its layer is computed in float") as caught:
-            compile_source(source, load_board("host"), Options(io=Io.INT8))
+            compile_model(source, load_board("host"), Options(io=Io.INT8))
         assert [at.split()[0] for at in caught.value.at] == [layer]
         assert caught.value.have[0].startswith("linear gives ")
 
 
 def test_it_can_take_and_give_int8(tmp_path: Path) -> None:
-    compiled = compile_source(load(str(DATA / "cortex_m4.pte")), load_board("host"), Options(io=Io.INT8))
+    compiled = compile_model(load(str(DATA / "cortex_m4.pte")), load_board("host"), Options(io=Io.INT8))
     image = build_image(compiled, tmp_path)
     facts = compare(compiled, image, run_image(compiled, image))
     assert {compiled.graph[n].dtype for n in (*compiled.graph.inputs, *compiled.graph.outputs)} == {DType.INT8}

@@ -17,7 +17,7 @@ from baretorch.ir.graph import Builder, DType
 from baretorch.ir.layerwise import compare_layers
 from baretorch.ops.elementwise import Add
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import optimized_methods
+from baretorch.pipeline import lower
 
 DATA = Path(__file__).parent / "data"
 
@@ -40,7 +40,7 @@ def test_an_operator_is_litert_s(case: Case, tmp_path: Path) -> None:
     file.write_bytes(case.bytes())
     source = load(str(file))
     assert source.library == "LiteRT", source.notes
-    graph = optimized_methods(source)[source.method]
+    graph = lower(source).graph
     if "int8" in case.name:
         assert not float_layers(graph)
     assert source.layers is not None

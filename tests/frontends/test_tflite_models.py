@@ -19,7 +19,7 @@ from baretorch.ir.io import stored as stored_inputs
 from baretorch.ir.layerwise import compare_layers
 from baretorch.options import Io
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import optimized_methods, with_io
+from baretorch.pipeline import lower, with_io
 
 DATA = Path(__file__).parent / "data"
 ZOO = Path(__file__).parents[2] / "zoo"
@@ -29,7 +29,7 @@ FILES = sorted(p.name for p in DATA.glob("*.tflite"))
 def judge(file: Path) -> None:
     """No float layer, int8 at the border, and at most one step from LiteRT in each layer."""
     source = load(str(file))
-    graph = optimized_methods(source)[source.method]
+    graph = lower(source).graph
     assert float_layers(graph) == []
     assert {t.dtype for t in graph.of((*graph.inputs, *graph.outputs))} == {DType.INT8}
     assert source.layers is not None
@@ -88,7 +88,7 @@ def test_weights_that_alone_are_int8_are_float_and_said_so(tmp_path: Path) -> No
     (tmp_path / "hybrid.tflite").write_bytes(writer.bytes())
     source = load(str(tmp_path / "hybrid.tflite"))
     assert source.expected is None and any("weights are int8" in note for note in source.notes)
-    graph = optimized_methods(source)[source.method]
+    graph = lower(source).graph
     assert [n.op.name for n in graph.nodes] == ["linear"]
     assert graph[graph.nodes[0].inputs[1]].quant is None
 
@@ -164,7 +164,7 @@ def test_keras_s_fused_lstm(tmp_path: Path) -> None:
 def test_float_at_the_border_of_an_int8_file() -> None:
     """`--io float` is what the caller has then; without --io it is what the file says."""
     source = load(str(DATA / "kws_int8.tflite"))
-    (stored,) = (graph := optimized_methods(source)[source.method]).inputs
+    (stored,) = (graph := lower(source).graph).inputs
     made = with_io(graph, Io.FLOAT)
     assert {t.dtype for t in made.of((*made.inputs, *made.outputs))} == {DType.FLOAT32}
     assert made.inputs == (stored,) and with_io(made, Io.FLOAT) is made and with_io(graph, None) is graph
@@ -197,7 +197,7 @@ def test_activations_of_16_bits(tmp_path: Path) -> None:
     shorts(writer.main)
     (tmp_path / "net.tflite").write_bytes(writer.bytes())
     source = load(str(tmp_path / "net.tflite"))
-    graph = optimized_methods(source)[source.method]
+    graph = lower(source).graph
     assert {t.dtype for t in graph.of((*graph.inputs, *graph.outputs))} == {DType.INT16}
     names = [node.op.name for node in graph.nodes]
     assert names.count("qconv2d16") == 3 and names.count("quantize16") == 2

@@ -25,7 +25,7 @@ from baretorch.ir.graph import Shape, interpret
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.linear import Linear
 from baretorch.ops.recurrent import Lstm
-from baretorch.pipeline import optimized_methods, read
+from baretorch.pipeline import lower, read
 
 PTE = Path(__file__).parent / "data" / "sine.pte"
 
@@ -54,7 +54,7 @@ def test_cases(
     function(*(Tensor(np.zeros(shape, np.float32)) for shape in shapes))  # lazily: the layers are there now
     monkeypatch.setattr(Trace, "call", spy)
     source = traced(function, *shapes)
-    optimized_methods(source)  # which compares them with tinygrad's answers
+    lower(source)  # which compares them with tinygrad's answers
     assert name in called
 
 
@@ -77,7 +77,7 @@ def test_layers_stay_whole() -> None:
             return self.out(self.conv(x).sequential(self.between).flatten(1).realize())
 
     source = traced(Net(), (1, 1, 4, 4))
-    (graph,) = optimized_methods(source).values()
+    (graph,) = lower(source).graphs.values()
     layers = {type(n.op): graph[n.outputs[0]].origin for n in graph.nodes}
     assert layers[Conv2d].path == "conv"
     assert layers[Linear].path == "out"
@@ -101,7 +101,7 @@ def test_jit_is_its_function() -> None:
 
     for net in (TinyJit(lambda x: (x + 1).relu().realize()), Net()):
         source = traced(net, (2, 3))
-        assert len(optimized_methods(source)["forward"].nodes) == 1
+        assert len(lower(source).graph.nodes) == 1
         assert source.eager is not None
         x = np.full((2, 3), -0.5, np.float32)
         for _ in range(4):  # tinygrad plays a recording from the third call on
@@ -205,7 +205,7 @@ def test_what_remembers_is_refused() -> None:
     what = "the model remembers something from one run to the next: "
     assert refused(Sums(), (1, 3)).what == what + "in total"
     with pytest.raises(CompileError, match=what + "its answers change"):
-        optimized_methods(traced(Counts(), (2, 3)))
+        lower(traced(Counts(), (2, 3)))
 
     class Shows:
         seen: Any = None
@@ -214,7 +214,7 @@ def test_what_remembers_is_refused() -> None:
             self.seen = x + 1
             return self.seen * 2
 
-    optimized_methods(traced(Shows(), (2, 3)))
+    lower(traced(Shows(), (2, 3)))
 
 
 def test_products_of_integers_are_refused() -> None:

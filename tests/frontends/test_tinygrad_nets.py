@@ -11,7 +11,7 @@ from tests.frontends.tinygrad_cases import constant, layer
 
 from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.source import from_methods
-from baretorch.pipeline import optimized_methods
+from baretorch.pipeline import lower
 
 
 class Digits:
@@ -93,7 +93,7 @@ def floats(*shape: int) -> np.ndarray:
 def check(net: Callable[[], Any], x: np.ndarray) -> set[tuple[str, str]]:
     """Names of layers and their operators, after all passes, which are held against tinygrad's answers."""
     with watching():
-        graph = optimized_methods(from_methods(net(), {"forward": (x,)}, "net"))["forward"]
+        graph = lower(from_methods(net(), {"forward": (x,)}, "net")).graph
     return {(graph[node.outputs[0]].origin.path, node.op.name) for node in graph.nodes}
 
 

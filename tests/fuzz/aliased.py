@@ -25,13 +25,13 @@ from baretorch.options import Buffers, Io, Optimize, Options
 from baretorch.passes.rewrite import rebuilt
 from baretorch.passes.to_int8 import float_layers
 from baretorch.plan import make_plan, pair
-from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 from baretorch.targets.parts import Cores
 from baretorch.targets.types import Board
 from tests.fuzz.ladder import Wrong
 from tests.fuzz.program import Program
 from tests.guarded import Fault, Guarded, Outputs, run_guarded, told
+from tests.models import int8_model
 
 CALLS = 3
 HOST = load_board("host")
@@ -58,7 +58,7 @@ def prepared(program: Program, int8: bool = True) -> Subject:
     file = program.make()
     net, name = file["model"](), f"s{program.seed}"
     source = frontends.from_module(net, file["inputs"](), name)
-    graph = pipeline.optimized_methods(source)[source.method]
+    graph = pipeline.lower(source).graph
     calls = [file["_sample"](program.seed + 1000 * i) for i in range(1, CALLS + 1)]
     own, orders = copy.deepcopy(net), [port.order for port in graph.gives()]
     eager = [tuple(np.array(y) for y in run_module(own, inputs, orders)) for inputs in calls]
@@ -68,8 +68,7 @@ def prepared(program: Program, int8: bool = True) -> Subject:
     made = _variants(name, graph, inputs, want, 1e-4, program.seed)
     if int8:
         samples = [*calls, *file["calibration"]()]  # so that scales hold what is looked at
-        rounding = quantized(source, frontends.Int8(), samples)
-        small = pipeline.optimized_methods(rounding)[source.method]
+        small = int8_model(source, samples).graph
         near = 1 / 64 if float_layers(small) else 0.0
         for io in Io:
             try:

@@ -27,11 +27,11 @@ from baretorch.machines.link import Link
 from baretorch.machines.run import decode
 from baretorch.options import Options, read_options
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import Compiled
-from baretorch.quantize.source import quantized
+from baretorch.pipeline import Compiled, LoweredModel
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Chip
 from tests.fuzz.covering import Row
+from tests.models import compile_model, int8_model
 
 LEAST_DB = {"int4": 6.0, "int4g32": 10.0}  # what int8 and finer precisions keep of these untrained models is 15 dB
 TIMEOUT = 600.0  # seconds of a call on a busy computer
@@ -382,23 +382,21 @@ def read(model: str, name: str = "model") -> frontends.Source:
 
 
 @lru_cache(64)
-def _quantized(
-    model: str, name: str, precision: str, observer: str, requant: str, text: str | None
-) -> frontends.Source:
+def _quantized(model: str, name: str, precision: str, observer: str, requant: str, text: str | None) -> LoweredModel:
     sample = SAMPLES[model]
     with TemporaryDirectory() as folder:
         row = DEFAULTS | {"model": model, "precision": precision, "observer": observer, "requant": requant}
         o = options_of(row, Path(folder))
-        how = frontends.Int8(o.keep_float, o.observer, config=o.config, requant=o.requant)
-        return quantized(read(model, name), how, [sample.inputs(10 + i) for i in range(8)])
+        given = {"keep_float": o.keep_float, "observer": o.observer, "config": o.config, "requant": o.requant}
+        return int8_model(read(model, name), [sample.inputs(10 + i) for i in range(8)], **given)
 
 
-def quantize_by(row: Row, config: Path) -> frontends.Source:
+def quantize_by(row: Row, config: Path) -> LoweredModel:
     """Quantize a row's model as a configuration file says."""
-    return quantized(read(row["model"]), frontends.Int8(config=str(config)), [SAMPLES[row["model"]].inputs(10)])
+    return int8_model(read(row["model"]), [SAMPLES[row["model"]].inputs(10)], config=str(config))
 
 
-def source_of(row: Row, model: str, name: str = "model") -> frontends.Source:
+def source_of(row: Row, model: str, name: str = "model") -> frontends.Source | LoweredModel:
     """Return the row's model as read, quantized if the row says so."""
     if row["precision"] == "float":
         return read(model, name)
@@ -411,10 +409,8 @@ def compiled(row: Row, folder: Path, model: str | None = None, name: str = "mode
     board = load_board(row["board"])
     row = row | {"model": model or row["model"]}
     source, options = source_of(row, row["model"], name), options_of(row, folder)
-    made = pipeline.compile_source(source, board, options)
-    return (
-        pipeline.compile_source(source, board, options_of(row, folder, _less(made.plan.arena))) if row["ram"] else made
-    )
+    made = compile_model(source, board, options)
+    return compile_model(source, board, options_of(row, folder, _less(made.plan.arena))) if row["ram"] else made
 
 
 def _less(arena: int) -> int:
@@ -532,7 +528,7 @@ def check(row: Row, built: Built, folder: Path) -> None:
 
 def on_host(row: Row, model: Compiled, folder: Path) -> list[tuple[Array, ...]]:
     """Return what the same graphs give on this computer, planned without any option."""
-    plain = pipeline.compile_graphs(model.source, model.graphs, load_board("host"), Options())
+    plain = pipeline.compile_lowered(model.model, load_board("host"), Options())
     return answers(Built((plain,), pipeline.build_image(plain, folder / f"host-{model.graph.name}")))[0]
 
 

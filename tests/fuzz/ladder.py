@@ -26,9 +26,9 @@ from baretorch.machines.run import call
 from baretorch.ops.int8.quantize import Dequantize
 from baretorch.options import Optimize, Options
 from baretorch.passes.to_int8 import float_layers
-from baretorch.quantize.source import quantized as in_int8
 from baretorch.targets.boards import load_board
 from tests.fuzz.program import Program
+from tests.models import int8_model
 
 RUNS = 2
 Answers = list[tuple[Array, ...]]  # of each run
@@ -75,12 +75,12 @@ def compiled(program: Program) -> Subject:
         max(_tolerance(run[i], right[i]) for run, right in zip(eager, exact, strict=True)) for i in range(len(orders))
     )
     _compare("the Graph differs from PyTorch", answers, exact, tolerances)
-    quantized = in_int8(source, frontends.Int8(), file["calibration"]())
-    small = pipeline.optimized(quantized.graph)
+    quantized = int8_model(source, file["calibration"]())
+    small = quantized.graph
     rounded = _interpreted(small, source.examples)
-    assert quantized.quantized is not None
+    assert quantized.int8_answers is not None
     recurrent = any(word in s.layer for s in program.statements for word in ("LSTM", "GRU"))
-    for i, (ours, theirs, right) in enumerate(zip(rounded[0], quantized.quantized, exact[0], strict=True)):
+    for i, (ours, theirs, right) in enumerate(zip(rounded[0], quantized.int8_answers, exact[0], strict=True)):
         _judge_int8(i, ours, theirs, right, recurrent, _step(small, small.outputs[i]))
     return Subject(program, source.examples, (graph, small), (answers, rounded), tolerances)
 

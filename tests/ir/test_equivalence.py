@@ -15,15 +15,14 @@ from torch.nn import functional as F
 
 from baretorch import pipeline
 from baretorch.errors import InternalError
-from baretorch.frontends import Int8, from_module
+from baretorch.frontends import from_module
 from baretorch.frontends.torch import export as torch_export
 from baretorch.frontends.torch.plain import attribute
 from baretorch.ir.equivalence import TOLERANCE, Reference, WrongStep, difference
 from baretorch.ir.graph import Array, Graph
+from baretorch.options import Options
 from baretorch.quantize import qat
-from baretorch.quantize import source as quantize_source
 from baretorch.quantize.qat import training
-from baretorch.quantize.source import quantized
 from tests.models import seeded
 from tests.pte import write_pte
 
@@ -67,35 +66,34 @@ def forgetting(graph: Graph) -> Graph:
 @pytest.mark.parametrize("int8", [False, True])
 def test_a_wrong_pass_is_named(int8: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     source = from_module(net(), (X,), "net")
-    if int8:
-        source = quantized(source, Int8(), [(X,)])
-    pipeline.optimized_methods(source)
-    monkeypatch.setattr(pipeline, "PASSES", (*pipeline.PASSES[:5], doubling, *pipeline.PASSES[5:]))
+    source, options = replace(source, calibration=[(X,)]), Options(int8=int8)
+    pipeline.lower(source, options)
+    monkeypatch.setattr(pipeline, "FLOAT", (*pipeline.FLOAT[:5], doubling, *pipeline.FLOAT[5:]))
     with pytest.raises(WrongStep, match="the pass doubling changed what the model computes: output 0") as caught:
-        pipeline.optimized_methods(source)
+        pipeline.lower(source, options)
     assert isinstance(caught.value, InternalError) and caught.value.step == "the pass doubling"
 
 
 def test_of_a_float_model_the_last_pass_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "PASSES", (*pipeline.PASSES, doubling))
+    monkeypatch.setattr(pipeline, "LOWERING", (*pipeline.LOWERING, doubling))
     with pytest.raises(WrongStep, match="the pass doubling"):
-        pipeline.optimized_methods(from_module(net(), (X,), "net"))
+        pipeline.lower(from_module(net(), (X,), "net"))
 
 
 def test_wrong_state_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     source = from_module(Counting(), (torch.ones(1, 4),), "counting")
-    pipeline.optimized_methods(source)
-    monkeypatch.setattr(pipeline, "PASSES", (*pipeline.PASSES[:3], forgetting, *pipeline.PASSES[3:]))
+    pipeline.lower(source)
+    monkeypatch.setattr(pipeline, "FLOAT", (*pipeline.FLOAT[:3], forgetting, *pipeline.FLOAT[3:]))
     with pytest.raises(WrongStep, match="the pass forgetting"):
-        pipeline.optimized_methods(source)
+        pipeline.lower(source)
 
 
 def test_without_pytorch_the_graph_is_its_own_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     source = replace(from_module(net(), (X,), "net"), references={})
-    pipeline.optimized_methods(source)
-    monkeypatch.setattr(pipeline, "PASSES", (*pipeline.PASSES[:5], doubling, *pipeline.PASSES[5:]))
+    pipeline.lower(source)
+    monkeypatch.setattr(pipeline, "FLOAT", (*pipeline.FLOAT[:5], doubling, *pipeline.FLOAT[5:]))
     with pytest.raises(WrongStep, match="the pass doubling"):
-        pipeline.optimized_methods(source)
+        pipeline.lower(source)
 
 
 # --- steps in torch's program --------------------------------------------------------------------------------
@@ -115,12 +113,6 @@ def test_a_wrong_step_before_reading_is_named(monkeypatch: pytest.MonkeyPatch) -
 def wrong(*modules: object, **options: object) -> tuple[str, ...]:
     spoil(modules[0][0])  # type: ignore[index]
     return ("norm",)
-
-
-def test_a_wrong_pass_before_quantization_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantize_source, "FLOAT", (*quantize_source.FLOAT[:5], doubling, *quantize_source.FLOAT[5:]))
-    with pytest.raises(WrongStep, match="the pass doubling changed"):
-        quantized(from_module(net(), (X,), "net"), Int8(), [(X,)])
 
 
 def test_a_wrong_fold_before_training_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,16 +239,16 @@ HUGE: dict[str, Callable[[torch.Tensor], Any]] = {
 def test_what_overflows_in_pytorch_is_no_fault_of_ours(name: str, scale: float) -> None:
     """Squares of 1e20 are infinite in PyTorch's float32, and our references compute in float64."""
     x = torch.randn(2, 4, 16, generator=torch.Generator().manual_seed(0)) * scale
-    pipeline.optimized_methods(from_module(Applied(HUGE[name]), (x,), "net"))
+    pipeline.lower(from_module(Applied(HUGE[name]), (x,), "net"))
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "normalize"])
 def test_a_wrong_pass_is_found_also_where_pytorch_overflows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.randn(2, 4, 16, generator=torch.Generator().manual_seed(0)) * 1e20
     source = from_module(Applied(HUGE[name], 3.0), (x,), "net")
-    monkeypatch.setattr(pipeline, "PASSES", (doubling, *pipeline.PASSES))
+    monkeypatch.setattr(pipeline, "FLOAT", (doubling, *pipeline.FLOAT))
     with pytest.raises(WrongStep, match="the pass doubling"):
-        pipeline.optimized_methods(source)
+        pipeline.lower(source)
 
 
 def test_double_precision_excuses_no_other_number() -> None:

@@ -27,7 +27,7 @@ from baretorch.ops.move import Slice
 from baretorch.ops.ordered import KthValue, Median, Mode
 from baretorch.ops.scan import ArgMax, ArgMin, TopK
 from baretorch.targets.boards import load_board
-from tests.models import seeded
+from tests.models import compile_model, int8_model, seeded
 
 Ordering = Callable[[torch.Tensor], Any]
 
@@ -126,7 +126,7 @@ def source_of(name: str) -> Source:
 def test_models_that_order_equal_scores(name: str, tmp_path: Path) -> None:
     """They compile, an image gives the answers of PyTorch, and so does the model itself where it is asked again."""
     source = source_of(name)
-    compiled = pipeline.compile_source(source, load_board("mps2-an386"))
+    compiled = compile_model(source, load_board("mps2-an386"))
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     assert facts.max_error <= 1e-5 and not facts.warnings
@@ -142,7 +142,7 @@ def test_models_that_order_equal_scores(name: str, tmp_path: Path) -> None:
 def test_a_wrong_order_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The operators of one pass return the last of equal elements, or the neighbour of the right one."""
     source = source_of(name)
-    pipeline.optimized_methods(source)
+    pipeline.lower(source)
 
     def last(op: Op, x: Array) -> tuple[Array, ...]:
         (*values, indices) = plain[type(op)](op, np.flip(x, op.axis))  # type: ignore[attr-defined]
@@ -157,7 +157,7 @@ def test_a_wrong_order_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> N
         for op in plain:
             monkeypatch.setattr(op, "reference", wrong)
         with pytest.raises(WrongStep):
-            pipeline.optimized_methods(source)
+            pipeline.lower(source)
 
 
 # --- what is nearly equal, or equal in int8 only -------------------------------------------------------------
@@ -226,8 +226,6 @@ def test_what_is_made_of_an_index_is_compared_as_it_is() -> None:
 
 def test_run_does_not_count_ties_of_int8(tmp_path: Path) -> None:
     """Int8 makes scores equal that float keeps apart; what points at another score is an error still."""
-    from baretorch.frontends import Int8
-    from baretorch.quantize.source import quantized
 
     net = seeded(nn.Sequential(nn.Linear(8, 40), nn.ReLU()))
     x = torch.randn(1, 8, generator=torch.Generator().manual_seed(1))
@@ -245,8 +243,8 @@ def test_run_does_not_count_ties_of_int8(tmp_path: Path) -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.net(x).argmax(-1)
 
-    source = quantized(from_module(Best(), (x,), "best"), Int8(), [(x,)])
-    compiled = pipeline.compile_source(source, load_board("mps2-an386"))
+    source = from_module(Best(), (x,), "best")
+    compiled = compile_model(int8_model(source, [(x,)]), load_board("mps2-an386"))
     image = pipeline.build_image(compiled, tmp_path)
     run = pipeline.run_image(compiled, image)
     assert source.expected is not None and source.expected[0].tolist() != run.first[0].tolist()

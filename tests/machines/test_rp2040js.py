@@ -29,7 +29,8 @@ from baretorch.options import Console, Io, Options
 from baretorch.targets.boards import load_board
 from tests.machines.images import RUN, TWO_CORES, image
 from tests.machines.test_machines import DATA, FAULTS, fault
-from tests.zoo.zoo import MODELS, ROOT, check_shortage, source
+from tests.models import compile_model
+from tests.zoo.zoo import MODELS, ROOT, check_shortage, lowered
 
 JS, UNICORN = "rp2040js", "unicorn"
 CHEAP = (("sine", False, Console.UART), ("ad", True, Console.USB))
@@ -195,7 +196,7 @@ def run(compiled: pipeline.Compiled, made: Image, emulator: str) -> Run:
 
 def compared(name: str, int8: bool, folder: Path, console: Console = Console.USB) -> Run:
     """The same image on both: the same bits, instructions and stack; and the table of rp2040js says what ours does."""
-    compiled = pipeline.compile_source(source(name, int8), load_board("pico"), Options(console=console))
+    compiled = compile_model(lowered(name, int8), load_board("pico"), Options(console=console))
     made = pipeline.build_image(compiled, folder)
     js, unicorn = (run(compiled, made, emulator) for emulator in (JS, UNICORN))
     assert [a.tobytes() for a in (*js.first, *js.outputs)] == [a.tobytes() for a in (*unicorn.first, *unicorn.outputs)]
@@ -239,7 +240,7 @@ def test_all_models_of_the_zoo_that_fit(name: str, int8: bool, tmp_path: Path) -
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["kws", "ic"])
 def test_models_on_both_cores(name: str, tmp_path: Path) -> None:
-    compiled = pipeline.compile_source(source(name, True), load_board("pico"), Options(io=Io.INT8, cores=2))
+    compiled = compile_model(lowered(name, True), load_board("pico"), Options(io=Io.INT8, cores=2))
     made = pipeline.build_image(compiled, tmp_path)
     js, unicorn = (run(compiled, made, emulator) for emulator in (JS, UNICORN))
     assert [a.tobytes() for a in js.outputs] == [a.tobytes() for a in unicorn.outputs]

@@ -19,8 +19,8 @@ from baretorch.measure.loops import disassembly
 from baretorch.measure.numbers import apart
 from baretorch.measure.profile import Profile, make_profile
 from baretorch.options import Compiler, Optimize, Options, Weights
-from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
+from tests.models import compile_model, int8_model
 
 
 class Net(nn.Module):
@@ -42,7 +42,7 @@ def profiled(board: str, emulator: str, toolchain: str, optimize: str = "speed")
     source = frontends.from_module(Net(), (torch.randn(1, 8),), "net")
     tools = (Compiler(toolchain), emulator)
     options = Options(toolchain=tools[0], emulator=tools[1], optimize=Optimize(optimize), weights=Weights.FLASH)
-    compiled = pipeline.compile_source(source, load_board(board), options)
+    compiled = compile_model(source, load_board(board), options)
     image = pipeline.build_image(compiled, Path(mkdtemp(prefix="baretorch-test-")))
     run = pipeline.run_image(compiled, image)
     profile = make_profile(compiled, image, run)
@@ -133,7 +133,7 @@ class Branching(nn.Module):
 def test_a_branch_that_is_not_taken_costs_nothing(sign: int, linears: list[bool]) -> None:
     torch.manual_seed(0)
     source = frontends.from_module(Branching(), (sign * torch.ones(1, 16),), "net")
-    compiled = pipeline.compile_source(source, load_board("mps2-an386"), Options(toolchain=Compiler.GCC))
+    compiled = compile_model(source, load_board("mps2-an386"), Options(toolchain=Compiler.GCC))
     image = pipeline.build_image(compiled, Path(mkdtemp(prefix="baretorch-test-")))
     run = pipeline.run_image(compiled, image)
     profile = make_profile(compiled, image, run)
@@ -171,8 +171,8 @@ def test_steps_without_elements_have_no_call(board: str, int8: bool, tmp_path: P
     """Compilers leave such calls out, so that calls and steps did not match."""
     x = torch.randn(3, 6, generator=torch.Generator().manual_seed(0))
     source = frontends.from_module(Empties(), (x,), "empties")
-    source = quantized(source, frontends.Int8(), [(x,)]) if int8 else source
-    compiled = pipeline.compile_source(source, load_board(board))
+    source = int8_model(source, [(x,)]) if int8 else source
+    compiled = compile_model(source, load_board(board))
     assert any(step.is_empty for step in compiled.plan.steps)
     image = pipeline.build_image(compiled, tmp_path)
     profile = make_profile(compiled, image, pipeline.run_image(compiled, image))

@@ -17,7 +17,7 @@ from baretorch.errors import CompileError
 from baretorch.explore.advice import advise
 from baretorch.explore.fit import Fitter
 from baretorch.exports.ethos_u_pte import write_npu_pte
-from baretorch.frontends import Int8, Source
+from baretorch.frontends import Source
 from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import arranged, stored
 from baretorch.measure.facts import compare
@@ -27,13 +27,15 @@ from baretorch.npu import reference, vela
 from baretorch.npu.use import delegated
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Options, UseNpu
+from baretorch.pipeline import LoweredModel
 from baretorch.plan import make_plan
 from baretorch.report.findings import Report
 from baretorch.report.page.write import make_page
 from baretorch.report.terminal.report import report_screen
 from baretorch.targets.boards import load_board
 from tests.cli.program import baretorch
-from tests.zoo.zoo import MODELS, source
+from tests.models import compile_model, int8_file
+from tests.zoo.zoo import MODELS, lowered
 
 FILES = Path(__file__).parent / "executorch"
 BOARDS = {
@@ -60,7 +62,7 @@ def read(name: str) -> tuple[Source, list[Array]]:
 
 
 def on_board(found: Source, board: str, folder: Path, options: Options) -> tuple[Array, ...]:
-    compiled = pipeline.compile_source(found, load_board(board), options)
+    compiled = compile_model(found, load_board(board), options)
     run = pipeline.run_image(compiled, pipeline.build_image(compiled, folder))
     return tuple(port.from_memory(y) for port, y in zip(compiled.graph.gives(), run.outputs, strict=True))
 
@@ -69,7 +71,7 @@ def on_board(found: Source, board: str, folder: Path, options: Options) -> tuple
 def test_the_emulated_npu_answers_as_pytorch_does(name: str) -> None:
     """To the last bit, with quantize and dequantize around it."""
     found, answers = read(name)
-    graph = pipeline.optimized_methods(found)["forward"]
+    graph = pipeline.lower(found).graph
     made = interpret(graph, stored(graph, found.examples))
     for port, y in zip(graph.gives(), answers, strict=True):
         np.testing.assert_array_equal(port.from_memory(made[port.tensor.name]), y)
@@ -89,7 +91,7 @@ def test_so_does_the_board(name: str, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """Advice is by an image whose kernels are functions: --optimize size."""
-    compiled = pipeline.compile_source(read("pair")[0], load_board("corstone-300"))
+    compiled = compile_model(read("pair")[0], load_board("corstone-300"))
     image = pipeline.build_image(compiled, tmp_path_factory.mktemp("pair"))
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     profile = make_profile(compiled, image, facts.run)
@@ -148,7 +150,7 @@ def test_verbs_that_only_look() -> None:
     ] == ["delegate"]
     told = baretorch("inspect", str(FILES / "pair.pte")).out
     assert "parameters  0, without those of the NPU\nMACs        0, without those of the NPU\n" in told
-    found = Fitter(lambda int8: read("pair")[0], Options()).find(load_board("pico"))
+    found = Fitter(lambda int8: pipeline.lower(read("pair")[0]), Options()).find(load_board("pico"))
     assert found.error is not None and found.error.what.startswith("the model brings commands for an NPU")
 
 
@@ -253,25 +255,25 @@ def test_damaged_payloads(damage: Callable[[bytes], bytes], text: str, tmp_path:
     assert error.value.render() == text.format(at="delegate 0 of forward", vela=need)
 
 
-def exported(name: str, found: Source, board: str, folder: Path) -> tuple[Source, Source]:
+def exported(name: str, found: LoweredModel, board: str, folder: Path) -> tuple[LoweredModel, LoweredModel]:
     """A model, and what is read of the file that is written of it."""
     if not vela.installed():
         pytest.skip("Vela is not installed: tools/setup.sh test does that")
-    info = write_npu_pte(found, load_board(board), Options(int8=True), folder / f"{name}.pte")
+    info = write_npu_pte(found, load_board(board), folder / f"{name}.pte")
     assert set(info.operators) == {
         "quantized_decomposed::quantize_per_tensor",
         "EthosUBackend",
         "quantized_decomposed::dequantize_per_tensor",
     }
     again = pipeline.read(str(folder / f"{name}.pte"))
-    return found, replace(again, examples=found.examples)
+    return found, pipeline.lower(replace(again, examples=found.source.examples))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("board", ["corstone-300", "corstone-320"])
 def test_what_we_write_answers_as_the_image_does(board: str, tmp_path: Path) -> None:
     """Rock, paper, scissors with --npu require, and the exported file, on the board."""
-    both = exported("rps", pipeline.read(str(RPS), int8=Int8()), board, tmp_path)
+    both = exported("rps", int8_file(str(RPS)), board, tmp_path)
     answers = [on_board(each, board, tmp_path / str(i), Options(npu=UseNpu.REQUIRE)) for i, each in enumerate(both)]
     for a, b in zip(*answers, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -283,7 +285,7 @@ def test_executorch_takes_what_we_write(tmp_path: Path) -> None:
     from executorch.exir._serialize._program import deserialize_pte_binary
     from executorch.runtime import Runtime
 
-    exported("sine", source("sine", int8=True), "corstone-300", tmp_path)
+    exported("sine", lowered("sine", int8=True), "corstone-300", tmp_path)
     data = (tmp_path / "sine.pte").read_bytes()
     program = deserialize_pte_binary(data).program
     (plan,) = program.execution_plan
@@ -304,7 +306,7 @@ def test_executorch_takes_what_we_write(tmp_path: Path) -> None:
 def test_the_zoo_exported(name: str, tmp_path: Path) -> None:
     """Every model that the NPU takes as a whole means the same when its file is read; others are refused in words."""
     assert reference.installed()
-    found = source(name, int8=True)
+    found = lowered(name, int8=True)
     try:
         both = exported(name, found, "corstone-300", tmp_path)
     except CompileError as error:
@@ -312,9 +314,9 @@ def test_the_zoo_exported(name: str, tmp_path: Path) -> None:
         assert name in LEFT
         return
     assert name not in LEFT
-    graphs = [pipeline.optimized_methods(each)[each.method] for each in both]
+    graphs = [each.graph for each in both]
     assert any(isinstance(node.op, Delegate) for node in graphs[1].nodes)
-    values = [interpret(graph, stored(graph, found.examples)) for graph in graphs]
+    values = [interpret(graph, stored(graph, found.source.examples)) for graph in graphs]
     for a, b in zip(graphs[0].outputs, graphs[1].outputs, strict=True):
         np.testing.assert_array_equal(values[0][a], values[1][b])
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.frontends import Int8
 from baretorch.frontends.model_file import import_file
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import stored
@@ -23,6 +22,7 @@ from baretorch.ops.delegate import Delegate
 from baretorch.options import Options, UseNpu
 from baretorch.pipeline import Compiled
 from baretorch.targets.boards import load_board
+from tests.models import compile_model, int8_file
 
 MODEL = Path(__file__).parents[2] / "examples" / "rps" / "model.py"
 MOST_INSTRUCTIONS = 3000
@@ -31,8 +31,8 @@ AT_ONCE = 10
 
 @pytest.fixture(scope="module")
 def compiled() -> Compiled:
-    source = pipeline.read(str(MODEL), int8=Int8())
-    return pipeline.compile_source(source, load_board("corstone-300"), Options(npu=UseNpu.REQUIRE))
+    source = int8_file(str(MODEL))
+    return compile_model(source, load_board("corstone-300"), Options(npu=UseNpu.REQUIRE))
 
 
 def by_tosa(region: Graph, xs: list[Array]) -> list[Array]:

@@ -12,7 +12,7 @@ import pytest
 
 from baretorch.machines.npu import stream_check
 from baretorch.npu import reference
-from tests.zoo.zoo import MODELS, source
+from tests.zoo.zoo import MODELS, lowered
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,7 +51,7 @@ def test_every_delegate_is_exact(name: str, monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr(stream_check, "judge", watched)
     for npu in TABLE.NPUS:
         seen.clear()
-        found = TABLE.on_npu(source(name, int8=True), npu)
+        found = TABLE.on_npu(lowered(name, int8=True), npu)
         assert len(seen) == found["regions"]
         told = KNOWN[name][npu.accelerator]
         assert {k: found[k] for k in ("operators", "regions", "left")} == {

@@ -16,7 +16,7 @@ from baretorch.machines import open_machine
 from baretorch.machines.link import Link
 from baretorch.machines.run import call
 from baretorch.options import Compiler, Optimize, Options, Weights
-from baretorch.pipeline import Compiled
+from baretorch.pipeline import Compiled, LoweredModel
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
@@ -47,7 +47,7 @@ def run_emulated(
         with filled_images():
             c = emit("cases", {"forward": plan}, optimize)
         options = Options(toolchain=Compiler(toolchain), optimize=Optimize(optimize))
-        compiled = Compiled(source, target, {"forward": graph}, {"forward": plan}, c, options)
+        compiled = Compiled(LoweredModel(source, {"forward": graph}), target, {"forward": plan}, c, options)
         image = pipeline.build_image(compiled, folder / str(number))
         machine = open_machine(image, compiled.c.run)
         try:

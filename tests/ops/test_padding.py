@@ -96,7 +96,9 @@ def test_an_output_that_no_step_writes_is_the_pattern(tmp_path: Path) -> None:
     with filled_images():
         c = emit("cases", {"forward": replace(plan, schedule=one_by_one([]))})
     source = Source("cases", {"forward": graph}, case.arrays()[:1])
-    compiled = pipeline.Compiled(source, board, {"forward": graph}, {"forward": plan}, c, Options())
+    compiled = pipeline.Compiled(
+        pipeline.LoweredModel(source, {"forward": graph}), board, {"forward": plan}, c, Options()
+    )
     with closing(open_machine(pipeline.build_image(compiled, tmp_path), c.run)) as machine:
         link = Link(machine)
         first, second = (call(link, graph, case.arrays()[:1])[0] for _ in range(2))

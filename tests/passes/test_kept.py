@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from baretorch.frontends import Int8, from_module
+from baretorch.frontends import from_module
 from baretorch.frontends.torch.export import run_module
 from baretorch.ir.graph import Builder, DType, State, interpret
 from baretorch.ir.io import arranged
@@ -19,8 +19,8 @@ from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.functions import Tanh
 from baretorch.ops.pool import MaxPool2d
 from baretorch.passes.fuse_pool import fuse_pool
-from baretorch.pipeline import optimized_methods
-from baretorch.quantize.source import quantized
+from baretorch.pipeline import lower
+from tests.models import int8_model
 
 SHAPE = (1, 4, 6, 6)
 
@@ -74,9 +74,7 @@ def test_what_state_becomes_stays(name: str, int8: bool) -> None:
     net = Remembering(layer, then, torch.randn(shape)).eval()
     calls = [(torch.randn(shape),) for _ in range(3)]
     source = from_module(net, calls[0], "kept")
-    if int8:
-        source = quantized(source, Int8(), calls)
-    graph = optimized_methods(source)["forward"]
+    graph = (int8_model(source, calls) if int8 else lower(source)).graph
     memory: dict[str, np.ndarray] = {}
     for inputs in calls:
         want = run_module(net, inputs, [port.order for port in graph.gives()])

@@ -29,7 +29,7 @@ from baretorch.passes.fuse_pool import fuse_pool
 from baretorch.passes.layout import layout
 from baretorch.passes.order import PASSES
 from baretorch.passes.views import views
-from baretorch.pipeline import optimized
+from baretorch.pipeline import lower, optimized
 from tests.models import cnn, cnn_input, mlp
 
 RNG = np.random.default_rng(0)
@@ -207,9 +207,9 @@ def test_the_cnn_after_all_passes() -> None:
 
 
 def test_trace_writes_every_stage(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    graph = from_module(mlp(), (torch.zeros(1, 4),), "mlp").graph
-    optimized(graph, tmp_path)
+    source = from_module(mlp(), (torch.zeros(1, 4),), "mlp")
+    lower(source, trace=tmp_path)
     files = sorted(p.name for p in tmp_path.iterdir())
     assert len(files) == len(PASSES) + 1
     assert files[0] == "00_frontend.txt"
-    assert (tmp_path / files[0]).read_text() == to_text(graph, data=False)
+    assert (tmp_path / files[0]).read_text() == to_text(source.graph, data=False)

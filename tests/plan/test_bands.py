@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, from_module
+from baretorch.frontends import from_module
 from baretorch.ir.graph import Builder, DType, Graph, Node, Op, Tensor, interpret
 from baretorch.ir.io import stored
 from baretorch.ir.verify import verify
@@ -24,10 +24,11 @@ from baretorch.ops.move import Cat
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.options import Input, Io, Options
 from baretorch.passes.dead_code import dead_code
-from baretorch.pipeline import build_image, compile_source, read, run_image
+from baretorch.pipeline import build_image, run_image
 from baretorch.plan import make_plan
 from baretorch.plan.bands.split import chains, in_bands
 from baretorch.targets.boards import load_board
+from tests.models import compile_model, int8_file
 
 ROOT = Path(__file__).resolve().parents[2]
 BOARD = load_board("mps2-an386")
@@ -249,14 +250,14 @@ SMALLER = {"tinyrps": (12_000, False), "ic": (24_500, False), "vww": (20_000, Tr
 )
 def test_zoo_models_in_bands_answer_the_same_on_the_chip(model: str, board: str, tmp_path: Path) -> None:
     ram, rows = SMALLER[model]
-    source = read(str(ROOT / "zoo" / f"{model}.py"), int8=Int8())
-    compiled = compile_source(
+    source = int8_file(str(ROOT / "zoo" / f"{model}.py"))
+    compiled = compile_model(
         source, load_board(board), Options(io=Io.INT8, ram=ram, input=Input.ROWS if rows else Input.WHOLE)
     )
     assert compiled.plan.arena <= ram
     assert compiled.plan.bands is not None
     run = run_image(compiled, build_image(compiled, tmp_path))
-    whole = interpret(compiled.graph, stored(compiled.graph, source.examples))
+    whole = interpret(compiled.graph, stored(compiled.graph, compiled.source.examples))
     for name, output in zip(compiled.graph.outputs, run.outputs, strict=True):
         assert output.tobytes() == whole[name].tobytes()
 
@@ -292,7 +293,7 @@ class TwoHeads(nn.Module):
 def test_rows_of_an_image_that_others_read_are_not_pulled(module: nn.Module) -> None:
     source = from_module(module.eval(), (torch.randn(1, 16, 16, 3),), "m")
     with pytest.raises(CompileError, match="--input rows"):
-        compile_source(source, BOARD, Options(input=Input.ROWS))
+        compile_model(source, BOARD, Options(input=Input.ROWS))
 
 
 def test_a_limit_out_of_reach_tells_how_near_it_comes() -> None:
@@ -317,12 +318,12 @@ class Wide(nn.Module):
 def test_bands_are_tried_for_the_bank_that_is_too_small() -> None:
     """Though another one, which the user also fills, has more room than is missing."""
     source = from_module(Wide(3).eval(), (torch.randn(1, 100, 162, 3),), "m")
-    plan = compile_source(source, load_board("pico2w"), Options(place={"last": "SCRATCH"})).plan
+    plan = compile_model(source, load_board("pico2w"), Options(place={"last": "SCRATCH"})).plan
     assert plan.bands is not None and len(plan.layout.banks) == 2
 
 
 def test_a_board_that_is_too_small_all_the_same_is_told_from_the_smallest_plan() -> None:
     source = from_module(Wide(1).eval(), (torch.randn(1, 52, 48, 1),), "m")
     with pytest.raises(CompileError, match=r"microbit: SRAM is [34],\d\d\d bytes too small") as caught:
-        compile_source(source, load_board("microbit"))
+        compile_model(source, load_board("microbit"))
     assert "bands" in caught.value.have[0]

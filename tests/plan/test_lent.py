@@ -15,18 +15,18 @@ from torch import nn
 
 import baretorch
 from baretorch import pipeline
-from baretorch.frontends import Int8, from_methods, from_module
+from baretorch.frontends import from_methods, from_module
 from baretorch.frontends.torch.export import run_module
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import arranged, real, stored
 from baretorch.machines.host_program import on_host
 from baretorch.options import Buffers, Compiler, Input, Io, Options, Weights
 from baretorch.plan import make_plan, pair
-from baretorch.quantize.source import quantized
 from baretorch.quantize.watch import interpreted, watching
 from baretorch.targets.boards import load_board
 from baretorch.targets.parts import Cores
 from tests.guarded import Guarded, run_guarded
+from tests.models import compile_model, int8_model
 from tests.plan.test_banks import smaller
 
 HOST = load_board("host")
@@ -98,14 +98,14 @@ def test_every_output_is_written_in_its_own_buffer(monkeypatch: pytest.MonkeyPat
     for number, answer in enumerate(ANSWERS.values()):
         net, calls = Net(answer).eval(), inputs()
         source = from_module(net, calls[0], "m")
-        graph = pipeline.optimized_methods(source)["forward"]
+        graph = pipeline.lower(source).graph
         eager = asked(net, calls, graph)
         given = [arranged(graph, x) for x in calls]
         for kind, board, options in (("one", HOST, LENT), ("two", two, replace(LENT, cores=2))):
             plan = make_plan(graph, board, options)
             models.append(Guarded(f"m{number}_{kind}", {"forward": plan}, [("forward", x) for x in given]))
             wanted[models[-1].name] = (eager, 1e-5)
-        small = pipeline.optimized_methods(quantized(source, Int8(), calls))["forward"]
+        small = int8_model(source, calls).graph
         small = pipeline.with_io(small, Io.FLOAT)
         memory: dict[str, Array] = {}
         runs = [interpret(small, x, memory=memory) for x in given]
@@ -126,8 +126,8 @@ def test_every_output_is_written_in_its_own_buffer(monkeypatch: pytest.MonkeyPat
 def test_unaligned_buffers_of_bytes(tmp_path: Path) -> None:
     """What the model works in begins at a multiple of 4, as model.h asks; what it copies begins anywhere."""
     net, calls = Net(lambda net, x, y: (y, y[:, -1], net.other(y))).eval(), inputs()
-    source = quantized(from_module(net, calls[0], "m"), Int8(), calls)
-    graph = pipeline.with_io(pipeline.optimized_methods(source)["forward"], Io.INT8)
+    source = int8_model(from_module(net, calls[0], "m"), calls)
+    graph = pipeline.with_io(source.graph, Io.INT8)
     given = [stored(graph, arranged(source.graph, x)) for x in calls]
     for i, options in enumerate((LENT, Options())):
         model = Guarded("m", {"forward": make_plan(graph, HOST, options)}, [("forward", x) for x in given])
@@ -159,7 +159,7 @@ def test_several_methods(tmp_path: Path) -> None:
     net = Methods().eval()
     x = torch.randn(1, 4)
     source = from_methods(net, {"put": (x,), "take": (x,)}, "m")
-    plans = pipeline.compile_source(source, HOST, LENT).plans
+    plans = compile_model(source, HOST, LENT).plans
     order = ["put", "take", "put", "take", "take"]
     calls = [(name, (torch.randn(1, 4),)) for name in order]
     given = [(name, arranged(plans[name].graph, x)) for name, x in calls]
@@ -187,7 +187,7 @@ class Image(nn.Module):
 def test_rows_and_bands(options: Options, tmp_path: Path) -> None:
     net = Image().eval()
     calls = [(x[0].to(memory_format=torch.channels_last),) for x in inputs((1, 2, 24, 16))]
-    graph = pipeline.optimized_methods(from_module(net, calls[0], "m"))["forward"]
+    graph = pipeline.lower(from_module(net, calls[0], "m")).graph
     plan = make_plan(graph, HOST, options)
     assert plan.bands is not None
     model = Guarded("m", {"forward": plan}, [("forward", arranged(graph, x)) for x in calls])
@@ -245,7 +245,7 @@ class Deep(nn.Module):
 def test_weights_from_a_stream(tmp_path: Path) -> None:
     source = from_module(Deep().eval(), (torch.randn(1, 16),), "m")
     options = replace(LENT, weights=Weights.STREAM, toolchain=Compiler.GCC)
-    made = pipeline.compile_source(source, smaller(load_board("pico"), "SRAM", 36 << 10), options)
+    made = compile_model(source, smaller(load_board("pico"), "SRAM", 36 << 10), options)
     assert made.plan.schedule.copies and made.plan.layout.lent
     run = pipeline.run_image(made, pipeline.build_image(made, tmp_path))
     want = interpret(made.graph, stored(made.graph, source.examples))
@@ -312,15 +312,20 @@ WATCHED = {
 
 
 @pytest.mark.parametrize("name", WATCHED)
-def test_calibration_in_c_and_by_the_interpreter_agree(name: str) -> None:
+def test_calibration_in_c_and_by_the_interpreter_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no false warning, and scales are the same."""
     net, shape = WATCHED[name]
     torch.manual_seed(1)
     samples = [(torch.randn(shape),) for _ in range(8)]
     source = from_module(net.eval(), samples[0], "m")
-    in_c, plain = (quantized(source, Int8(), samples, runner) for runner in (on_host, interpreted))
+    in_c = int8_model(source, samples)
+    monkeypatch.setattr(pipeline, "on_host", interpreted)
+    plain = int8_model(source, samples)
+    assert in_c.quantization is not None and plain.quantization is not None
     assert in_c.warnings == plain.warnings == ()
-    for one, other in zip(in_c.graph.tensors.values(), plain.graph.tensors.values(), strict=True):
+    for one, other in zip(
+        in_c.quantization.graph.tensors.values(), plain.quantization.graph.tensors.values(), strict=True
+    ):
         assert (one.quant is None) == (other.quant is None)
         if one.quant is not None and other.quant is not None:
             np.testing.assert_allclose(one.quant.scale, other.quant.scale, rtol=0.01)
@@ -330,7 +335,7 @@ def test_calibration_in_c_and_by_the_interpreter_agree(name: str) -> None:
 def test_every_watched_tensor_is_seen() -> None:
     """Views of each other, too."""
     net, shape = Last(16), (1, 8, 4)
-    graph = pipeline.optimized_methods(from_module(net.eval(), (torch.randn(shape),), "m"))["forward"]
+    graph = pipeline.lower(from_module(net.eval(), (torch.randn(shape),), "m")).graph
     names = [name for node in graph.nodes for name in node.outputs]
     with watching(graph, names, on_host) as seen, watching(graph, names, interpreted) as right:
         for x in inputs(shape):

@@ -8,13 +8,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from baretorch.frontends import Int8, Source, from_module
+from baretorch.frontends import Source, from_module
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import real, stored
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, told_float
-from baretorch.pipeline import optimized_methods
-from baretorch.quantize.source import quantized
+from tests.models import int8_model
 
 
 def both(module: nn.Module, *inputs: torch.Tensor, samples: int = 8) -> tuple[Source, Graph]:
@@ -22,8 +21,8 @@ def both(module: nn.Module, *inputs: torch.Tensor, samples: int = 8) -> tuple[So
     generator = torch.Generator().manual_seed(1)
     data: list[tuple[Any, ...]] = [inputs]
     data += [tuple(torch.randn(x.shape, generator=generator) for x in inputs) for _ in range(samples)]
-    source = quantized(from_module(module.eval(), inputs, "m"), Int8(observer=Observer.MINMAX), data)
-    return source, optimized_methods(source)["forward"]
+    model = int8_model(from_module(module.eval(), inputs, "m"), data, observer=Observer.MINMAX)
+    return model.source, model.graph
 
 
 def int8_db(module: nn.Module, *inputs: torch.Tensor, may_be_float: tuple[str, ...] = ()) -> float:

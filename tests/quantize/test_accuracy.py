@@ -10,18 +10,16 @@ import pytest
 import torch
 from torch import nn
 
-from baretorch import frontends, pipeline
+from baretorch import frontends
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, Source, from_module
+from baretorch.frontends import Source, from_module
 from baretorch.ir.graph import Array, Graph, Tensor
-from baretorch.ir.verify import verify
 from baretorch.ops.int8.arithmetic import dequantize, quantize
-from baretorch.passes.order import FLOAT
-from baretorch.pipeline import read
+from baretorch.passes.order import FLOAT, run_passes
+from baretorch.pipeline import LoweredModel, lower
 from baretorch.quantize.accuracy import _alone, compare_layers, sqnr_db, worst_layers
 from baretorch.quantize.qat import convert_qat, prepare_qat
-from baretorch.quantize.source import quantized
-from tests.models import seeded
+from tests.models import int8_file, int8_model, seeded
 from tests.zoo.zoo import ZOO
 
 
@@ -62,13 +60,13 @@ TRAINED: dict[str, tuple[type[nn.Module], tuple[int, ...]]] = {
 
 
 @cache
-def source(name: str) -> Source:
+def model_of(name: str) -> LoweredModel:
     if name in TRAINED:
-        return by_torchao(*TRAINED[name])
+        return lower(by_torchao(*TRAINED[name]))
     if name == "add_mul_softmax":
         samples = normal(1, 6)
-        return quantized(from_module(seeded(AddMulSoftmax()), samples[0], name), Int8(), samples)
-    return read(str(ZOO / f"{name}.py"), None, Int8())
+        return int8_model(from_module(seeded(AddMulSoftmax()), samples[0], name), samples)
+    return int8_file(str(ZOO / f"{name}.py"))
 
 
 def by_torchao(kind: type[nn.Module], shape: tuple[int, ...]) -> Source:
@@ -81,12 +79,10 @@ def by_torchao(kind: type[nn.Module], shape: tuple[int, ...]) -> Source:
     return from_module(convert_qat(prepared), tuple(x[:1] for x in samples[0]), "m")
 
 
-def noted(source: Source) -> Graph:
+def noted(model: LoweredModel) -> Graph:
     """The graph as its notes mean it: float operators, and notes where values are rounded to int8."""
-    graph = source.graph
-    for step in FLOAT:
-        graph = verify(step(graph))
-    return graph
+    found = model.quantization
+    return run_passes(model.source.graph, FLOAT)[-1][1] if found is None else found.graph
 
 
 def rounded(t: Tensor, value: Array) -> Array:
@@ -129,13 +125,14 @@ def at_the_edge(graph: Graph, values: dict[str, Array]) -> float:
 def test_each_layer_is_a_step_at_most_from_the_judge(name: str) -> None:
     """At equal scales: the judge of a model that torchao quantized is what it computes itself, that of ours what our
     notes mean in float."""
-    model = source(name)
-    graph, float_graph = pipeline.optimized(model.graph), noted(model)
-    (answer,) = model.quantized or ()
+    model = model_of(name)
+    graph, float_graph = model.graph, noted(model)
+    (answer,) = model.int8_answers or ()
+    samples = model.quantization.samples[:3] if model.quantization else ()
     compared = 0
-    for inputs in (model.examples, *model.samples[:3]):
+    for inputs in (model.source.examples, *samples):
         right = rounding(float_graph, inputs)
-        if inputs is model.examples:
+        if inputs is model.source.examples:
             quant = float_graph[float_graph.outputs[0]].quant
             assert quant is not None
             mine, near = right[float_graph.outputs[0]], 1.01 * quant.scale[0] + at_the_edge(float_graph, right)
@@ -147,13 +144,13 @@ def test_each_layer_is_a_step_at_most_from_the_judge(name: str) -> None:
             assert np.abs(made.astype(int) - want).max() <= 1, t
             compared += 1
     computing = [n for n in graph.nodes if n.op.computes]
-    assert compared == (1 + len(model.samples[:3])) * len(computing)
+    assert compared == (1 + len(samples)) * len(computing)
 
 
 def test_noise_is_reported_for_every_layer_in_order() -> None:
-    model = source("ic")
-    graph = pipeline.optimized(model.graph)
-    layers = compare_layers(graph, pipeline.optimized(model.float_graphs["forward"]), model.samples[:2])
+    model = model_of("ic")
+    assert model.quantization is not None
+    layers = compare_layers(model.graph, model.quantization.float_graph, model.quantization.samples[:2])
     assert [layer.name for layer in layers][:4] == ["0.0", "1.first.0", "1.second.0", "1"]
     assert [layer.op for layer in layers][-3:] == ["qavg_pool2d", "qlinear", "qsoftmax"]
     assert all(layer.sqnr_db is not None and 25 < layer.sqnr_db < 60 for layer in layers)
@@ -167,10 +164,10 @@ def test_the_layer_that_suffers_is_named() -> None:
     with torch.no_grad():
         net[1].bias[0] = 300  # makes the scale coarse for all the others …
         net[2].weight[:, 0] = 0  # … and helps nobody
-    made = quantized(from_module(net, normal(1, 4)[0], "net"), Int8(), normal(1, 4))
-    graphs = (pipeline.optimized(g) for g in (made.graph, made.float_graphs["forward"]))
-    layers = compare_layers(*graphs, made.samples)
-    assert len(layers) == 4 and len(made.samples) == 16
+    made = int8_model(from_module(net, normal(1, 4)[0], "net"), normal(1, 4))
+    assert made.quantization is not None
+    layers = compare_layers(made.graph, made.quantization.float_graph, made.quantization.samples)
+    assert len(layers) == 4 and len(made.quantization.samples) == 16
     worst = worst_layers(layers, 1)[0]
     assert worst.name in ("2", "3") and worst.sqnr_db is not None and worst.sqnr_db < 15
     assert layers[2].alone_db is not None and layers[2].alone_db < 15, "its inputs are too coarse"
@@ -193,9 +190,9 @@ class Joined(nn.Module):
 def test_layers_are_compared_with_the_same_tensor_in_float() -> None:
     net = seeded(Joined()).train()
     net(torch.randn(32, 4, 64, generator=torch.Generator().manual_seed(1)))
-    made = quantized(from_module(net.eval(), normal(1, 4, 64)[0], "net"), Int8(), normal(1, 4, 64))
-    graphs = (pipeline.optimized(g) for g in (made.graph, made.float_graphs["forward"]))
-    layers = compare_layers(*graphs, made.samples)
+    made = int8_model(from_module(net.eval(), normal(1, 4, 64)[0], "net"), normal(1, 4, 64))
+    assert made.quantization is not None
+    layers = compare_layers(made.graph, made.quantization.float_graph, made.quantization.samples)
     assert [y.op for y in layers] == ["qconv2d", "qconv2d", "qconv2d", "qnorm", "qsoftmax"]
     assert all(y.sqnr_db is not None and y.alone_db is not None and min(y.sqnr_db, y.alone_db) > 24 for y in layers)
 
@@ -209,14 +206,15 @@ def test_scores_are_judged_by_what_matters_to_their_softmax() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.softmax(self.layer(x).masked_fill(torch.arange(8) > 5, -torch.inf), -1)
 
-    made = quantized(from_module(seeded(Masked()), normal(3, 8)[0], "net"), Int8(), normal(3, 8))
-    graph, twin = (pipeline.optimized(g) for g in (made.graph, made.float_graphs["forward"]))
-    layers = compare_layers(graph, twin, made.samples)
+    made = int8_model(from_module(seeded(Masked()), normal(3, 8)[0], "net"), normal(3, 8))
+    assert made.quantization is not None
+    graph, twin = made.graph, made.quantization.float_graph
+    layers = compare_layers(graph, twin, made.quantization.samples)
     assert {"qsoftmax", "where"} <= {y.op for y in layers}
     assert all(y.sqnr_db is None or y.sqnr_db > 28 for y in layers), layers
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # where both are infinite, as in what stays float, there is nothing to subtract
-        layers = compare_layers(twin, twin, made.samples)
+        layers = compare_layers(twin, twin, made.quantization.samples)
     assert {y.op: y.sqnr_db for y in layers}.items() >= {"where": None, "softmax": None}.items()
 
 
@@ -230,7 +228,7 @@ def test_a_layer_that_overflows_is_named() -> None:
         for layer in net[:2]:
             layer.weight.fill_(1e30)
     with pytest.raises(CompileError) as caught:
-        quantized(from_module(net, normal(1, 4)[0], "net"), Int8(), normal(1, 4))
+        int8_model(from_module(net, normal(1, 4)[0], "net"), normal(1, 4))
     assert caught.value.what == "calibration: a layer gives NaN or infinite values, for which there is no int8 scale"
     assert caught.value.at == ("1",)
 
@@ -247,6 +245,7 @@ class Counter(nn.Module):
 
 
 def test_calibration_leaves_the_initial_state_alone() -> None:
-    made = quantized(frontends.from_module(seeded(Counter()), normal(1, 4)[0], "net"), Int8(), normal(1, 4))
-    (state,) = made.graph.state
+    made = int8_model(frontends.from_module(seeded(Counter()), normal(1, 4)[0], "net"), normal(1, 4))
+    assert made.quantization is not None
+    (state,) = made.quantization.graph.state
     assert state.initial.tolist() == [[0.5] * 4]

@@ -12,13 +12,12 @@ import torch
 from torch import nn
 
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, from_module
+from baretorch.frontends import from_module
 from baretorch.ir.graph import Builder, DType, Graph, Quant
 from baretorch.ops.index import IndexSelect
 from baretorch.ops.linear import Linear
-from baretorch.pipeline import optimized
 from baretorch.quantize.config import Config, Precision, changed, read_config, with_precisions
-from baretorch.quantize.source import quantized
+from tests.models import int8_model
 
 DIGITS, BITS = "9" * 5000, "0x" + "f" * 5000
 
@@ -112,6 +111,6 @@ class Tied(nn.Module):
 def test_a_layer_in_float_stays_so_where_its_weight_is_int8_elsewhere() -> None:
     source = from_module(Tied(), (torch.randn(1, 8),), "tied")
     for kept in ("a", "b"):
-        made = quantized(source, Int8((kept,)), list(torch.randn(8, 1, 8)))
-        names = [n.op.name for n in optimized(made.graph).nodes]
+        made = int8_model(source, list(torch.randn(8, 1, 8)), keep_float=(kept,))
+        names = [n.op.name for n in made.graph.nodes]
         assert names.count("linear") == 1 and names.count("qlinear") == 1, (kept, names)

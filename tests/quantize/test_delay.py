@@ -5,12 +5,11 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from baretorch.frontends import Int8, from_module
+from baretorch.frontends import from_module
 from baretorch.ir.graph import interpret
 from baretorch.ir.io import arranged
 from baretorch.passes.int8_io import float_io
-from baretorch.pipeline import optimized_methods
-from baretorch.quantize.source import quantized
+from tests.models import int8_model
 
 
 class Delay(nn.Module):
@@ -31,7 +30,7 @@ class Delay(nn.Module):
 def test_the_scale_of_a_delay_line_holds_its_input() -> None:
     torch.manual_seed(0)
     calls = [(torch.randn(1, 8),) for _ in range(8)]
-    graph = optimized_methods(quantized(from_module(Delay(), calls[0], "delay"), Int8(), calls))["forward"]
+    graph = int8_model(from_module(Delay(), calls[0], "delay"), calls).graph
     graph, memory = float_io(graph), {}
     for i, inputs in enumerate(calls):
         (y,) = interpret(graph, arranged(graph, inputs), memory=memory).values()

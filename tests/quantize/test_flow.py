@@ -12,18 +12,18 @@ import torch
 from torch import nn
 
 import baretorch
-from baretorch import frontends, pipeline
+from baretorch import pipeline
 from baretorch.errors import CompileError, InternalError
-from baretorch.frontends import Int8, from_module
+from baretorch.frontends import from_module
 from baretorch.ir.graph import DType, interpret
 from baretorch.ir.io import stored
 from baretorch.machines.host_program import on_host
 from baretorch.measure.facts import compare
 from baretorch.options import Io, Options
-from baretorch.passes.order import FLOAT, stages
-from baretorch.quantize.source import quantized
+from baretorch.passes.order import FLOAT, run_passes
+from baretorch.pipeline import LoweredModel
 from baretorch.targets.boards import load_board
-from tests.models import mlp
+from tests.models import compile_model, int8_model, mlp
 
 X = torch.tensor([[0.5, -1.0, 0.25, 2.0]])
 
@@ -33,14 +33,14 @@ def samples() -> list[tuple[torch.Tensor, ...]]:
     return [(torch.randn(1, 4, generator=generator),) for _ in range(16)]
 
 
-def int8(data: Iterable[Any] | None, *keep_float: str) -> frontends.Source:
-    return quantized(from_module(mlp(), (X,), "mlp"), Int8(keep_float), data)
+def int8(data: Iterable[Any] | None, *keep_float: str) -> LoweredModel:
+    return int8_model(from_module(mlp(), (X,), "mlp"), data, keep_float=keep_float)
 
 
 @pytest.mark.parametrize("io", ["float", "int8"])
 @pytest.mark.parametrize("board", ["mps2-an386", "mps2-an385-v6m"])
 def test_the_chip_computes_the_int8_model(board: str, io: str, tmp_path: Path) -> None:
-    compiled = pipeline.compile_source(int8(samples()), load_board(board), Options(io=Io(io)))
+    compiled = compile_model(int8(samples()), load_board(board), Options(io=Io(io)))
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     want = interpret(compiled.graph, stored(compiled.graph, compiled.source.examples)).values()
@@ -54,7 +54,7 @@ def test_the_chip_computes_the_int8_model(board: str, io: str, tmp_path: Path) -
 
 
 def test_a_layer_left_in_float_is_named() -> None:
-    compiled = pipeline.compile_source(int8(samples(), "2"), load_board("mps2-an386"))
+    compiled = compile_model(int8(samples(), "2"), load_board("mps2-an386"))
     from baretorch.passes.to_int8 import float_layers
 
     assert len(float_layers(compiled.graph)) == 1
@@ -92,16 +92,16 @@ def test_calibration_that_cannot_be(data: list[Any], text: str) -> None:
 def test_an_index_that_names_nothing_is_told() -> None:
     net = nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 2)).eval()
     source = from_module(net, (torch.zeros(1, 3, dtype=torch.int64),), "net")
-    assert not quantized(source, Int8(), [(torch.tensor([[0, 4, -5]]),)]).graph[source.graph.inputs[0]].quant
+    assert not int8_model(source, [(torch.tensor([[0, 4, -5]]),)]).graph[source.graph.inputs[0]].quant
     with pytest.raises(CompileError) as caught:
-        quantized(source, Int8(), [(torch.tensor([[0, 1, 4]]),), (torch.tensor([[0, 5, 1]]),)])
+        int8_model(source, [(torch.tensor([[0, 1, 4]]),), (torch.tensor([[0, 5, 1]]),)])
     assert caught.value.render() == (
         "error: calibration: sample 1 has the index 5, and there are 5 entries\n  at    0\n  need  -5 to 4"
     )
 
 
 def test_a_program_that_died_is_our_fault() -> None:
-    graph = stages(from_module(mlp(), (X,), "net").graph, FLOAT)[-1][1]
+    graph = run_passes(from_module(mlp(), (X,), "net").graph, FLOAT)[-1][1]
     with on_host(graph) as run:
         run._process.kill()  # type: ignore[attr-defined]
         run._process.wait()  # type: ignore[attr-defined]

@@ -8,22 +8,21 @@ import torch
 from torch import nn
 
 import baretorch
-from baretorch.frontends import Int8, Source, from_module
+from baretorch.frontends import from_module
 from baretorch.ir.graph import DType
 from baretorch.options import Observer
-from baretorch.pipeline import optimized_methods
-from baretorch.quantize.source import quantized
-from tests.models import seeded
+from baretorch.pipeline import LoweredModel
+from tests.models import int8_model, seeded
 
 X = torch.randn(1, 8, generator=torch.Generator().manual_seed(0))
 
 
-def int8(module: nn.Module, x: torch.Tensor, samples: list[torch.Tensor]) -> Source:
-    return quantized(from_module(module.eval(), (x,), "m"), Int8(observer=Observer.MINMAX), [(s,) for s in samples])
+def int8(module: nn.Module, x: torch.Tensor, samples: list[torch.Tensor]) -> LoweredModel:
+    return int8_model(from_module(module.eval(), (x,), "m"), [(s,) for s in samples], observer=Observer.MINMAX)
 
 
-def kinds(source: Source) -> list[str]:
-    return [warning.split(":")[0] for warning in source.warnings]
+def kinds(model: LoweredModel) -> list[str]:
+    return [warning.split(":")[0] for warning in model.warnings]
 
 
 def two() -> nn.Sequential:
@@ -187,8 +186,8 @@ def samples(count: int, *shape: int) -> list[torch.Tensor]:
     return [torch.randn(shape, generator=draw) for _ in range(count)]
 
 
-def accuracy(source: Source) -> list[str]:
-    return [w for w in source.warnings if w.startswith("accuracy")]
+def accuracy(model: LoweredModel) -> list[str]:
+    return [w for w in model.warnings if w.startswith("accuracy")]
 
 
 class Spiking(nn.Module):
@@ -266,11 +265,11 @@ def test_state_that_forgets_rounding_is_no_news() -> None:
 def test_a_layer_that_stays_float_is_not_judged_as_int8() -> None:
     """A softmax over so many numbers has no int8 form: all of them would be 0."""
     source = int8(nn.Softmax(-1), torch.randn(1, 140_000), [torch.randn(1, 140_000)])
-    graph = optimized_methods(source)["forward"]
+    graph = source.graph
     assert not any(t.dtype is DType.INT8 and t.data is None and t.holds == "softmax" for t in graph.tensors.values())
     assert source.warnings == ()
-    assert source.quantized is not None and source.expected is not None
-    np.testing.assert_allclose(source.quantized[0], source.expected[0], rtol=0.1)
+    assert source.int8_answers is not None and source.source.expected is not None
+    np.testing.assert_allclose(source.int8_answers[0], source.source.expected[0], rtol=0.1)
 
 
 def test_a_single_wrong_answer_counts() -> None:

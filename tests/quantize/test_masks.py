@@ -12,13 +12,11 @@ import torch.nn.functional as F
 from torch import nn
 
 import baretorch
-from baretorch import pipeline
-from baretorch.frontends import Int8, from_module
+from baretorch.frontends import from_module
 from baretorch.ir.graph import interpret
 from baretorch.ir.io import stored
 from baretorch.passes.to_int8 import float_layers, told_float
-from baretorch.quantize.source import quantized
-from tests.models import seeded
+from tests.models import int8_model, seeded
 
 PADDED = torch.arange(8) >= 6  # the last two keys are none
 INF = torch.inf
@@ -101,8 +99,7 @@ CASES: dict[str, tuple[nn.Module, torch.Tensor]] = {
 def test_what_is_masked_takes_no_part(name: str) -> None:
     net, mask = CASES[name]
     samples = [(x, mask) for x in signals()]
-    source = quantized(from_module(seeded(net), samples[0], "m"), Int8(), samples)
-    graph = pipeline.optimized(source.graph)
+    graph = int8_model(from_module(seeded(net), samples[0], "m"), samples).graph
     assert not float_layers(graph), told_float(graph)
     x, other = samples[0][0].numpy(), samples[0][0].numpy().copy()
     other[:, PADDED.numpy()] = samples[1][0].numpy()[:, PADDED.numpy()]

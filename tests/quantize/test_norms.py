@@ -13,7 +13,7 @@ from baretorch.frontends import from_module
 from baretorch.frontends.torch.norms import fold_norms
 from baretorch.frontends.torch.plain import answers, copied
 from baretorch.ir.graph import interpret
-from baretorch.pipeline import optimized_methods
+from baretorch.pipeline import lower
 from tests.models import seeded
 from tests.quantize.int8_models import int8_db, sqnr
 
@@ -81,7 +81,7 @@ def test_fp32_and_int8_are_right(name: str) -> None:
     torch.manual_seed(0)
     module = CASES[name]().eval()
     source = from_module(module, (X,), "m")
-    graph = optimized_methods(source)["forward"]
+    graph = lower(source).graph
     assert source.expected is not None
     assert sqnr(interpret(graph, source.examples)[graph.outputs[0]], source.expected[0]) > 100
     assert [n.op.name for n in graph.nodes if n.op.name in ("mul", "add")] == [], "the norm is gone"

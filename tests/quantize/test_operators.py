@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from baretorch import pipeline
-from baretorch.frontends import Int8, from_module
+from baretorch.frontends import from_module
 from baretorch.ir.graph import interpret
 from baretorch.ir.io import stored
 from baretorch.measure.facts import compare
@@ -20,9 +20,8 @@ from baretorch.ops.int8.quantize import Dequantize
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.quantize.qat.quantizer import Int8Quantizer
-from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
-from tests.models import seeded
+from tests.models import compile_model, int8_model, seeded
 
 Operator = Callable[[torch.Tensor], torch.Tensor]
 IMAGE, WIDE, TALL = (1, 4, 6, 8), (1, 3, 16), (2, 5, 12)
@@ -43,15 +42,13 @@ class Several(nn.Module):
 def check(operators: Mapping[str, Operator], shape: tuple[int, ...]) -> None:
     generator = torch.Generator().manual_seed(0)
     samples = [(torch.randn(shape, generator=generator),) for _ in range(8)]
-    source = quantized(
-        from_module(seeded(Several(operators)), samples[0], "m"), Int8(observer=Observer.MINMAX), samples
-    )
-    graph = pipeline.optimized(source.graph)
+    model = int8_model(from_module(seeded(Several(operators)), samples[0], "m"), samples, observer=Observer.MINMAX)
+    source, graph = model.source, model.graph
     assert not float_layers(graph), told_float(graph)
-    assert source.quantized is not None
+    assert model.int8_answers is not None
     answers = interpret(graph, stored(graph, source.examples))
     steps = {}
-    for operator, name, want in zip(operators, graph.outputs, source.quantized, strict=True):
+    for operator, name, want in zip(operators, graph.outputs, model.int8_answers, strict=True):
         made = graph.producer()[name].op
         assert isinstance(made, Dequantize), f"{operator} is not int8"
         assert answers[name].shape == want.shape
@@ -248,8 +245,7 @@ def test_an_embedding_is_a_table_of_bytes() -> None:
             return torch.tanh(self.table(x))
 
     samples = [(torch.arange(n, n + 10).reshape(2, 5),) for n in range(11)]
-    source = quantized(from_module(seeded(Rows()), samples[0], "m"), Int8(), samples)
-    graph = pipeline.optimized(source.graph)
+    graph = int8_model(from_module(seeded(Rows()), samples[0], "m"), samples).graph
     assert not float_layers(graph) and "float32" not in {t.dtype.label for t in graph.constants()}
 
 
@@ -259,8 +255,8 @@ def test_what_stays_float_is_a_warning_with_the_reason(tmp_path: Path) -> None:
             return torch.tanh(x).cumsum(1)
 
     samples = [(torch.randn(1, 6, generator=torch.Generator().manual_seed(n)),) for n in range(8)]
-    source = quantized(from_module(Running(), samples[0], "m"), Int8(), samples)
-    compiled = pipeline.compile_source(source, load_board("host"))
+    source = int8_model(from_module(Running(), samples[0], "m"), samples)
+    compiled = compile_model(source, load_board("host"))
     image = pipeline.build_image(compiled, tmp_path)
     (warning,) = compare(compiled, image, pipeline.run_image(compiled, image)).warnings
     assert warning.startswith("float: cumsum ") and warning.endswith("stays float: there is no int8 cumsum")

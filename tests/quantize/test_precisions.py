@@ -9,11 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from baretorch.frontends import Int8, from_module
+from baretorch.frontends import from_module
 from baretorch.ir.graph import DType, Graph, interpret
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import optimized
-from baretorch.quantize.source import quantized
+from tests.models import int8_model
 
 
 class Residual(nn.Module):
@@ -48,7 +47,7 @@ def test_a_network_of_16_bits_is_more_exact(tmp_path: Path) -> None:
     for layers in ((), LAYERS):
         config = tmp_path / "c.toml"
         config.write_text("[layers]\n" + "".join(f'{name} = "int16"\n' for name in layers))
-        graph = optimized(quantized(from_module(net, samples[0], "m"), Int8(config=str(config)), samples).graph)
+        graph = int8_model(from_module(net, samples[0], "m"), samples, config=str(config)).graph
         assert float_layers(graph) == []
         errors.append(error(graph, net, samples))
     ops = [n.op.name for n in graph.nodes if n.op.name not in ("permute", "reshape")]
@@ -72,7 +71,7 @@ def test_any_of_them_alone(layer: str, tmp_path: Path) -> None:
     net, samples = Residual().eval(), [(torch.randn(1, 2, 16, 16),) for _ in range(4)]
     config = tmp_path / "c.toml"
     config.write_text(f'[layers]\n{layer} = "int16"\n')
-    graph = optimized(quantized(from_module(net, samples[0], "m"), Int8(config=str(config)), samples).graph)
+    graph = int8_model(from_module(net, samples[0], "m"), samples, config=str(config)).graph
     names = [n.op.name for n in graph.nodes]
     assert float_layers(graph) == [] and sum(name.endswith("16") for name in names) <= 2
     assert error(graph, net, samples) < 0.01
@@ -95,7 +94,7 @@ def test_recurrent_layers_of_16_bits_are_more_exact(tmp_path: Path) -> None:
     for layers in ((), ("lstm", "gru", "head")):
         config = tmp_path / "c.toml"
         config.write_text("[layers]\n" + "".join(f'{name} = "int16"\n' for name in layers))
-        graph = optimized(quantized(from_module(net, samples[0], "m"), Int8(config=str(config)), samples).graph)
+        graph = int8_model(from_module(net, samples[0], "m"), samples, config=str(config)).graph
         assert float_layers(graph) == []
         errors.append(error(graph, net, samples))
     read = {n.op.name: graph[n.inputs[0]].dtype for n in graph.nodes}

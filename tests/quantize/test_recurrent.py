@@ -12,21 +12,22 @@ import torch
 from torch import nn
 
 from baretorch import pipeline
-from baretorch.frontends import Int8, Source, from_module
+from baretorch.frontends import from_module
 from baretorch.frontends.model_file import load_model_file
 from baretorch.ir.graph import Graph, interpret
 from baretorch.ops.int8.qrecurrent import sigmoid, tanh
 from baretorch.passes.to_int8 import float_layers, told_float
-from baretorch.pipeline import optimized, read
-from baretorch.quantize.source import quantized
+from baretorch.pipeline import LoweredModel
 from baretorch.targets.boards import load_board
+from tests.models import compile_model, int8_file, int8_model
 
 ZOO = Path(__file__).parents[2] / "zoo"
 
 
-def noise(source: Source, samples: Iterable[tuple[torch.Tensor, ...]]) -> tuple[Graph, float]:
+def noise(model: LoweredModel, samples: Iterable[tuple[torch.Tensor, ...]]) -> tuple[Graph, float]:
     """The int8 graph, and its signal to noise ratio against the float graph in dB, over calls one after the other."""
-    int8, real = optimized(source.graph), optimized(source.float_graphs["forward"])
+    assert model.quantization is not None
+    int8, real = model.graph, model.quantization.float_graph
     memory: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     signal = error = 0.0
     for sample in samples:
@@ -42,7 +43,7 @@ def noise(source: Source, samples: Iterable[tuple[torch.Tensor, ...]]) -> tuple[
 def test_the_zoo_has_no_float_layers_and_little_noise(name: str, least: float) -> None:
     _, _, samples = load_model_file(ZOO / f"{name}.py")
     assert samples is not None
-    graph, ratio = noise(read(str(ZOO / f"{name}.py"), None, Int8()), list(samples)[:8])
+    graph, ratio = noise(int8_file(str(ZOO / f"{name}.py")), list(samples)[:8])
     assert float_layers(graph) == []
     assert ratio > least
 
@@ -66,8 +67,8 @@ def tensors(*shapes: tuple[int, ...]) -> list[tuple[torch.Tensor, ...]]:
     return [tuple(torch.randn(s, generator=generator) for s in shapes) for _ in range(8)]
 
 
-def int8_of(module: nn.Module, samples: list[tuple[torch.Tensor, ...]]) -> Source:
-    return quantized(from_module(module.eval(), samples[0], "m"), Int8(), samples)
+def int8_of(module: nn.Module, samples: list[tuple[torch.Tensor, ...]]) -> LoweredModel:
+    return int8_model(from_module(module.eval(), samples[0], "m"), samples)
 
 
 @pytest.mark.parametrize(
@@ -133,14 +134,14 @@ class Streaming(nn.Module):
 def test_the_chip_remembers_what_the_graph_does(board: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     samples = tensors((1, 6))
-    source = int8_of(Streaming(), samples)
-    graph, ratio = noise(source, samples)
+    model = int8_of(Streaming(), samples)
+    graph, ratio = noise(model, samples)
     assert float_layers(graph) == [] and ratio > 28
-    compiled = pipeline.compile_source(source, load_board(board))
+    compiled = compile_model(model, load_board(board))
     run = pipeline.run_image(compiled, pipeline.build_image(compiled, tmp_path))
     memory: dict[str, Any] = {}
     for got in (run.first, run.outputs):
-        want = tuple(interpret(compiled.graph, source.examples, memory=memory).values())
+        want = tuple(interpret(compiled.graph, model.source.examples, memory=memory).values())
         assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True)), "bit for bit"
     assert not np.array_equal(run.first[0], run.outputs[0])
 
@@ -181,18 +182,18 @@ def test_initial_states_may_be_constants(
 ) -> None:
     torch.manual_seed(0)
     samples = tensors(*shapes)
-    source = int8_of(Learned(kind, variable), samples)
-    graph, ratio = noise(source, samples)
+    model = int8_of(Learned(kind, variable), samples)
+    graph, ratio = noise(model, samples)
     assert float_layers(graph) == [] and ratio > 28
-    compiled = pipeline.compile_source(source, load_board(board))
+    compiled = compile_model(model, load_board(board))
     run = pipeline.run_image(compiled, pipeline.build_image(compiled, tmp_path))
-    want = interpret(compiled.graph, source.examples).values()
+    want = interpret(compiled.graph, model.source.examples).values()
     assert all(np.array_equal(a, b) for a, b in zip(run.first, want, strict=True)), "bit for bit"
 
 
 def test_an_rnn_with_relu_stays_float_and_says_why() -> None:
     samples = tensors((5, 1, 6))
-    graph = optimized(int8_of(nn.Sequential(nn.Linear(6, 6), Layers(nn.RNN, nonlinearity="relu")), samples).graph)
+    graph = int8_of(nn.Sequential(nn.Linear(6, 6), Layers(nn.RNN, nonlinearity="relu")), samples).graph
     assert [layer.split()[0] for layer in float_layers(graph)] == ["rnn"]
     assert [why for _, why in told_float(graph)] == ["its hidden state has no limit"]
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from baretorch import pipeline
-from baretorch.frontends import Int8, Source, from_module
+from baretorch.frontends import Source, from_module
 from baretorch.ir.graph import Array, Graph, Quant, interpret
 from baretorch.ir.io import stored
 from baretorch.ops.int8.qbinary import quotient_of
@@ -20,8 +20,7 @@ from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.quantize.observers import BITS, DEAD, Histogram, MinMax, affine, least_loss, per_channel
 from baretorch.quantize.qat import convert_qat, prepare_qat
-from baretorch.quantize.source import quantized
-from tests.models import seeded
+from tests.models import int8_model, seeded
 
 
 def normal(shape: tuple[int, ...], count: int = 8) -> list[tuple[torch.Tensor, ...]]:
@@ -32,8 +31,8 @@ def normal(shape: tuple[int, ...], count: int = 8) -> list[tuple[torch.Tensor, .
 def int8_of(
     net: nn.Module, samples: Sequence[tuple[torch.Tensor, ...]], observer: Observer = Observer.HISTOGRAM
 ) -> tuple[Source, Graph]:
-    source = quantized(from_module(net, samples[0], "m"), Int8(observer=observer), samples)
-    return source, pipeline.optimized(source.graph)
+    model = int8_model(from_module(net, samples[0], "m"), samples, observer=observer)
+    return model.source, model.graph
 
 
 def sqnr(source: Source, graph: Graph) -> float:

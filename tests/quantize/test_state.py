@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 import baretorch
-from baretorch.frontends import Int8, from_module
+from baretorch.frontends import from_module
 from baretorch.ir.graph import DType
-from baretorch.quantize.source import quantized
+from tests.models import int8_model
 
 
 class Average(nn.Module):
@@ -77,9 +77,9 @@ class Before(nn.Module):
 
 def test_an_answer_that_is_the_state_as_it_was() -> None:
     (x,), *_ = frames(0)
-    source = quantized(from_module(Before(), (x,), "before"), Int8(), [(x,)])
-    assert source.quantized is not None
-    assert np.allclose(source.quantized[1], 0.5, atol=0.02)
+    model = int8_model(from_module(Before(), (x,), "before"), [(x,)])
+    assert model.int8_answers is not None
+    assert np.allclose(model.int8_answers[1], 0.5, atol=0.02)
 
 
 class Delayed(nn.Module):

@@ -14,14 +14,15 @@ SCRIPT = """
 import json, sys
 for name in ("torch", "torchao", "executorch"):
     sys.modules[name] = None  # whoever imports it gets an ImportError
+from dataclasses import replace
 import numpy as np
 from baretorch import pipeline
-from baretorch.frontends import KINDS, Int8, Kind, load
+from baretorch.frontends import KINDS, Kind, load
 from baretorch.ir.graph import interpret
 from baretorch.machines.host_program import on_host
+from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.ir.io import stored
-from baretorch.quantize.source import quantized
 from baretorch.quantize.watch import interpreted
 from tests.frontends.layers import load_layers
 
@@ -32,11 +33,13 @@ source = load(sys.argv[1])
 samples = [(rng.standard_normal(port.shape).astype(np.float32),) for _ in range(20)]
 found = []
 for runner in (on_host, interpreted):
-    made = quantized(source, Int8(), samples, runner)
-    graph = pipeline.optimized_methods(made)["forward"]
-    (have,) = interpret(graph, stored(graph, made.examples)).values()
-    scales = [t.quant.scale for t in made.graph.tensors.values() if t.quant]
-    found.append([float_layers(graph), scales, have.tolist(), made.expected[0].tolist(), made.quantized[0].tolist()])
+    pipeline.on_host = runner
+    made = pipeline.lower(replace(source, calibration=samples), Options(int8=True))
+    graph = made.graph
+    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    scales = [t.quant.scale for t in made.quantization.graph.tensors.values() if t.quant]
+    answers = source.expected[0], made.int8_answers[0]
+    found.append([float_layers(graph), scales, have.tolist(), *(y.tolist() for y in answers)])
 print(json.dumps(found))
 """
 

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.frontends import Int8
 from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import stored
 from baretorch.measure.facts import compare
 from baretorch.passes.to_int8 import float_layers, told_float
-from baretorch.pipeline import read
 from baretorch.targets.boards import load_board
+from tests.models import compile_model, int8_file
 from tests.zoo.zoo import MODELS, ZOO
 
 # The least signal to quantization noise of the answer, in dB: as measured, less one or two. Weights are
@@ -50,15 +49,15 @@ def test_no_model_is_left_out() -> None:
 
 @pytest.mark.parametrize("name", models())
 def test_model(name: str, tmp_path: Path) -> None:
-    source = read(str(ZOO / f"{name}.py"), int8=Int8())
-    compiled = pipeline.compile_source(source, load_board("host"))
+    model = int8_file(str(ZOO / f"{name}.py"))
+    compiled = compile_model(model, load_board("host"))
     layers = [layer.split()[0] for layer in float_layers(compiled.graph)]
     assert layers == FLOAT.get(name, []), told_float(compiled.graph)
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
-    want = interpret(compiled.graph, stored(compiled.graph, source.examples)).values()
+    want = interpret(compiled.graph, stored(compiled.graph, model.source.examples)).values()
     for have, need in zip(facts.run.first, want, strict=True):
         assert np.array_equal(have, need), "the same bits"
-    assert source.expected is not None and source.quantized is not None
-    for have, exact in zip(facts.run.first, source.expected, strict=True):
+    assert model.source.expected is not None and model.int8_answers is not None
+    for have, exact in zip(facts.run.first, model.source.expected, strict=True):
         assert sqnr(have, exact) >= LEAST[name]

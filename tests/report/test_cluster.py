@@ -12,18 +12,17 @@ from torch import nn
 
 from baretorch import frontends, pipeline
 from baretorch.explore.advice import advise
-from baretorch.machines.host_program import on_host
 from baretorch.measure.cluster import Traced, Use
 from baretorch.measure.facts import compare
 from baretorch.measure.profile import make_profile
 from baretorch.options import Io, Options
-from baretorch.quantize.source import quantized
 from baretorch.report.findings import Report
 from baretorch.report.page.cluster import cluster_sections
 from baretorch.report.page.roofline import roofs
 from baretorch.report.page.timeline import SCALE
 from baretorch.report.page.write import make_page
 from baretorch.targets.boards import load_board
+from tests.models import compile_model, int8_model
 from tests.report.browser import Page, opened
 
 
@@ -46,8 +45,8 @@ class Net(nn.Module):
 def made(tmp_path_factory: pytest.TempPathFactory) -> Report:
     torch.manual_seed(0)
     x = torch.randn(1, 4, 8, 6)
-    source = quantized(frontends.from_module(Net(), (x,), "net"), frontends.Int8(), [(x,)], on_host)
-    compiled = pipeline.compile_source(source, load_board("cluster8"), Options(io=Io.INT8))
+    source = int8_model(frontends.from_module(Net(), (x,), "net"), [(x,)])
+    compiled = compile_model(source, load_board("cluster8"), Options(io=Io.INT8))
     image = pipeline.build_image(compiled, tmp_path_factory.mktemp("cluster"))
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     profile = make_profile(compiled, image, facts.run)

@@ -23,7 +23,6 @@ from baretorch.measure.profile import make_profile
 from baretorch.options import Options
 from baretorch.plan.schedule import Schedule
 from baretorch.plan.types import Bank, Buffer, Layout, Plan
-from baretorch.quantize.source import quantized
 from baretorch.report.findings import Report
 from baretorch.report.page.html import Html, el
 from baretorch.report.page.layered import arrange
@@ -31,6 +30,7 @@ from baretorch.report.page.pictures import DRAWN, lifetimes_picture
 from baretorch.report.page.write import make_page
 from baretorch.report.terminal.lifetimes import when
 from baretorch.targets.boards import load_board
+from tests.models import compile_model, int8_model
 from tests.report.browser import Page, opened
 
 EVIL = "<img src=x onerror=alert(1)>&"  # a module may be called so
@@ -57,8 +57,8 @@ def report(folder: Path, int8: bool) -> Report:
     x = torch.randn(1, 3, 24, 24)
     source = frontends.from_module(Net(), (x,), "net")
     if int8:
-        source = quantized(source, frontends.Int8(), [(torch.randn(1, 3, 24, 24),) for _ in range(4)])
-    compiled = pipeline.compile_source(source, load_board("mps2-an386"))
+        source = int8_model(source, [(torch.randn(1, 3, 24, 24),) for _ in range(4)])
+    compiled = compile_model(source, load_board("mps2-an386"))
     image = pipeline.build_image(compiled, folder)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     profile = make_profile(compiled, image, facts.run)
@@ -150,7 +150,7 @@ def test_layers_have_weights_and_accuracy_and_add_up(made: Report) -> None:
 
 def test_layers_in_bands_stay_layers(floating: Report, tmp_path: Path) -> None:
     options = Options(ram=int(0.9 * floating.plan.arena))
-    compiled = pipeline.compile_source(floating.facts.compiled.source, floating.facts.compiled.board, options)
+    compiled = compile_model(floating.facts.compiled.source, floating.facts.compiled.board, options)
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     banded = Report(facts, make_profile(compiled, image, facts.run))

@@ -15,7 +15,7 @@ from torch import nn
 from baretorch.frontends import from_module
 from baretorch.frontends.offer import Offer
 from baretorch.options import Options
-from baretorch.pipeline import build_image, compile_graphs, run_image
+from baretorch.pipeline import build_image, compile_graph, run_image
 from baretorch.quantize.config import Precision
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
@@ -83,7 +83,7 @@ def test_instructions_are_those_of_the_run(name: str, tmp_path: Path) -> None:
     """Also on boards that do not tell which layer they belong to."""
     bench = tuner(load_board(name), Budget(0.5)).bench
     graph = bench.int8(bench.variant(Choice()))
-    compiled = compile_graphs(bench.source, {bench.source.method: graph}, bench.board, bench.options)
+    compiled = compile_graph(bench.source, graph, bench.board, bench.options)
     run = run_image(compiled, build_image(compiled, tmp_path))
     assert run.instructions is not None
     assert 0.8 * run.instructions < bench.costs(graph).instructions <= run.instructions

@@ -22,7 +22,7 @@ from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qlinear import QLinear
 from baretorch.options import Buffers, Compiler, Options, Units
-from baretorch.pipeline import Compiled
+from baretorch.pipeline import Compiled, LoweredModel
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
 from baretorch.units import units_of
@@ -57,7 +57,7 @@ def test_the_unit_computes_the_reference(tmp_path: Path) -> None:
     assert len(theirs) == len(TAKEN) and {type(step.call.op) for step in theirs} == {QConv2d, QLinear}
     c = emit("cases", {"forward": plan}, "size")
     source = Source("cases", {"forward": graph}, tuple(inputs))
-    compiled = Compiled(source, board, {"forward": graph}, {"forward": plan}, c, AUTO)
+    compiled = Compiled(LoweredModel(source, {"forward": graph}), board, {"forward": plan}, c, AUTO)
     machine = open_machine(pipeline.build_image(compiled, tmp_path), c.run)
     try:
         outputs = shared_out(TAKEN, call(Link(machine), graph, inputs))

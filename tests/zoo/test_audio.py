@@ -17,7 +17,8 @@ from baretorch.measure.facts import compare
 from baretorch.options import Compiler, Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.targets.boards import load_board
-from tests.zoo.zoo import ZOO, source
+from tests.models import compile_model
+from tests.zoo.zoo import ZOO, lowered
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def test_piece_by_piece_gives_the_scores_of_the_whole(zoo: tuple[ModuleType, Mod
 
 @pytest.mark.parametrize("board", ["mps2-an386", pytest.param("pico2w", marks=pytest.mark.slow)])
 def test_int8_leaves_the_front_end_in_float_up_to_the_logarithm(board: str, tmp_path: Path) -> None:
-    compiled = pipeline.compile_source(source("kws_raw", int8=True), load_board(board), Options(toolchain=Compiler.GCC))
+    compiled = compile_model(lowered("kws_raw", int8=True), load_board(board), Options(toolchain=Compiler.GCC))
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     names = [layer.split()[0] for layer in float_layers(compiled.graph)]

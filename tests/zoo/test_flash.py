@@ -16,9 +16,11 @@ from baretorch.ir.io import stored
 from baretorch.machines.run import run_on
 from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.options import Options, Weights
+from baretorch.pipeline import LoweredModel
 from baretorch.targets.boards import load_board
 from baretorch.targets.flash import FlashPath, Price
-from tests.zoo.zoo import source as zoo_source
+from tests.models import compile_model
+from tests.zoo.zoo import lowered
 
 CODE, LOAD, RAM, VISIT_ENDS, CALL_BEGINS = range(5)  # what an event is
 Fills: TypeAlias = Counter[tuple[int, int, bool]]  # site, kind, whether it went on
@@ -94,12 +96,12 @@ class Replay:
         return tuple(sum(self.call[site, *key] * each[i] for key, each in prices.items()) for i in range(3))
 
 
-def check_by_replay(source: Source, board: str, folder: Path) -> int:
+def check_by_replay(source: Source | LoweredModel, board: str, folder: Path) -> int:
     """Every figure of every layer is what the own model makes of the accesses; gives how many there were."""
-    compiled = pipeline.compile_source(source, load_board(board), Options(weights=Weights.FLASH))
+    compiled = compile_model(source, load_board(board), Options(weights=Weights.FLASH))
     made = pipeline.build_image(compiled, folder)
     machine = UnicornMachine(made, compiled.c.run, timed=True, recorded=1 << 24)
-    run = run_on(machine, compiled.graph, stored(compiled.graph, source.examples))
+    run = run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))
     path, flash = made.board.chip.flash_path, machine.path
     assert path is not None and flash is not None and run.flash
     replays = [Replay(path, fill, price) for fill, price in zip(path.fills, flash.prices, strict=True)]
@@ -171,4 +173,4 @@ def test_replay(name: str, board: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("board", ["pico", "pico2w", "nucleo-wb55rg", "nucleo-h743zi"])
 @pytest.mark.parametrize("name", ["ad", "lenet5", "mnist_mlp"])
 def test_replay_of_the_zoo(name: str, board: str, tmp_path: Path) -> None:
-    assert check_by_replay(zoo_source(name, int8=True), board, tmp_path) > 100_000
+    assert check_by_replay(lowered(name, int8=True), board, tmp_path) > 100_000

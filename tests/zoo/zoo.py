@@ -8,11 +8,12 @@ from pathlib import Path
 
 from baretorch import pipeline
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, Source
+from baretorch.frontends import Source
 from baretorch.measure.facts import RunFacts, compare
 from baretorch.options import Compiler, Io, Options
-from baretorch.pipeline import read
+from baretorch.pipeline import LoweredModel, lower_file, read
 from baretorch.targets.boards import load_board
+from tests.models import compile_model
 
 ROOT = Path(__file__).resolve().parents[2]
 ZOO = ROOT / "zoo"
@@ -27,14 +28,20 @@ TOLERANCE = 1e-5  # of the largest magnitude that PyTorch expects; measured: 5e-
 
 
 @cache
-def source(name: str, int8: bool = False) -> Source:
-    return read(str(ZOO / f"{name}.py"), int8=Int8() if int8 else None)
+def source(name: str) -> Source:
+    return read(str(ZOO / f"{name}.py"))
+
+
+@cache
+def lowered(name: str, int8: bool = False) -> LoweredModel:
+    """Read a model and run all passes; with `int8`, quantize it."""
+    return lower_file(str(ZOO / f"{name}.py"), Options(int8=int8))
 
 
 def run(name: str, board: str, toolchain: str, folder: Path, int8: bool = False) -> RunFacts:
     """The model, run on the board's emulator; in int8 with int8 inputs and outputs."""
     options = Options(toolchain=Compiler(toolchain), io=Io.INT8 if int8 else Io.FLOAT)
-    compiled = pipeline.compile_source(source(name, int8), load_board(board), options)
+    compiled = compile_model(lowered(name, int8), load_board(board), options)
     image = pipeline.build_image(compiled, folder)
     return compare(compiled, image, pipeline.run_image(compiled, image))
 

@@ -66,7 +66,6 @@ def evaluate(
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
     from baretorch.machines import choose_emulator
-    from baretorch.measure.facts import is_int8
     from baretorch.pipeline import arguments_of, blaming
     from baretorch.report.terminal.evaluation import evaluation_screen
 
@@ -76,8 +75,8 @@ def evaluate(
     if not port:
         choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, options, stage, unless_done=True)
-        if not options.int8 and is_int8(compiled.graph):
+        compiled = compiled_model(model, board, options, stage, unless_quantized=True)
+        if not options.int8 and compiled.graph.is_int8:
             raise CompileError("--float: the model is quantized already", try_="leave out --float: it is int8 as it is")
         with blaming(compiled):
             found = evaluated(compiled, task, opener(stage), stage.show, port, target_samples)

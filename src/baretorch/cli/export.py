@@ -21,7 +21,7 @@ def export(as_json: bool, model: str, options: Options, out: str, delegate: bool
     """Write a standard ExecuTorch .pte."""
     from pathlib import Path
 
-    from baretorch.cli.stages import read_model
+    from baretorch.cli.stages import lower_model, read_model
     from baretorch.errors import CompileError
     from baretorch.escape import markup
     from baretorch.exports.ethos_u_pte import write_npu_pte
@@ -36,8 +36,9 @@ def export(as_json: bool, model: str, options: Options, out: str, delegate: bool
     with stages(as_json) as stage:
         source = read_model(model, options, stage)
         if target is not None:
+            lowered = lower_model(source, options, stage)
             stage("compile for the NPU")
-            info = write_npu_pte(source, target, options, Path(out))
+            info = write_npu_pte(lowered, target, Path(out))
         elif source.torch is None or source.torch.module is None:
             raise CompileError(
                 f"{model} holds no nn.Module to export",

@@ -31,7 +31,7 @@ def fit(
     options: Options,
 ) -> Answer:
     """Show which boards hold a model, and how to fit others."""
-    from baretorch.cli.stages import read_model
+    from baretorch.cli.stages import read_and_lower
     from baretorch.explore.fit import Fitter
     from baretorch.explore.trial import Finding
     from baretorch.report.terminal.fit import fit_screen
@@ -42,11 +42,11 @@ def fit(
     with stages(as_json) as stage:
         findings: list[Finding] = []
         fitter = Fitter(
-            lambda int8: read_model(model, replace(options, int8=int8), stage),
+            lambda int8: read_and_lower(model, replace(options, int8=int8, io=None), stage),
             options,
             lambda what: stage.show(what, len(findings), len(targets)),
         )
-        name = fitter.source(options.int8).name
+        name = fitter.model(options.int8).source.name
         dtype = "int8" if fitter.is_int8() else "float32"
         for board in targets:
             found = fitter.find(board)

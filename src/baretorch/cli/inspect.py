@@ -35,10 +35,9 @@ def inspect(
     """Show a model's stages, operators, memory plan and fit."""
     from rich.text import Text
 
-    from baretorch.cli.stages import read_model
+    from baretorch.cli.stages import lower_model, read_model
     from baretorch.measure.model import ModelFacts
     from baretorch.measure.worksheet import find_worksheet, planning_board
-    from baretorch.pipeline import optimized_methods, with_io
     from baretorch.plan import make_plan
     from baretorch.report.terminal.model import model_screen, stage_text, text_before
     from baretorch.targets.boards import board_names, load_board
@@ -49,7 +48,7 @@ def inspect(
         if stage in ("source", "aten", "core"):  # these can also be shown for models that cannot be compiled
             text = text_before(source, stage)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
-        graph = with_io(optimized_methods(source)[source.method], options.io)
+        graph = lower_model(source, options, progress).graph
         planned_for = targets[0] if len(targets) == 1 else load_board("host")
         plan = make_plan(graph, planning_board(planned_for))
         if stage is not None:

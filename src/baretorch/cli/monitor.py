@@ -64,7 +64,7 @@ def monitor(
         choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options, stage)
-        sweep = read_sweep(model, compiled.source, compiled.graph)
+        sweep = read_sweep(model, compiled.model)
         machine = opener(stage)(compiled, port)
     where = f"on port {port}" if port else f"emulated by {machine.name}"
     title = f"{compiled.graph.name} on {compiled.board.name}, {where}"

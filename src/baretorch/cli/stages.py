@@ -7,35 +7,43 @@ from pathlib import Path
 
 from baretorch.cli.verb import Stage
 from baretorch.firmware.types import Image
-from baretorch.frontends import Int8, Source
+from baretorch.frontends import Source
 from baretorch.machines import open_machine
 from baretorch.machines.types import Machine
 from baretorch.options import Options
-from baretorch.pipeline import Compiled, build_image, compile_source, need_cores, read
+from baretorch.pipeline import Compiled, LoweredModel, build_image, compile_lowered, lower, read
+from baretorch.targets.cores import need_cores
 from baretorch.targets.types import Board
 
 
 def compiled_model(
-    model: str, board: Board, options: Options, stage: Stage, trace: str | None = None, unless_done: bool = False
+    model: str, board: Board, options: Options, stage: Stage, trace: str | None = None, unless_quantized: bool = False
 ) -> Compiled:
-    """Read the model and compile it for the board."""
+    """Read the model and compile it for the board. With `unless_quantized` one that is int8 already stays as it is."""
     need_cores(board, options)  # first: reading is slow
-    source = read_model(model, options, stage, unless_done)
+    lowered = lower_model(read_model(model, options, stage), options, stage, trace, unless_quantized)
     stage("compile to C")
-    return compile_source(source, board, options, Path(trace) if trace else None)
+    return compile_lowered(lowered, board, options)
 
 
-def read_model(model: str, options: Options, stage: Stage, unless_done: bool = False) -> Source:
-    """Read the model at a path, which may end in `::method`. With `unless_done`, an int8 model is not quantized
-    again."""
+def read_model(model: str, options: Options, stage: Stage) -> Source:
+    """Read the model at a path, which may end in `::method`."""
     path, _, method = model.partition("::")
-    how = (
-        Int8(options.keep_float, options.observer, unless_done, options.config, options.requant)
-        if options.int8
-        else None
-    )
-    stage(f"{'quantize' if how else 'read'} {Path(path).name}")
-    return read(path, method or None, how, options)
+    stage(f"read {Path(path).name}")
+    return read(path, method or None, options)
+
+
+def lower_model(
+    source: Source, options: Options, stage: Stage, trace: str | None = None, unless_quantized: bool = False
+) -> LoweredModel:
+    """Run the passes, and quantize the model if the options say so."""
+    stage("quantize" if options.int8 else "optimize")
+    return lower(source, options, Path(trace) if trace else None, unless_quantized)
+
+
+def read_and_lower(model: str, options: Options, stage: Stage) -> LoweredModel:
+    """Read the model at a path, run the passes, and quantize the model if the options say so."""
+    return lower_model(read_model(model, options, stage), options, stage)
 
 
 def built_image(

@@ -123,13 +123,14 @@ def live_model(model: str, board: Board, port: str | None, options: Options, fol
 
     def make() -> BuiltModel:
         compiled = compiled_model(model, board, options, stage)
-        source = compiled.source
-        swept = read_sweep(model, source, compiled.graph).inputs if model.partition("::")[0].endswith(".py") else ()
+        source, quantization = compiled.source, compiled.model.quantization
+        swept = read_sweep(model, compiled.model).inputs if model.partition("::")[0].endswith(".py") else ()
         work = folder / str(next(numbers))
         stage("build")
         image = build_image(compiled, work, stage.build)
         picture = "" if board.hosted else map_picture(memory_map(image))  # addresses of a process mean nothing
-        return BuiltModel(compiled, image, (source.examples, *source.samples, *swept), picture)
+        samples = quantization.samples if quantization else ()
+        return BuiltModel(compiled, image, (source.examples, *samples, *swept), picture)
 
     def connect(made: BuiltModel) -> Machine:
         if port:

@@ -161,7 +161,7 @@ def tune(
 
         def made(arguments: Arguments) -> Workbench:
             stage(f"read {Path(path).name}" + "".join(f", {name} {value}" for name, value in arguments.items()))
-            source = read(path, method or None, None, options, arguments)
+            source = read(path, method or None, options, arguments)
             need_tunable(source)
             task, train = load_evaluate(path, samples, arguments), load_train(path, arguments)
             return Workbench(source, board, options, task, train, timed=time is not None, tell=stage)

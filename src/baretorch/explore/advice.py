@@ -10,7 +10,7 @@ from baretorch.emit import emit
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch
 from baretorch.ir.graph import Graph
-from baretorch.measure.facts import RunFacts, is_int8
+from baretorch.measure.facts import RunFacts
 from baretorch.measure.numbers import share
 from baretorch.measure.profile import Profile
 from baretorch.ops.delegate import Delegate
@@ -89,7 +89,7 @@ def advise(facts: RunFacts, profile: Profile) -> tuple[Advice, ...]:
 
 def _quantize(case: _Case) -> Iterator[Advice]:
     compiled, image = case.facts.compiled, case.facts.image
-    if not is_int8(compiled.graph) and len(compiled.source.graphs) == 1:  # several cannot be quantized yet
+    if not compiled.graph.is_int8 and len(compiled.source.graphs) == 1:  # several cannot be quantized yet
         yield Advice(
             "--int8",
             f"about a quarter of the weights ({image.flash.weights:,} bytes now) and of the arena "
@@ -110,7 +110,7 @@ def _bare_io(case: _Case) -> Iterator[Advice]:
 def _bare(case: _Case) -> Graph | None:
     """The graph without conversions of inputs and outputs; None if there are none, or they must stay."""
     graph = case.facts.compiled.graph
-    if not is_int8(graph):
+    if not graph.is_int8:
         return None
     try:
         bare = with_io(graph, Io.INT8)

@@ -12,11 +12,11 @@ from baretorch.ir.graph import Array
 from baretorch.ir.io import Answer, Runner
 from baretorch.machines.session import Checker, Recorder, Session
 from baretorch.machines.types import Machine
-from baretorch.measure.facts import is_int8, number, wrong_answers
+from baretorch.measure.facts import number, wrong_answers
 from baretorch.measure.run import Show
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import Compiled, compile_graphs
+from baretorch.pipeline import Compiled, compile_lowered
 from baretorch.targets.boards import load_board
 
 
@@ -44,7 +44,7 @@ class Evaluation:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return (*self.compiled.source.warnings, *([self.wrong] if self.wrong else []))
+        return (*self.compiled.model.warnings, *([self.wrong] if self.wrong else []))
 
     def to_json(self) -> dict[str, Any]:
         graph = self.compiled.graph
@@ -52,7 +52,7 @@ class Evaluation:
             "model": graph.name,
             "board": self.compiled.board.name,
             "where": self.where,
-            "dtype": "int8" if is_int8(graph) else "float32",
+            "dtype": "int8" if graph.is_int8 else "float32",
             "samples": self.samples,
             "target_samples": self.target_samples,
             "metrics": {c.key: {name: number(value) for name, value in c.metrics.items()} for c in self.columns},
@@ -95,8 +95,9 @@ def evaluated(
     """The task's metrics. What was compiled is `opened` on the board at a port, or emulated. The target runs
     `target_samples` of the inputs, evenly spread, or all of them."""
     source, graph, name = compiled.source, compiled.graph, compiled.board.name
-    fp32 = bool(source.float_graphs) or source.quantized is None
-    dtype = "int8" if is_int8(graph) else "fp32"
+    ours = compiled.model.quantization is not None
+    fp32 = ours or not source.graph.is_quantized
+    dtype = "int8" if graph.is_int8 else "fp32"
     columns, library, count = [], source.library, 0
     right: Recorder | None = None
     if source.eager is not None:  # else there is nobody else to ask
@@ -106,12 +107,12 @@ def evaluated(
         count = original.count
 
     same = Options(optimize=compiled.options.optimize, io=compiled.options.io)
-    host = compile_graphs(source, compiled.graphs, load_board("host"), same)
+    host = compile_lowered(compiled.model, load_board("host"), same)
     session = Session(opened(host, None), graph)
     recorder = Recorder(session)
     on_host = _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", count, show))
     session.close()
-    wrong = _wrong(compiled, recorder, right) if right is not None and not source.float_graphs else None
+    wrong = _wrong(compiled, recorder, right) if right is not None and not ours else None
 
     total = len(recorder.answers)
     every = 1 if graph.state or target_samples is None else max(1, total // target_samples)

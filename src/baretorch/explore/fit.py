@@ -18,13 +18,11 @@ from baretorch.files.write import scratch
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed, roomy
 from baretorch.frontends import Source
-from baretorch.ir.graph import Graph
 from baretorch.measure.cycles import Time
-from baretorch.measure.facts import is_int8
 from baretorch.measure.run import measure_model
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Io, Optimize, Options, UseNpu
-from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized_methods, with_io
+from baretorch.pipeline import Compiled, LoweredModel, build_image, compile_lowered, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.memory.banks import ARENA
 from baretorch.targets.parts import MemoryBank
@@ -82,13 +80,14 @@ class _Built:
 
 @dataclass
 class Fitter:
-    """Tries a model on boards. `read` gives it as it is, or in int8; what was found out is kept for the next board."""
+    """Tries a model on boards. `lower` returns it as it is or in int8, with the inputs and outputs that it has; results
+    are kept for the next board."""
 
-    read: Callable[[bool], Source]
+    lower: Callable[[bool], LoweredModel]
     given: Options
     progress: Callable[[str], None] = lambda what: None
     notes: list[str] = field(default_factory=list)  # what the user should know of int8, if it was tried
-    _sources: dict[bool, tuple[Source, dict[str, Graph]] | CompileError] = field(default_factory=dict)
+    _models: dict[bool, LoweredModel | CompileError] = field(default_factory=dict)
     _built: dict[tuple[str, str, str], _Built] = field(default_factory=dict)
 
     def find(self, board: Board) -> Finding:
@@ -120,12 +119,18 @@ class Fitter:
             self.notes.append(f"{found.board.name} was not timed: {error.what}")
             return found
 
-    def source(self, int8: bool) -> Source:
-        return self._read(int8)[0]
+    def model(self, int8: bool) -> LoweredModel:
+        """Return the model as it is or in int8. CompileError if it cannot be read or quantized."""
+        if int8 not in self._models:
+            self._models[int8] = self._lower_once(int8)
+        found = self._models[int8]
+        if isinstance(found, CompileError):
+            raise found
+        return found
 
     def is_int8(self) -> bool:
-        """The model is, as it was given."""
-        return any(map(is_int8, self._read(self.given.int8)[1].values()))
+        """Whether the model is int8 as it was given."""
+        return any(graph.is_int8 for graph in self.model(self.given.int8).graphs.values())
 
     def _changed(self, board: Board, number: int, tried: Mapping[int, Trial]) -> Trial | None:
         """A combination of changes, if the dearest of them helps where the others did not suffice. int8 goes with all
@@ -148,24 +153,24 @@ class Fitter:
         need."""
         if board.chip.npu is not None:
             options = replace(options, npu=UseNpu.OFF)
-        source, graphs = self._read(options.int8)
-        if any(isinstance(node.op, Delegate) for graph in graphs.values() for node in graph.nodes):
+        model = self.model(options.int8)
+        if any(isinstance(node.op, Delegate) for graph in model.graphs.values() for node in graph.nodes):
             raise CompileError(
                 "the model brings commands for an NPU, and `fit` knows what CPUs take",
                 try_="`baretorch build` for the board that has it",
             )
         self.progress(f"plan for {board.name}")
-        graphs = {name: with_io(graph, options.io) for name, graph in graphs.items()}
+        model = model.with_io(options.io)
         large = roomy(board)
         try:
-            plans = {name: make_plan(graph, board, options) for name, graph in graphs.items()}
+            plans = {name: make_plan(graph, board, options) for name, graph in model.graphs.items()}
             planned = True
         except CompileError:
             whole = replace(options, ram=None)
-            plans = {name: make_plan(graph, large, whole) for name, graph in graphs.items()}
+            plans = {name: make_plan(graph, large, whole) for name, graph in model.graphs.items()}
             planned = False
-        c = emit(source.name, plans, options.optimize, source.method, blank=True)
-        compiled = Compiled(source, large, graphs, plans, c, options)
+        c = emit(model.source.name, plans, options.optimize, model.source.method, blank=True)
+        compiled = Compiled(model, large, plans, c, options)
         key = (board.chip.cpu.name, options.optimize, compiled.c.files["model.c"])
         if key not in self._built:
             self._built[key] = self._build(compiled)
@@ -174,23 +179,14 @@ class Fitter:
             trial = _trial(options, board, compiled, planned, self._build(compiled))
         return trial
 
-    def _read(self, int8: bool) -> tuple[Source, dict[str, Graph]]:
-        if int8 not in self._sources:
-            self._sources[int8] = self._read_once(int8)
-        found = self._sources[int8]
-        if isinstance(found, CompileError):
-            raise found
-        return found
-
-    def _read_once(self, int8: bool) -> tuple[Source, dict[str, Graph]] | CompileError:
+    def _lower_once(self, int8: bool) -> LoweredModel | CompileError:
         try:
-            source = self.read(int8)
-            graphs = optimized_methods(source)
+            model = self.lower(int8)
         except CompileError as error:
             self.notes.append(f"int8 was not tried: {error.what}")
             return error
-        self.notes.extend(source.warnings)
-        return source, graphs
+        self.notes.extend(model.warnings)
+        return model
 
     def _build(self, compiled: Compiled) -> _Built:
         board, chip = compiled.board.name, compiled.board.chip
@@ -202,9 +198,8 @@ class Fitter:
         return _Built(board, flash, data - chip.stack_bytes, image.flash.weights)
 
     def _time(self, trial: Trial) -> Time | None:
-        source, graphs = self._read(trial.options.int8)
-        graphs = {name: with_io(graph, trial.options.io) for name, graph in graphs.items()}
-        compiled = compile_graphs(source, graphs, trial.board, trial.options)
+        model = self.model(trial.options.int8).with_io(trial.options.io)
+        compiled = compile_lowered(model, trial.board, trial.options)
         self.progress(f"run on {trial.board.name}")
         with scratch() as folder:
             return measure_model(compiled, folder).time
@@ -214,10 +209,10 @@ class Fitter:
         for trial in tried:
             if trial.planned or trial.flash.room < 0:
                 continue
-            source, graphs = self._read(trial.options.int8)
+            graph = self.model(trial.options.int8).graph
             pulled = replace(trial.options, input=Input.ROWS)
             try:
-                plan = make_plan(with_io(graphs[source.method], trial.options.io), trial.board, pulled)
+                plan = make_plan(with_io(graph, trial.options.io), trial.board, pulled)
             except CompileError:  # still too large, or the input is no image
                 continue
             words = " ".join([*trial.options.words(self.given), "--input", "rows"])
@@ -239,7 +234,7 @@ class Fitter:
             most = trial.arena + min(use.room for use in trial.uses[1:])
             words.append(
                 f"activations must shrink from {trial.arena:,} to {max(most, 0):,} bytes"
-                + _side(self.source(trial.options.int8), max(most, 0) / trial.arena)
+                + _side(self.model(trial.options.int8).source, max(most, 0) / trial.arena)
             )
         options = " ".join(trial.options.words(self.given))
         return f"{f'with {options} ' if options else ''}{'; '.join(words)}"

@@ -20,6 +20,7 @@ from baretorch.ir.ties import up_to_ties
 from baretorch.machines.run import call, greeted
 from baretorch.machines.types import Machine
 from baretorch.measure.facts import largest_error, number
+from baretorch.pipeline import LoweredModel
 
 Answers = tuple[Array, ...]
 
@@ -92,10 +93,12 @@ class SweepTrace:
         }
 
 
-def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
-    """The sweep() and truth() of a model file, or just the example inputs; with what an int8 graph of ours gives."""
-    sweep = _read_sweep(model, source, graph)
-    if not source.float_graphs:
+def read_sweep(model: str, lowered: LoweredModel) -> Sweep:
+    """Read the sweep() and truth() of a model file, or just the example inputs; with the answers of the int8 graph, if
+    Baretorch quantized the model."""
+    graph = lowered.graph
+    sweep = _read_sweep(model, lowered.source, graph)
+    if lowered.quantization is None:
         return sweep
     ask = in_graph(graph)
     return replace(sweep, exact=tuple(ask(x) for x in sweep.inputs))

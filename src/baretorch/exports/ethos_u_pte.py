@@ -16,7 +16,6 @@ from typing import Any
 from baretorch.errors import CompileError
 from baretorch.frontends.pte.export import PteInfo, write_whole
 from baretorch.frontends.pte.host import importing_executorch
-from baretorch.frontends.source import Source
 from baretorch.ir.graph import DType, Graph, Node, Port
 from baretorch.ir.io import stored
 from baretorch.machines.npu.cached_check import Judgement
@@ -29,8 +28,7 @@ from baretorch.npu.use import EDGES
 from baretorch.ops.delegate import ALIGNED, Delegate
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.layout import Reshape
-from baretorch.options import Options
-from baretorch.pipeline import optimized_methods, with_io
+from baretorch.pipeline import LoweredModel
 from baretorch.targets.parts import Npu
 from baretorch.targets.types import Board
 
@@ -39,8 +37,8 @@ QUANTIZE, DEQUANTIZE = (f"quantized_decomposed::{name}_per_tensor" for name in (
 SCALAR_TYPES = {DType.INT8: 1, DType.FLOAT32: 6}
 
 
-def write_npu_pte(source: Source, board: Board, options: Options, path: Path) -> PteInfo:
-    """The served method of an int8 model, all but the conversions from and to float on the board's NPU."""
+def write_npu_pte(model: LoweredModel, board: Board, path: Path) -> PteInfo:
+    """Write the selected method of an int8 model, all but the conversions from and to float on the board's NPU."""
     npu = board.chip.npu
     if npu is None:
         raise CompileError(
@@ -48,7 +46,7 @@ def write_npu_pte(source: Source, board: Board, options: Options, path: Path) ->
             need="a chip whose TOML describes [npu], as that of corstone-300 does",
             try_="--board corstone-300",
         )
-    graph = with_io(optimized_methods(source)[source.method], options.io)
+    source, graph = model.source, model.graph
     if graph.state:
         raise CompileError(
             "--npu: a model with state cannot be exported",

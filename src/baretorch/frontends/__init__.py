@@ -16,7 +16,7 @@ from baretorch.frontends.model_file import need_file
 from baretorch.frontends.offer import Arguments
 from baretorch.frontends.onnx.source import load_onnx
 from baretorch.frontends.python_file import from_object, load_python
-from baretorch.frontends.source import ODD_INT8, Asked, Int8, Source, check_name, random_inputs
+from baretorch.frontends.source import ODD_INT8, Asked, Source, check_name, random_inputs
 from baretorch.frontends.tflite.source import load_tflite
 from baretorch.frontends.torch.source import from_methods, from_module, load_pt2
 from baretorch.options import DEFAULT, Options
@@ -25,7 +25,6 @@ __all__ = [
     "KINDS",
     "ODD_INT8",
     "Asked",
-    "Int8",
     "Kind",
     "Source",
     "check_name",

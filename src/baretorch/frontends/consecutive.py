@@ -55,14 +55,14 @@ class Calls:
         return tuple(y for x in self.inputs for y in ask(tuple(map(move, x))))
 
 
-def consecutive_calls(source: Source, graph: Graph) -> Calls:
-    """Ask the reference of a model. That is its own library; for a model that Baretorch quantized, and where there is
-    none, it is the compiled graph."""
-    begin, library = reference_of(source, graph)
+def consecutive_calls(source: Source, graph: Graph, own: bool = False) -> Calls:
+    """Ask the reference of a model. That is its own library; for a model that Baretorch quantized (`own`), and where
+    there is none, it is the compiled graph."""
+    begin, library = reference_of(source, graph, own)
     accepted, rejected = [source.examples] * 2, None
     ask = begin()
     known = (source.expected, source.expected_again)
-    if graph.state or source.float_graphs or known[0] is None or known[1] is None:
+    if graph.state or own or known[0] is None or known[1] is None:
         answers = [ask(x) for x in accepted]
     else:
         answers = [known[0], known[1]]
@@ -78,9 +78,9 @@ def consecutive_calls(source: Source, graph: Graph) -> Calls:
     return Calls(tuple(accepted), tuple(answers), library, begin, rejected)
 
 
-def reference_of(source: Source, graph: Graph) -> tuple[Callable[[], Ask], str]:
-    """How to begin a sequence of calls of what is right for a compiled graph, and its name."""
-    if source.eager is None or source.float_graphs:
+def reference_of(source: Source, graph: Graph, own: bool = False) -> tuple[Callable[[], Ask], str]:
+    """Return what begins a sequence of calls of the reference for a compiled graph, and the reference's name."""
+    if source.eager is None or own:
         return lambda: in_graph(graph), "the graph"
     eager = source.eager
 

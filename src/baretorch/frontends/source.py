@@ -17,24 +17,11 @@ from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array, DType, Graph, Shape
 from baretorch.ir.io import Runner, arranged, real_inputs
 from baretorch.ir.layerwise import Layer
-from baretorch.options import Observer, Requant
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
 ODD_INT8 = (
     "inputs: inputs() has NaN or infinite values, which int8 cannot hold: its answers cannot be compared with float"
 )
-
-
-@dataclass(frozen=True)
-class Int8:
-    """How to quantize: layers to leave in float, the observer, a file with the precision of layers, and how wide their
-    requantization is. With `unless_done` a model that is quantized already stays as it is."""
-
-    keep_float: tuple[str, ...] = ()
-    observer: Observer = Observer.HISTOGRAM
-    unless_done: bool = False
-    config: str | None = None
-    requant: Requant = Requant.WIDE
 
 
 @dataclass(frozen=True)
@@ -90,12 +77,8 @@ class Source:
     method: str = "forward"
     references: Mapping[str, Reference] = field(default_factory=dict)  # of each method, where the model can be asked
     eager: Callable[[], Runner] | None = None  # the model itself, begun anew, called as an image is
-    quantized: tuple[Array, ...] | None = None  # of an int8 model: what its reference gives for the examples
-    float_graphs: Mapping[str, Graph] = field(default_factory=dict)  # of a model that was quantized: as it was before
     named: Path | None = None  # the file that a Python file names as its model
     calibration: Iterable[Any] | None = None  # inputs of the kind it will see, where the model brings some
-    samples: tuple[tuple[Array, ...], ...] = ()  # of an int8 model: calibration data, as `examples` are
-    kept_float: tuple[str, ...] = ()  # of an int8 model: layers that are float because the user said so
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # what the reader wants the user to know
     texts: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # for people: its forms before the Graph
@@ -109,7 +92,7 @@ class Source:
 
     @property
     def graph(self) -> Graph:
-        """That of the method which this is all about."""
+        """Return the graph of the selected method."""
         return self.graphs[self.method]
 
     @property

@@ -55,6 +55,23 @@ def check(step: str, have: Sequence[Array], reference: Reference) -> None:
         raise WrongStep(step, *wrong)
 
 
+def check_passes(stages: Sequence[tuple[str, Graph]], reference: Reference | None, examples: tuple[Array, ...]) -> None:
+    """Compare the last of these graphs with the original model, or with the graph after the first pass if the model
+    itself cannot be asked. WrongStep names the first pass after which the answer is wrong. `examples` are inputs as the
+    graphs store them."""
+    plain = unrounded
+    if reference is None or rounds(unrounded(stages[-1][1])):
+        plain = as_it_is if rounds(unrounded(stages[-1][1])) else unrounded
+        reference, stages = own_reference(plain(stages[1][1]), examples), stages[1:]
+
+    def answers(graph: Graph) -> tuple[Array, ...]:
+        return graph_answers(plain(graph), reference.inputs, reference.runs)
+
+    if difference(answers(stages[-1][1]), reference) is not None:
+        for name, graph in stages:
+            check(f"the pass {name}" if name != "frontend" else "lowering", answers(graph), reference)
+
+
 def difference(have: Sequence[Array], reference: Reference) -> tuple[int, float, float] | None:
     """The first output that is wrong: which, by how much at most, and its largest number."""
     want = reference.answers
@@ -163,9 +180,3 @@ def as_it_is(graph: Graph) -> Graph:
 def rounds(graph: Graph) -> bool:
     """Whether something that is computed is rounded to int8."""
     return any(isinstance(node.op, Quantize) for node in graph.nodes)
-
-
-def says_int8(graph: Graph) -> bool:
-    """Whether a graph as read says what is int8: somebody quantized it before."""
-    noted = any(t.quant is not None for t in graph.tensors.values())
-    return noted or any(isinstance(node.op, (Quantize, Dequantize)) for node in graph.nodes)

@@ -339,6 +339,16 @@ class Graph:
                 table.setdefault(name, []).append(node)
         return table
 
+    @property
+    def is_int8(self) -> bool:
+        """Whether any tensor stores int8, as after `to_int8`."""
+        return any(t.dtype is DType.INT8 for t in self.tensors.values())
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether any tensor has a scale: before `to_int8` it is still float there, after it the tensor stores int8."""
+        return any(t.quant is not None for t in self.tensors.values())
+
     def macs(self) -> int:
         return sum(n.op.macs(self.of(n.inputs), self.of(n.outputs)) for n in self.nodes)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.ir.graph import Array, Graph, interpret
-from baretorch.passes.order import PASSES, stages
+from baretorch.passes.order import PASSES, run_passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def compare_layers(library: str, layers: Iterable[Layer]) -> Layerwise:
 
 
 def _differences(layer: Layer) -> list[LayerDifference]:
-    graph = stages(layer.graph, PASSES)[-1][1]
+    graph = run_passes(layer.graph, PASSES)[-1][1]
     have = interpret(graph, layer.inputs)
     found = []
     for name, want in zip(graph.outputs, layer.outputs, strict=True):

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from baretorch.firmware import avr, riscv, thumb
 from baretorch.firmware.elf import ARM, AVR
-from baretorch.machines.code import Code
+from baretorch.firmware.types import Image
+from baretorch.machines.code import Code, read_code
+from baretorch.machines.types import DeviceFault
+from baretorch.plan.types import Plan
 from baretorch.targets.kinds import CALLS
 
 TEAM = "bt_team"  # what cores of a cluster do for each other
@@ -66,3 +69,32 @@ def _riscv(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
         if riscv.work_of(i).kind in CALLS:
             yield i.address + i.size, riscv.call_target(before, i)
         before = i
+
+
+def layer_that_ran(plan: Plan, run: str, image: Image, fault: DeviceFault) -> list[str]:
+    """Return the name of the layer that ran, in words, if the addresses of the fault show it. `run` is the name of the
+    model's run function."""
+    core = 1 if image.cores > 1 and "core 1" in str(fault) else 0
+    places: list[tuple[int, tuple[int, ...]]] = [(core, fault.addresses)]
+    if image.board.chip.cluster:  # addresses tell whose they are, first that of the core that stopped
+        places = [(each, (address,)) for address in fault.addresses for each in range(image.cores)]
+    steps, code = plan.steps, read_code(image, run)
+    for core, addresses in places:
+        own = [n for n, step in enumerate(steps) if step.executor.host.number == core and not step.is_empty]
+        number = step_at(code, addresses, len(own), core)
+        if number is not None:
+            y = steps[own[number]].call.y
+            layers = list(dict.fromkeys(step.call.y.name for step in steps))  # of which cores may have parts
+            return [f"in layer {layers.index(y.name) + 1} of {len(layers)}: {y.origin.path or y.name}"]
+    return []
+
+
+def layers_between(plan: Plan, meeting: int) -> dict[int, list[str]]:
+    """Return the layers that each core works on between two meetings, of which the first is that before all phases."""
+    met, found = 1, dict[int, list[str]]()
+    for phase in plan.phases:
+        met += phase.meet
+        for step in phase.steps if met == meeting else ():
+            y = step.call.y
+            found.setdefault(step.executor.number, []).append(y.origin.path or y.name)
+    return found

@@ -57,19 +57,31 @@ def on_host(graph: Graph) -> Iterator[Run]:
     names = make_names("watched", plans)
     with scratch() as folder:
         program = _built(tools, names, emit("watched", plans, Optimize.SIZE, blank=True).files, folder)
-        process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process = _Process(graph, program, names)
         try:
-            yield _Process(graph, process, names)
+            yield process
         finally:
-            process.kill()
-            process.communicate()
+            process.close()
 
 
 class _Process:
-    def __init__(self, graph: Graph, process: subprocess.Popen[bytes], names: Names) -> None:
-        self._process = process
+    def __init__(self, graph: Graph, program: Path, names: Names) -> None:
+        self._program, self._constants = program, [c.data for c in names.constants.values()]
         self._inputs, self._outputs = graph.of(graph.inputs), graph.of(graph.outputs)
-        self._send([c.data for c in names.constants.values()])
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = subprocess.Popen([self._program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._send(self._constants)
+
+    def reset(self) -> None:
+        """Start the program again, which sets its state to the initial values."""
+        self.close()
+        self._begin()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
 
     def __call__(self, inputs: Sequence[Array]) -> Mapping[str, Array]:
         self._send([np.asarray(x, t.dtype.numpy).reshape(t.shape) for x, t in zip(inputs, self._inputs, strict=True)])

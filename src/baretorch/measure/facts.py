@@ -12,7 +12,7 @@ import numpy as np
 
 from baretorch.firmware.types import Image
 from baretorch.frontends import ODD_INT8
-from baretorch.ir.graph import Array, DType, Graph, interpret
+from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import real, stored
 from baretorch.ir.layerwise import Layerwise, compare_layers
 from baretorch.ir.ties import up_to_ties
@@ -83,7 +83,7 @@ class RunFacts:
     @property
     def error_words(self) -> str:
         """The largest error; none where int8 was asked for what it cannot hold."""
-        unlike = not np.isfinite(self.max_error) and ODD_INT8 in self.compiled.source.warnings
+        unlike = not np.isfinite(self.max_error) and ODD_INT8 in self.compiled.model.warnings
         return "not known" if unlike else figure(self.max_error)
 
     @property
@@ -95,7 +95,7 @@ class RunFacts:
     def other_warnings(self) -> tuple[str, ...]:
         """Return the warnings without layers that stay float, for places that list those layers."""
         own = (*self._fewer_calls(), *self._not_finite(), *self._inaccurate())
-        return (*self.compiled.source.warnings, *npu_warnings(self.compiled.partition), *own)
+        return (*self.compiled.model.warnings, *npu_warnings(self.compiled.partition), *own)
 
     @property
     def mismatch(self) -> bool:
@@ -123,9 +123,9 @@ class RunFacts:
     def _inaccurate(self) -> tuple[str, ...]:
         if self.wrong is not None:
             return (self.wrong,)
-        int8, steps = is_int8(self.compiled.graph), self.max_lsb or 0.0
+        int8, steps = self.compiled.graph.is_int8, self.max_lsb or 0.0
         tolerance = INT8_TOLERANCE if int8 else TOLERANCE
-        judged = int8 and self.compiled.source.float_graphs  # by those who quantized it
+        judged = int8 and self.compiled.model.quantization  # by those who quantized it
         fits = self.max_error <= tolerance * self.largest or 0 < steps <= FEW_STEPS
         if self.calls > 2 or judged or fits:  # more calls were judged together
             return ()
@@ -175,12 +175,12 @@ def cores_json(cores: Cores, alone: OneCore | None) -> dict[str, Any]:
 def warnings_of(compiled: Compiled) -> tuple[str, ...]:
     """Return the warnings that are known before a run: of inputs, calibration, and layers of an int8 model that stay
     float although nobody asked for it."""
-    kept = compiled.source.kept_float
-    left = told_float(compiled.graph, kept)
+    quantization = compiled.model.quantization
+    left = told_float(compiled.graph, quantization.kept_float if quantization else ())
     told = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
     idle = compiled.options.shared_cores > 1 and all(step.executor == CORE0 for step in compiled.plan.steps)
     alone = ("cores: no layer is large enough to be shared, or can be: core 1 does nothing",) if idle else ()
-    return (*compiled.source.warnings, *told, *alone, *npu_warnings(compiled.partition))
+    return (*compiled.model.warnings, *told, *alone, *npu_warnings(compiled.partition))
 
 
 def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
         "toolchain": image.toolchain,
         "optimize": compiled.options.optimize,
         "options": compiled.options.to_json(),
-        "dtype": "int8" if is_int8(compiled.graph) else "float32",
+        "dtype": "int8" if compiled.graph.is_int8 else "float32",
         "clock_hz": image.board.chip.clock_hz,
         "macs": compiled.graph.macs(),
         "flash": {
@@ -258,7 +258,7 @@ def _with_calls(facts: RunFacts, calls: Calls) -> RunFacts:
         rejected=calls.rejected,
         wrong=wrong if wrong is not None and not calls.explains(answers) else None,
     )
-    if compiled.source.float_graphs:
+    if compiled.model.quantization:
         return facts
     pairs = list(zip(answers, calls.expected, strict=True))
     steps = round(max(_steps(compiled, have, want) for have, want in pairs), 3)
@@ -275,8 +275,8 @@ def wrong_answers(
 ) -> str | None:
     """Describe how answers differ from those of the reference; None if they do not. The reference is the model's own
     library, or the int8 graph of a model that we quantized. Rounding may change one answer of a hundred."""
-    graph, ours = compiled.graph, bool(compiled.source.float_graphs)
-    exact = not is_int8(graph) or (ours and not float_layers(graph) and not compiled.partitions)
+    graph, ours = compiled.graph, compiled.model.quantization is not None
+    exact = not graph.is_int8 or (ours and not float_layers(graph) and not compiled.partitions)
     limit = TOLERANCE if exact else INT8_TOLERANCE
     largest = max(map(largest_magnitude, expected), default=0.0)
     errors = [
@@ -292,34 +292,30 @@ def wrong_answers(
 
 def _reference(compiled: Compiled) -> str:
     source = compiled.source
-    return "the int8 graph" if source.float_graphs else source.library if source.eager else "the graph"
+    return "the int8 graph" if compiled.model.quantization else source.library if source.eager else "the graph"
 
 
 def _layerwise(compiled: Compiled) -> Layerwise | None:
     source = compiled.source
-    if source.layers is None or source.quantized is None or source.float_graphs:  # those of the file, not of ours
+    if source.layers is None or not source.graph.is_quantized:
         return None
     return compare_layers(source.library, source.layers())
 
 
 def _layers(compiled: Compiled) -> tuple[LayerAccuracy, ...]:
     """Compare each layer with float, over the examples and the calibration samples that were kept."""
-    if compiled.twin is None:
+    quantization = compiled.model.quantization
+    if quantization is None:
         return ()
     from baretorch.quantize import accuracy
 
-    samples = (compiled.source.examples, *compiled.source.samples)
-    return accuracy.compare_layers(compiled.graph, compiled.twin, samples)
-
-
-def is_int8(graph: Graph) -> bool:
-    """Any of it computes in int8."""
-    return any(t.dtype is DType.INT8 for t in graph.tensors.values())
+    samples = (compiled.source.examples, *quantization.samples)
+    return accuracy.compare_layers(compiled.graph, quantization.float_graph, samples)
 
 
 def _lsb(compiled: Compiled, outputs: tuple[Array, ...]) -> float | None:
     """The largest difference from the quantized reference, in steps of each output's scale."""
-    reference = compiled.source.quantized
+    reference = compiled.model.int8_answers
     return None if reference is None else round(_steps(compiled, outputs, reference), 3)
 
 

@@ -18,7 +18,7 @@ from baretorch.machines.run import Run
 from baretorch.measure.cycles import Time, time_of
 from baretorch.measure.facts import OneCore, RunFacts, compare
 from baretorch.measure.profile import Profile, make_profile
-from baretorch.pipeline import Compiled, build_image, compile_graphs, run_image
+from baretorch.pipeline import Compiled, build_image, compile_lowered, run_image
 from baretorch.stopwatch import timed, watch
 
 Show = Callable[[str, int, int], None]  # what is being done, how much of it is done, and of how much; 0, 0: unknown
@@ -62,7 +62,8 @@ def measure_model(
             image = build_image(compiled, image, lambda file, done, total: show(f"compile {file}", done, total))
     show("emulate", 0, 0)
     with timed("emulate"):
-        calls = consecutive_calls(compiled.source, compiled.graph) if other_inputs else None
+        source, ours = compiled.source, compiled.model.quantization is not None
+        calls = consecutive_calls(source, compiled.graph, ours) if other_inputs else None
         return Measured(compiled, image, run_image(compiled, image, calls), calls)
 
 
@@ -70,7 +71,7 @@ def on_one_core(compiled: Compiled) -> OneCore:
     """Compile, build and run a model once more, for one core."""
     options = replace(compiled.options, cores=1, core=0)
     with timed("one_core"), watch(), scratch() as folder:  # the stages that follow are not those of the model
-        alone = compile_graphs(compiled.source, compiled.graphs, compiled.board, options)
+        alone = compile_lowered(compiled.model, compiled.board, options)
         found = measure_model(alone, folder)
     if found.run.instructions is None:
         raise InternalError("an emulator that counts several cores does not count one")

@@ -26,7 +26,7 @@ from baretorch.passes.views import views
 
 Pass: TypeAlias = Callable[[Graph], Graph]
 
-# Up to here a graph gives the float model's answer. On what they have made they change nothing any more.
+# These keep the float model's answer. Quantization follows them, if it is asked for.
 FLOAT: tuple[Pass, ...] = (
     note_scales,  # first, so that every other pass sees a float graph with notes
     dead_code,
@@ -46,15 +46,15 @@ FLOAT: tuple[Pass, ...] = (
     views,
     fold_constants,
 )
-PASSES: tuple[Pass, ...] = (
-    *FLOAT,
+LOWERING: tuple[Pass, ...] = (
     to_int8,  # what the notes say becomes true
     split_depth,  # after all that fuses with a convolution
 )
+PASSES: tuple[Pass, ...] = (*FLOAT, *LOWERING)
 
 
-def stages(graph: Graph, passes: Sequence[Pass]) -> list[tuple[str, Graph]]:
-    """The graph before and after each pass, by the pass's name."""
+def run_passes(graph: Graph, passes: Sequence[Pass]) -> list[tuple[str, Graph]]:
+    """Return the graph before and after each pass, with the pass's name; the first is called frontend."""
     found = [("frontend", verify(graph))]
     for step in passes:
         graph = verify(step(graph))

@@ -46,4 +46,4 @@ def split_depth(graph: Graph) -> Graph:
             together = add(windows, gathered, (1, *graph[gathered].shape[1:]), frames)
             parts.append(add(node.op, out, (1, *graph[out].shape[1:]), together, *node.inputs[1:]))
         nodes.append(Node(Cat(0), tuple(parts), (out,)))
-    return rebuilt(graph, nodes, new.values())
+    return rebuilt(graph, nodes, new.values()) if new else graph

@@ -27,7 +27,7 @@ SPECTRA = "the powers of a spectrum differ by more than eight bits can tell"
 
 
 def to_int8(graph: Graph) -> Graph:
-    if not _is_int8(graph):
+    if not (graph.is_int8 or graph.is_quantized):
         return graph
     walk, spectra = Walk(graph), _spectra(graph)
     for node in graph.nodes:
@@ -134,13 +134,9 @@ def _spectra(graph: Graph) -> set[str]:
     return before | after
 
 
-def _is_int8(graph: Graph) -> bool:
-    return any(t.dtype is DType.INT8 or t.quant for t in graph.tensors.values())
-
-
 def _floats(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, InFloat]]:
     """The user's name for each operator that computes in float, and why."""
-    if not _is_int8(graph):
+    if not (graph.is_int8 or graph.is_quantized):
         return []
     masks = mask_tensors(graph)
     found = []

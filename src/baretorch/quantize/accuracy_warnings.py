@@ -11,15 +11,16 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Quant, interpret
 from baretorch.ir.io import as_real
-from baretorch.ir.verify import verify
-from baretorch.passes.order import FLOAT, PASSES
+from baretorch.passes.order import LOWERING, run_passes
 from baretorch.quantize.accuracy import sqnr_db
+from baretorch.quantize.calibrate import Calibration
 from baretorch.quantize.comparisons import compared, expected_noise
 from baretorch.quantize.groups import Wanted
 from baretorch.quantize.observers import Meant
+from baretorch.quantize.probe import EVERYTHING, Probe
 from baretorch.quantize.simulate import simulated
-from baretorch.quantize.unseen import SHARE, Ranges, cut_outputs, splits_of, watched_groups
-from baretorch.quantize.watch import Runner, watching
+from baretorch.quantize.unseen import SHARE, Ranges, splits_of
+from baretorch.quantize.watch import Run, Runner, interpreted, watching
 
 LEAST_DB = 15.0  # of the answer against float; below, a user should know
 WORST_DB = 3.0  # of a single answer, against the average power of its output; below, most of it is noise
@@ -42,61 +43,54 @@ class Health:
     warnings: tuple[str, ...]
 
 
-def judged(
-    graph: Graph,
-    wanted: Wanted,
-    examples: Sequence[Array],
-    samples: Sequence[Sequence[Array]],
-    count: int,
-    runner: Runner,
+def judge(
+    graph: Graph, wanted: Wanted, examples: Sequence[Array], data: Calibration, probe: Probe, runner: Runner
 ) -> Health:
-    """Compare a noted graph in float with the int8 graph that it compiles to, on the example inputs and the samples. A
-    model with state is called many times in a row: with all samples, again and again."""
-    int8 = _compiled(graph)
+    """Compare a float graph with scales, which `probe` runs, with the int8 graph that it compiles to, on the example
+    inputs and the calibration data. A model with state is called many times in a row: with all samples, repeatedly."""
+    int8, samples, count = run_passes(graph, LOWERING)[-1][1], data.kept, data.count
     pairs = _pairs(graph, int8)
     calls = [examples, *samples]
     if graph.state:
         calls = [examples, *islice(cycle(samples or [examples]), max(CALLS - 1, len(samples)))]
-    example, data, all_, unseen = _Sums(), _Sums(), _Sums(), _Sums()
+    example, shown_data, all_, unseen = _Sums(), _Sums(), _Sums(), _Sums()
     stored = {n for n, other in pairs.items() if int8[other].dtype is not DType.FLOAT32}
-    ranges, right = Ranges(watched_groups(wanted.groups, stored)), list[dict[str, Array]]()
-    with watching(graph, list(pairs), runner) as exact, watching(int8, list(pairs.values()), runner) as rounded:
+    ranges, right = Ranges(probe.groups), list[dict[str, Array]]()
+    probe.reset()
+    with watching(int8, list(pairs.values()), interpreted) as rounded:
         for i, given in enumerate(calls):
-            wants, has = exact(given), rounded(given)
+            wants, has = probe(given), rounded(given)
             if i <= len(samples):
                 ranges.see(wants)
                 right.append({name: np.array(wants[name]) for name in graph.outputs})
-            for sums in (all_, *([data] if i <= len(samples) else []), *([example] if i == 0 else [])):
+            for sums in (all_, *([shown_data] if i <= len(samples) else []), *([example] if i == 0 else [])):
                 for name, other in pairs.items():
                     sums.add(name, wants[name], as_real(int8[other], has[other]))
                 for group in wanted.groups:
                     for name, meant in group.seen.items():
-                        if name in pairs and int8[pairs[name]].dtype is not DType.FLOAT32:
+                        if name in stored:
                             sums.see(graph, name, meant, wants[name], as_real(int8[pairs[name]], has[pairs[name]]))
     row = f" over {len(calls)} calls in a row, with state carried on"
-    shown = [(example, " to the example inputs"), (data, " to the calibration data"), (all_, row)]
+    shown = [(example, " to the example inputs"), (shown_data, " to the calibration data"), (all_, row)]
     noisy = (*_noisy(graph, shown if graph.state else shown[:2]),)
-    expected = data
+    expected = shown_data
     if not noisy:
         calls = calls[: 1 + len(samples)]
-        for i, has in cut_outputs(graph, ranges, calls, runner) if len(samples) >= ENOUGH and ranges.groups else ():
+        int8_groups = np.array([stored.issuperset(group.seen) for group in probe.groups], bool)
+        splits = splits_of(graph)
+        probe.reset()
+        for i, bounds in ranges.of_others(splits) if len(samples) >= ENOUGH and int8_groups.any() else ():
+            has = probe.cut(calls[i], np.where(int8_groups[:, None], bounds, EVERYTHING))
             for name in graph.outputs:
                 unseen.add(name, right[i][name], has[name])
-        share = SHARE / splits_of(graph) * len(calls) / (1 + count)
-        expected = data.plus({name: share * noise for name, noise in unseen.error.items()})
+        share = SHARE / splits * len(calls) / (1 + count)
+        expected = shown_data.plus({name: share * noise for name, noise in unseen.error.items()})
         noisy = (*_unseen(graph, expected, count),)
     if not noisy:
-        noisy = (*_uncertain(graph, data, expected, calls, runner),)
+        noisy = (*_uncertain(graph, shown_data, expected, calls, probe, runner),)
     warnings = (*noisy, *_clipped(graph, all_))
     db = min((min(all_.db(name), expected.db(name)) for name in graph.outputs), default=CLEAN_DB)
     return Health(_answers(graph, pairs, int8, examples), db, warnings)
-
-
-def _compiled(graph: Graph) -> Graph:
-    """The graph that a noted graph compiles to."""
-    for step in PASSES[len(FLOAT) :]:
-        graph = step(graph)
-    return verify(graph)
 
 
 def _pairs(graph: Graph, int8: Graph) -> dict[str, str]:
@@ -226,13 +220,13 @@ def _unseen(graph: Graph, expected: _Sums, count: int) -> Iterator[str]:
 
 
 def _uncertain(
-    graph: Graph, data: _Sums, expected: _Sums, inputs: Sequence[Sequence[Array]], runner: Runner
+    graph: Graph, data: _Sums, expected: _Sums, inputs: Sequence[Sequence[Array]], exact: Run, runner: Runner
 ) -> Iterator[str]:
     """Warn if the answer to other inputs is not the model's, because it depends on which of two numbers is larger."""
     far = compared(graph, {name: data.rms(graph, name) for name in data.error})
     if not far:
         return
-    noise = expected_noise(graph, far, inputs, runner)
+    noise = expected_noise(graph, far, inputs, exact, runner)
     more = {name: max(0.0, noise[name] - data.error.get(name, 0.0)) for name in noise}  # some of it was measured
     worst = min(map(expected.plus(more).db, graph.outputs), default=CLEAN_DB)
     if worst < LEAST_DB:

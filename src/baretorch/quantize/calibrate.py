@@ -14,7 +14,7 @@ from baretorch.ir.io import as_array, entries, need_inside
 from baretorch.options import Observer
 from baretorch.quantize.groups import Group, Wanted
 from baretorch.quantize.observers import Histogram, Masked, Meant, MinMax, per_channel
-from baretorch.quantize.watch import Runner, watching
+from baretorch.quantize.watch import Run
 
 RANDOM_SAMPLES = 16
 KEPT_SAMPLES = 16  # at least, if there are as many: enough to judge layers by
@@ -36,31 +36,29 @@ class Calibration:
     constant: bool
 
 
-def calibrated(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: Observer, runner: Runner) -> Calibration:
-    """Show every sample to the observers. State begins with its initial value and goes on from sample to sample."""
+def calibrate(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: Observer, run: Run) -> Calibration:
+    """Show every sample to the observers. `run` returns the values of `seen_names`. State begins with its initial value
+    and is carried on from sample to sample."""
     watched = [(g, _observer(g, observer)) for g in wanted.groups if g.fixed is None]
-    names = list(dict.fromkeys(name for group in wanted.groups for name in group.seen))
-    order = {name: i for i, name in enumerate(graph.tensors)}
-    names.sort(key=order.__getitem__)  # the first that overflows is named
+    names = seen_names(graph, wanted)  # the first that overflows is named
     indices = entries(graph)
     count, kept, stride, constant = 0, list[tuple[Array, ...]](), 1, True
     ports = graph.takes()
-    with watching(graph, names, runner) as run:
-        for sample in samples:
-            arrays = checked(sample, ports, count)
-            constant = constant and all(x.size < 2 or bool((x == x.flat[0]).all()) for x in arrays)
-            for input_, size, layer in indices:
-                need_inside(arrays[input_], range(-size, size), f"calibration: sample {count}", layer)
-            values = run(arrays)
-            _need_finite(graph, wanted, {name: values[name] for name in names})
-            for group, watch in watched:
-                for name, meant in group.seen.items():
-                    watch.watch(meant.of(values[name]))
-            count += 1
-            if (count - 1) % stride == 0:
-                kept.append(arrays)
-            if len(kept) == 2 * KEPT_SAMPLES:
-                kept, stride = kept[::2], 2 * stride
+    for sample in samples:
+        arrays = checked(sample, ports, count)
+        constant = constant and all(x.size < 2 or bool((x == x.flat[0]).all()) for x in arrays)
+        for input_, size, layer in indices:
+            need_inside(arrays[input_], range(-size, size), f"calibration: sample {count}", layer)
+        values = run(arrays)
+        _need_finite(graph, wanted, {name: values[name] for name in names})
+        for group, watch in watched:
+            for name, meant in group.seen.items():
+                watch.watch(meant.of(values[name]))
+        count += 1
+        if (count - 1) % stride == 0:
+            kept.append(arrays)
+        if len(kept) == 2 * KEPT_SAMPLES:
+            kept, stride = kept[::2], 2 * stride
     if count == 0:
         raise CompileError("calibration: calibration() gives no samples", need="at least one tuple of inputs")
     scales = {name: g.fixed for g in wanted.groups if g.fixed is not None for name in g.members}
@@ -71,6 +69,12 @@ def calibrated(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: O
     scales |= {t.name: per_channel(t.data) for t in graph.of(wanted.weights) if t.data is not None}
     single = all(port.tensor.count == 1 for port in ports)
     return Calibration(scales, count, tuple(kept), constant and not single)
+
+
+def seen_names(graph: Graph, wanted: Wanted) -> list[str]:
+    """Return the tensors whose values decide about scales, in the graph's order."""
+    seen = {name for group in wanted.groups for name in group.seen}
+    return [name for name in graph.tensors if name in seen]
 
 
 def odd_ranges(graph: Graph, examples: Sequence[Array], samples: Sequence[Sequence[Array]]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from baretorch.ops.functions import Abs
 from baretorch.ops.logic import Comparison, Eq, Le, Lt
 from baretorch.ops.scan import ArgMax
 from baretorch.passes.rewrite import rebuilt
-from baretorch.quantize.watch import Runner, watching
+from baretorch.quantize.watch import Run, Runner, watching
 
 WIDER = 16
 
@@ -37,16 +37,14 @@ def compared(graph: Graph, noise: Mapping[str, float] | None = None) -> dict[Nod
 
 
 def expected_noise(
-    graph: Graph, far: Mapping[Node, float], inputs: Sequence[Sequence[Array]], runner: Runner
+    graph: Graph, far: Mapping[Node, float], inputs: Sequence[Sequence[Array]], exact: Run, runner: Runner
 ) -> dict[str, float]:
-    """Return the power of the noise that comparisons leave in each output, in the average of many inputs like these."""
+    """Return the power of the noise that comparisons leave in each output, on average over many inputs like these.
+    `exact` runs the graph itself."""
     noise = dict.fromkeys(graph.outputs, 0.0)
     sides = (moved(graph, far, WIDER), moved(graph, far, -WIDER))
-    with (
-        watching(graph, graph.outputs, runner) as exact,
-        watching(sides[0], graph.outputs, runner) as up,
-        watching(sides[1], graph.outputs, runner) as down,
-    ):
+    exact.reset()
+    with watching(sides[0], graph.outputs, runner) as up, watching(sides[1], graph.outputs, runner) as down:
         for given in inputs:
             wants = exact(given)
             for has in (up(given), down(given)):

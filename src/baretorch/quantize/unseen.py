@@ -4,18 +4,14 @@ themselves: each half of them is cut off where the ranges of the other end, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Graph, Node, Tensor, fresh
-from baretorch.ops.elementwise import Maximum, Minimum
-from baretorch.ops.move import Slice
+from baretorch.ir.graph import Array, Graph
 from baretorch.quantize.groups import Group
 from baretorch.quantize.observers import Meant
-from baretorch.quantize.simulate import with_changes
-from baretorch.quantize.watch import Runner, watching
 
 SPLITS = 4  # of the samples in two halves
 SHARE = 0.5  # of what half of the samples lose, all of them do: half as many other values lie beyond their range
@@ -44,7 +40,7 @@ class Ranges:
                 for half, part in ((True, first), (False, ~first))
             }
             for i in range(count):
-                yield i, halves[not first[i]].reshape(-1)
+                yield i, halves[not first[i]]
 
 
 def _range(group: Group, values: Mapping[str, Array]) -> tuple[float, float]:
@@ -54,50 +50,11 @@ def _range(group: Group, values: Mapping[str, Array]) -> tuple[float, float]:
     return min(lo, *(float(d.min()) for d in known), inf), max(hi, *(float(d.max()) for d in known), -inf)
 
 
-def watched_groups(groups: Sequence[Group], int8: set[str]) -> list[Group]:
-    """The groups whose range comes from all values of their tensors. Scores are cut off on purpose."""
-    return [
-        g
-        for g in groups
-        if g.fixed is None and g.seen and all(n in int8 and type(m) is Meant for n, m in g.seen.items())
-    ]
+def can_be_cut(group: Group) -> bool:
+    """Whether a group's range comes from all values of its tensors. Scores are cut off on purpose."""
+    return group.fixed is None and bool(group.seen) and all(type(m) is Meant for m in group.seen.values())
 
 
 def splits_of(graph: Graph) -> int:
     """How often the samples are split. State goes on from sample to sample, so they are shown once."""
     return 1 if graph.state else SPLITS
-
-
-def cut_outputs(
-    graph: Graph, ranges: Ranges, calls: Sequence[Sequence[Array]], runner: Runner
-) -> Iterator[tuple[int, Mapping[str, Array]]]:
-    """Yield the outputs, by name, of samples that are cut off where others end."""
-    cut, names = _cut(graph, ranges.groups)
-    with watching(cut, list(names.values()), runner) as run:
-        for i, bounds in ranges.of_others(splits_of(graph)):
-            has = run((*calls[i], bounds))
-            yield i, {name: has[other] for name, other in names.items()}
-
-
-def _cut(graph: Graph, groups: Sequence[Group]) -> tuple[Graph, dict[str, str]]:
-    """The graph that takes a range for each group as its last input and cuts values off there; and its outputs."""
-    bounds = Tensor(fresh(graph, (), "bounds"), (2 * len(groups),), DType.FLOAT32)
-    orders = (*graph.input_orders, (0,)) if graph.input_orders else ()
-    tensors = {**graph.tensors, bounds.name: bounds}
-    wider = replace(graph, tensors=tensors, inputs=(*graph.inputs, bounds.name), input_orders=orders)
-    number = {name: i for i, group in enumerate(groups) for name in group.seen}
-
-    def cut(t: Tensor, more: dict[str, Tensor]) -> tuple[list[Node], str] | None:
-        if t.name not in number:
-            return None
-        nodes, x = [], t.name
-        for op, at in ((Maximum(), 2 * number[t.name]), (Minimum(), 2 * number[t.name] + 1)):
-            bound, y = (fresh(wider, more, f"{t.name}_{word}_{at % 2}") for word in ("bound", "cut"))
-            more[bound] = replace(bounds, name=bound, shape=(1,))
-            more[y] = replace(t, name=y)
-            nodes += [Node(Slice(0, at, at + 1), (bounds.name,), (bound,)), Node(op, (x, bound), (y,))]
-            x = y
-        return nodes, x
-
-    made = with_changes(wider, cut)
-    return made.graph, dict(zip(graph.outputs, made.graph.outputs, strict=True))

@@ -1,47 +1,67 @@
-"""Running a Graph with some of its tensors in view."""
+"""Run a Graph over many inputs with some of its tensors in view."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.passes.rewrite import rebuilt
 
-# The inputs of one run, as they lie in memory -> the outputs by name. State goes on from run to run.
-Run: TypeAlias = Callable[[Sequence[Array]], Mapping[str, Array]]
-# Gets a graph ready to be run many times.
+
+class Run(Protocol):
+    """Runs a graph: takes the inputs as they lie in memory and returns the outputs by name. State is carried on."""
+
+    def __call__(self, inputs: Sequence[Array]) -> Mapping[str, Array]: ...
+
+    def reset(self) -> None:
+        """Set the state to its initial values."""
+
+
+# Makes a graph ready to be run many times.
 Runner: TypeAlias = Callable[[Graph], AbstractContextManager[Run]]
+
+
+class _Interpreted:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._memory: dict[str, Array] = {}
+
+    def __call__(self, inputs: Sequence[Array]) -> Mapping[str, Array]:
+        with np.errstate(all="ignore"):  # readers of the values report what overflows
+            return interpret(self._graph, inputs, memory=self._memory)
+
+    def reset(self) -> None:
+        self._memory.clear()
 
 
 @contextmanager
 def interpreted(graph: Graph) -> Iterator[Run]:
-    """By the NumPy references: slow, and always there."""
-    memory: dict[str, Array] = {}
+    """Run a graph by the NumPy references, which are slow and always installed."""
+    yield _Interpreted(graph)
 
-    def run(inputs: Sequence[Array]) -> Mapping[str, Array]:
-        with np.errstate(all="ignore"):  # what overflows is told of by those who look at the values
-            return interpret(graph, inputs, memory=memory)
 
-    yield run
+class _Watching:
+    def __init__(self, graph: Graph, known: Mapping[str, Array], run: Run) -> None:
+        self._inputs, self._known, self._run = graph.inputs, known, run
+        self.reset = run.reset
+
+    def __call__(self, inputs: Sequence[Array]) -> Mapping[str, Array]:
+        given = dict(zip(self._inputs, inputs, strict=True))
+        return {**self._known, **given, **self._run(inputs)}
 
 
 @contextmanager
 def watching(graph: Graph, names: Sequence[str], runner: Runner) -> Iterator[Run]:
-    """A run that gives the values of these tensors, which may be inputs, constants and state that is an output too."""
+    """Run a graph and return the values of these tensors: inputs, constants, results, or state that is an output."""
     given_back = {s.name for s in graph.state} & set(graph.outputs)
     made = {name for node in graph.nodes for name in node.outputs} | given_back
     outputs = tuple(dict.fromkeys(n for n in names if n in made))
     known = {n: data for n in names if (data := graph[n].data) is not None}
     few = rebuilt(replace(graph, outputs=outputs, labels=(), output_orders=()), graph.nodes)
     with runner(few) as run:
-
-        def all_(inputs: Sequence[Array]) -> Mapping[str, Array]:
-            given = dict(zip(graph.inputs, inputs, strict=True))
-            return {**known, **given, **run(inputs)}
-
-        yield all_
+        yield _Watching(graph, known, run)

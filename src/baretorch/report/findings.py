@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from baretorch.ir.graph import Graph
 from baretorch.measure.cycles import milliseconds, time_words, unpaid_flash
-from baretorch.measure.facts import RunFacts, is_int8
+from baretorch.measure.facts import RunFacts
 from baretorch.measure.layers import LayerRow, Peak, find_peak, layer_rows
 from baretorch.measure.memory_map import BankMap, memory_map, ram_banks
 from baretorch.measure.npu import npu_figures
@@ -53,7 +53,7 @@ class Report:
 
     @property
     def int8(self) -> bool:
-        return is_int8(self.graph)
+        return self.graph.is_int8
 
     @cached_property
     def rows(self) -> tuple[LayerRow, ...]:
@@ -137,10 +137,10 @@ class Report:
         largest = f"largest expected magnitude {figure(facts.largest)}"
         found = [Figure("Largest error", facts.error_words, "", f"against {facts.reference}; {largest}")]
         if facts.max_lsb is not None:
-            source = facts.compiled.source
-            whose = "float that is rounded where int8 is" if source.float_graphs else f"{source.library}'s own int8"
+            source, ours = facts.compiled.source, facts.compiled.model.quantization is not None
+            whose = "float that is rounded where int8 is" if ours else f"{source.library}'s own int8"
             note = f"largest difference from {whose}, in steps of the output"
-            name = "Against rounded float" if source.float_graphs else f"Against {source.library}"
+            name = "Against rounded float" if ours else f"Against {source.library}"
             found.append(Figure(name, f"{facts.max_lsb:g}", "LSB", note))
         if facts.layerwise is not None:
             beside = f"each layer on the same inputs: {facts.layerwise.words}"

@@ -19,7 +19,7 @@ from baretorch.machines.run import Run, measured
 from baretorch.machines.session import Session
 from baretorch.machines.types import Machine
 from baretorch.measure.cycles import Time, milliseconds, time_of, time_words, unpaid_flash
-from baretorch.measure.facts import is_int8, warnings_of
+from baretorch.measure.facts import warnings_of
 from baretorch.measure.memory_map import memory_map, ram_banks
 from baretorch.measure.numbers import capacity, figure, frequency, share
 from baretorch.pipeline import Compiled
@@ -115,7 +115,7 @@ class LiveModel:
             "model": compiled.graph.name,
             "board": board.title,
             "chip": f"{board.chip.cpu.name} at {frequency(board.chip.clock_hz)}",
-            "dtype": "int8" if is_int8(compiled.graph) else "float32",
+            "dtype": "int8" if compiled.graph.is_int8 else "float32",
             "real": machine == "serial",
             "machine": machine,
             "remembers": bool(compiled.graph.state),

@@ -24,22 +24,21 @@ from baretorch.firmware.fit import roomy
 from baretorch.frontends.model_file import Evaluate
 from baretorch.frontends.offer import Arguments
 from baretorch.frontends.source import Source
-from baretorch.ir.equivalence import says_int8
 from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor
 from baretorch.ir.io import Answer, arranged, real, restored, stored
 from baretorch.machines.host_program import on_host
 from baretorch.measure.run import Measured, measure_model
 from baretorch.ops.int8.groups_of_inputs import GROUP
 from baretorch.options import Options
-from baretorch.passes.order import FLOAT, stages
+from baretorch.passes.order import FLOAT, run_passes
 from baretorch.passes.prune import Channels, channels, without
-from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized, with_io
+from baretorch.pipeline import Compiled, build_image, compile_graph, lower_graph
 from baretorch.plan.schedule import Step
-from baretorch.quantize.calibrate import calibrated, checked
-from baretorch.quantize.config import IN_FLOAT, Config, Precision, with_precisions
+from baretorch.quantize.calibrate import calibrate, checked, seen_names
+from baretorch.quantize.config import IN_FLOAT, Config, Precision
 from baretorch.quantize.groups import wanted
-from baretorch.quantize.source import in_float, made_by
-from baretorch.quantize.watch import Run
+from baretorch.quantize.quantize import made_by, with_scales
+from baretorch.quantize.watch import Run, watching
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Board
 from baretorch.tune.refine import Grid
@@ -127,7 +126,7 @@ class Workbench:
     @cached_property
     def graph(self) -> Graph:
         """After the float passes."""
-        return stages(self.source.graph, FLOAT)[-1][1]
+        return run_passes(self.source.graph, FLOAT)[-1][1]
 
     @cached_property
     def samples(self) -> list[tuple[Array, ...]]:
@@ -231,21 +230,19 @@ class Workbench:
         if key not in self._scales:
             chosen = wanted(graph, made_by(before, graph, variant.choice.floats))
             given = [tuple(p.from_memory(x) for p, x in zip(graph.takes(), s, strict=True)) for s in self.samples]
-            found = calibrated(graph, chosen, given, self.options.observer, on_host)
+            with watching(graph, seen_names(graph, chosen), on_host) as run:
+                found = calibrate(graph, chosen, given, self.options.observer, run)
             self._scales[key] = (graph, found.scales)
             for old in list(self._scales)[1:-KEPT]:  # the first is that of the model itself
                 del self._scales[old]
         return self._scales[key][1]
 
     def int8(self, variant: Variant) -> Graph:
-        """As the image will have it: `quantized` makes the same of the configuration."""
-        graph, before, layers = variant.graph, self.source.graph, variant.choice.layers
-        scales = self.scales(variant)
-        tensors = {n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
-        named = {name: (p, made_by(before, graph, [name])) for name, p in layers.items()}
+        """Return the graph as the image will have it."""
+        graph, before = variant.graph, self.source.graph
         kept = made_by(before, graph, variant.choice.floats)
-        noted = with_precisions(in_float(replace(graph, tensors=tensors), kept), named)
-        return with_io(optimized(noted), self.options.io)
+        noted = with_scales(before, graph, self.scales(variant), variant.choice.layers, kept)
+        return lower_graph(noted, self.options.io)
 
     @cached_property
     def weight_bytes(self) -> int:
@@ -266,7 +263,7 @@ class Workbench:
         return self._costs[key]
 
     def _compiled(self, graph: Graph, board: Board) -> Compiled:
-        return compile_graphs(self.source, {self.source.method: graph}, board, self.options)
+        return compile_graph(self.source, graph, board, self.options)
 
     def _measured(self, compiled: Compiled, folder: Path, fits: bool) -> Costs:
         try:
@@ -346,7 +343,7 @@ class Workbench:
 
 def need_tunable(source: Source) -> None:
     """CompileError if there is nothing to choose, or nothing to choose by."""
-    if source.quantized is not None or says_int8(source.graph):
+    if source.graph.is_quantized:
         raise CompileError("tune: the model is quantized already", need="a model in float")
     if len(source.graphs) > 1:
         raise CompileError("tune: a model with several methods cannot be quantized yet", have=", ".join(source.graphs))

@@ -13,13 +13,14 @@ import pytest
 from onnxruntime.quantization import QuantFormat
 from tests.frontends.onnx.exporters import exported
 from tests.frontends.onnx.quantizer import quantized_file
+from tests.models import compile_model, int8_file
 
 from baretorch import frontends
 from baretorch.frontends.model_file import load_model_file
 from baretorch.ir.graph import Graph, interpret
 from baretorch.options import Io, Options
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import build_image, compile_source, optimized_methods, read, run_image
+from baretorch.pipeline import build_image, lower, run_image
 from baretorch.targets.boards import load_board
 
 ZOO = Path(__file__).parents[3] / "zoo"
@@ -40,11 +41,11 @@ def same(name: str, folder: Path, dynamo: bool) -> tuple[Graph, Graph]:
     wanted = frontends.from_module(module, inputs, name)
     source = frontends.load(str(exported(module, inputs, folder / f"{name}.onnx", dynamo)))
     assert source.library == "onnxruntime" and source.expected is not None
-    graph = optimized_methods(source)["forward"]
+    graph = lower(source).graph
     have = interpret(graph, source.examples)
     for output, want in zip(graph.outputs, source.expected, strict=True):
         np.testing.assert_allclose(have[output], want, rtol=1e-4, atol=1e-4 * max(1e-3, float(np.abs(want).max())))
-    own = optimized_methods(wanted)["forward"]
+    own = lower(wanted).graph
     assert graph.macs() == own.macs()
     return own, graph
 
@@ -74,7 +75,7 @@ def test_all_zoo_models(name: str, dynamo: bool, tmp_path: Path) -> None:
     for i, source in enumerate(
         (frontends.from_module(module, inputs, name), frontends.load(str(tmp_path / f"{name}.onnx")))
     ):
-        compiled = compile_source(source, board)
+        compiled = compile_model(source, board)
         run = run_image(compiled, build_image(compiled, tmp_path / str(i)))
         assert run.instructions is not None
         counts.append(run.instructions)
@@ -90,18 +91,18 @@ def test_quantized_zoo_models(name: str, form: QuantFormat, tmp_path: Path) -> N
     module, inputs = zoo(name)
     file = quantized_file(tmp_path, exported(module, inputs, tmp_path / f"{name}.onnx", True), form)
     theirs = frontends.load(str(file))
-    ours = read(str(ZOO / f"{name}.py"), int8=frontends.Int8())
+    ours = int8_file(str(ZOO / f"{name}.py"))
     counts = []
     for i, source in enumerate((ours, theirs)):
-        compiled = compile_source(source, board, options)
+        compiled = compile_model(source, board, options)
         assert float_layers(compiled.graph) == []
         run = run_image(compiled, build_image(compiled, tmp_path / str(i)))
         assert run.instructions is not None
         counts.append(run.instructions)
         if source is theirs:
-            assert source.quantized is not None
+            assert theirs.expected is not None
             quant = compiled.graph.gives()[0].tensor.quant
             assert quant is not None
             real = (run.outputs[0].astype(np.float64) - quant.zero_point[0]) * quant.scale[0]
-            assert np.abs(real - source.quantized[0]).max() <= 1.001 * quant.scale[0]
+            assert np.abs(real - theirs.expected[0]).max() <= 1.001 * quant.scale[0]
     assert abs(counts[1] / counts[0] - 1) <= 0.03, counts

@@ -11,17 +11,15 @@ import numpy as np
 import pytest
 from tests.cli.program import baretorch as cli
 from tests.frontends.onnx.files import INT64, model, node, small_cnn, weights
+from tests.models import int8_file, int8_model
 
 import baretorch
 from baretorch import frontends
 from baretorch.errors import CompileError
 from baretorch.frontends.calibration import calibration_of
 from baretorch.frontends.onnx import runtime
-from baretorch.frontends.source import Int8
 from baretorch.ir.graph import Array, interpret
 from baretorch.options import Options, read_options
-from baretorch.pipeline import read
-from baretorch.quantize.source import quantized
 
 
 def saved(folder: Path, made: Any, name: str = "net.onnx") -> str:
@@ -370,15 +368,15 @@ def test_fractions_are_no_indices(tmp_path: Path) -> None:
 def test_calibration_data_that_looks_wrong(tmp_path: Path, name: str, numbers: Array, told: list[str]) -> None:
     path = saved(tmp_path, model([node("MatMul", ["x", "w"], ["y"])], {"x": [1, 2]}, ["y"], {"w": weights(2, 3)}))
     np.savez(tmp_path / "c.npz", **{name: numbers.reshape(1, 2)})
-    source = read(path, int8=Int8(), options=Options(int8=True, calibration=str(tmp_path / "c.npz")))
-    assert [w for w in source.warnings if w.startswith("calibration")] == told
+    made = int8_file(path, calibration=str(tmp_path / "c.npz"))
+    assert [w for w in made.warnings if w.startswith("calibration")] == told
 
 
 def test_samples_that_are_scaled_otherwise_than_the_inputs(tmp_path: Path) -> None:
     source = frontends.load(saved(tmp_path, small_cnn()))
     sample = source.examples[0]
     for factor, told in ((10, 0), (100, 1), (0.1, 0), (0.001, 1)):
-        done = quantized(source, Int8(), [np.float32(factor) * sample])
+        done = int8_model(source, [np.float32(factor) * sample])
         assert sum("are both scaled alike?" in w for w in done.warnings) == told
 
 
@@ -386,8 +384,10 @@ def test_samples_by_name(tmp_path: Path) -> None:
     made = model([node("Add", ["a", "b"], ["y"])], {"a": [4], "b": [4]}, ["y"])
     source = frontends.load(saved(tmp_path, made))
     one, ten = np.float32([0, 1, 0, 1]), np.float32([0, 10, 0, 10])
-    done = quantized(source, Int8(), [{"b": ten, "a": one}]).graph
+    quantization = int8_model(source, [{"b": ten, "a": one}]).quantization
+    assert quantization is not None
+    done = quantization.graph
     assert all((q := done[name].quant) is not None and q.scale[0] < size / 100 for name, size in (("a", 1), ("b", 10)))
     assert (q := done["b"].quant) is not None and q.scale[0] > 1 / 100
     with pytest.raises(CompileError, match="sample 0 is a dict of others than the model's inputs"):
-        quantized(source, Int8(), [{"a": one, "c": ten}])
+        int8_model(source, [{"a": one, "c": ten}])

@@ -14,6 +14,7 @@ from tests.cli.program import baretorch as cli
 from tests.frontends.onnx.files import BOOL, FLOAT, INT8, UINT8, model, node, small_cnn
 from tests.frontends.onnx.lower import graph_of
 from tests.frontends.onnx.quantizer import quantized_file
+from tests.models import int8_file
 
 from baretorch import frontends
 from baretorch.errors import CompileError
@@ -21,12 +22,10 @@ from baretorch.frontends.consecutive import Calls
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import to_graph
-from baretorch.frontends.source import Int8
 from baretorch.ir.graph import Array, interpret
 from baretorch.measure import facts
-from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import optimized, read
+from baretorch.pipeline import optimized
 
 QDQ, QOPERATOR = QuantFormat.QDQ, QuantFormat.QOperator
 SIGNED, UNSIGNED = QuantType.QInt8, QuantType.QUInt8
@@ -50,9 +49,9 @@ def test_what_onnxruntime_quantizes(
     source = frontends.load(str(file))
     graph = optimized(source.graph)
     assert float_layers(graph) == []
-    assert source.quantized is not None and source.library == "onnxruntime"
+    assert source.expected is not None and graph.is_int8 and source.library == "onnxruntime"
     (have,) = interpret(graph, source.examples).values()
-    assert np.abs(have - source.quantized[0]).max() <= 1 / 255 + 1e-6
+    assert np.abs(have - source.expected[0]).max() <= 1 / 255 + 1e-6
 
 
 @pytest.mark.parametrize(("zero", "told"), [(128, 0), (100, 1)])
@@ -89,9 +88,9 @@ def test_a_float_file_is_quantized_with_data_beside_it(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_bytes(small_cnn().SerializeToString())
     samples = np.random.default_rng(1).standard_normal((20, 2, 8, 8)).astype(np.float32)
     np.savez(tmp_path / "calibration.npz", x=samples)
-    source = read(str(tmp_path / "net.onnx"), int8=Int8(), options=Options(int8=True))
-    graph = optimized(source.graph)
-    assert float_layers(graph) == [] and len(source.samples) == 20
+    made = int8_file(tmp_path / "net.onnx")
+    source, graph = made.source, made.graph
+    assert float_layers(graph) == [] and made.quantization and len(made.quantization.samples) == 20
     assert source.library == "onnxruntime" and source.expected is not None
     (have,) = interpret(graph, source.examples).values()
     assert 0 < np.abs(have - source.expected[0]).max() < 0.02
@@ -101,7 +100,7 @@ def test_int8_of_a_quantized_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_bytes(small_cnn().SerializeToString())
     file = quantized_file(tmp_path, tmp_path / "net.onnx", QDQ)
     with pytest.raises(CompileError, match="quantized already"):
-        read(str(file), int8=Int8())
+        int8_file(str(file))
 
 
 @pytest.mark.parametrize(("part", "told"), [(0.2, False), (0.3, True)])

@@ -45,11 +45,11 @@ def source_of(name: str, folder: Path) -> Source:
 
 @pytest.mark.parametrize("name", NODES)
 def test_squares_may_overflow(name: str, tmp_path: Path) -> None:
-    pipeline.optimized_methods(source_of(name, tmp_path))
+    pipeline.lower(source_of(name, tmp_path))
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "l2"])
 def test_a_wrong_pass_is_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "PASSES", (doubling, *pipeline.PASSES))
+    monkeypatch.setattr(pipeline, "FLOAT", (doubling, *pipeline.FLOAT))
     with pytest.raises(WrongStep, match="the pass doubling"):
-        pipeline.optimized_methods(source_of(name, tmp_path))
+        pipeline.lower(source_of(name, tmp_path))

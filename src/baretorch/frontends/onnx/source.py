@@ -11,7 +11,6 @@ from baretorch.errors import CompileError
 from baretorch.files.read import read_toml
 from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.source import Asked, Source, example_inputs, one_of
-from baretorch.ir.equivalence import says_int8
 from baretorch.ir.graph import Shape
 from baretorch.ir.io import as_array
 from baretorch.stopwatch import timed
@@ -60,13 +59,12 @@ def load_onnx(asked: Asked) -> Source:
         if answered is None:
             return replace(source, notes=(*source.notes, NOBODY))
         reference, library = answered
-        count, int8 = len(interface.outputs), says_int8(graph)
+        count = len(interface.outputs)
         return replace(
             source,
             expected=reference.answers[:count],
             expected_again=reference.answers[-count:],
-            references={} if int8 else {METHOD: reference},  # passes are held against numbers that are not rounded
-            quantized=reference.answers[:count] if int8 else None,
+            references={} if graph.is_quantized else {METHOD: reference},  # passes are compared before rounding
             eager=lambda: InRuntime(model, interface, graph, library),
             library=library,
         )

@@ -17,7 +17,7 @@ from baretorch.frontends.tflite.lowering import is_kept, layer_name, stored_as
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfTensor, read_model
 from baretorch.frontends.tflite.state import VARIABLES
 from baretorch.frontends.tflite.table import check_sizes, known_ahead, layer_graph, to_graph
-from baretorch.ir.equivalence import Reference, own_reference, says_int8
+from baretorch.ir.equivalence import Reference, own_reference
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import Answer, arranged, as_real, real, restored, stored
 from baretorch.ir.layerwise import Layer
@@ -154,9 +154,8 @@ def _asked(source: Source, runtime: _Runtime) -> Source:
         why = ", ".join((refusal.what, *refusal.have))
         return replace(source, notes=(*source.notes, f"nobody else was asked: {why}"))
     graph = runtime.graph
-    quantized = says_int8(graph)
     references: Mapping[str, Reference] = {}
-    if not quantized:
+    if not graph.is_quantized:
         own = own_reference(graph, source.examples)
         runs = own.runs
         references = {METHOD: Reference(first if runs == 1 else (*first, *again), runs, own.moved, source.examples)}
@@ -166,7 +165,6 @@ def _asked(source: Source, runtime: _Runtime) -> Source:
         expected_again=again,
         library=litert.LIBRARY,
         references=references,
-        quantized=first if quantized else None,
         layers=lambda: runtime.layers(source.examples),
         eager=lambda: InLiteRt(runtime),
     )

@@ -112,7 +112,6 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
         expected=expected,
         expected_again=again,
         library="PyTorch",
-        quantized=expected if program.quantized else None,
         references=known,
         eager=eager,
     )

@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from baretorch.escape import markup
-from baretorch.measure.facts import is_int8
 from baretorch.passes.to_int8 import float_layers
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def metrics_table(evaluation: Evaluation) -> Table:
 def _covered(evaluation: Evaluation) -> str:
     """Describe how many inputs the figures of the last column are measured with."""
     graph, board = evaluation.compiled.graph, evaluation.compiled.board.name
-    exact = is_int8(graph) and not float_layers(graph)
+    exact = graph.is_int8 and not float_layers(graph)
     equal = "bit for bit the host's answers" if exact else "the host's answers but for rounding"
     if evaluation.target_samples == evaluation.samples:
         return f"{evaluation.samples:,} inputs, all of them on {board} ({evaluation.where}): {equal}"

@@ -167,7 +167,7 @@ def _calls(facts: RunFacts) -> str:
     if facts.calls == 2:
         return ""
     calls = f"{facts.calls} calls with {facts.calls - 1} inputs"
-    if facts.compiled.source.float_graphs:
+    if facts.compiled.model.quantization:
         return "" if facts.mismatch else f"; {calls} match the int8 graph"
     return f", {calls}"
 

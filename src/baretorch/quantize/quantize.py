@@ -1,41 +1,50 @@
-"""Source -> the same in int8: post-training quantization on the Graph, for every frontend."""
+"""Float Graph + calibration data -> the same Graph with int8 scales: post-training quantization for every frontend."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 
 from baretorch.errors import CompileError
-from baretorch.frontends.checked import check_passes
-from baretorch.frontends.source import ODD_INPUTS, ODD_INT8, Int8, Source
-from baretorch.ir.equivalence import says_int8
-from baretorch.ir.graph import Graph, Quant, fresh
+from baretorch.frontends.source import Source
+from baretorch.ir.graph import Array, Graph, Quant, fresh
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.linear import Linear
-from baretorch.options import Requant
+from baretorch.options import Options, Requant
 from baretorch.passes.layout import PERMUTED
-from baretorch.passes.order import FLOAT, stages
-from baretorch.quantize.accuracy_warnings import judged
-from baretorch.quantize.calibrate import calibrated, odd_ranges, random_samples
+from baretorch.quantize.accuracy_warnings import ENOUGH, judge
+from baretorch.quantize.calibrate import calibrate, odd_ranges, random_samples
 from baretorch.quantize.config import IN_FLOAT, Config, Precision, changed, read_config, scales_of, with_precisions
 from baretorch.quantize.groups import wanted
 from baretorch.quantize.narrow_requant import with_narrow
+from baretorch.quantize.probe import probing
 from baretorch.quantize.watch import Runner, interpreted
 
 MOST_NAMES, LONGEST = 8, 100  # that an error tells
 RANDOM = "calibration: no calibration() or --calibration, so random data is used: scales do not fit real inputs"
 
 
-def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner: Runner = interpreted) -> Source:
-    """The same model in int8, by post-training quantization with these calibration samples; None: seeded random data,
-    with a warning. The Graph is that after the float passes, with scales noted, which the passes that follow make true.
-    `expected` stays what the model gives in float, `quantized` is what the notes mean: rounding, simulated in float."""
-    if source.quantized is not None or says_int8(source.graph):
-        if int8.unless_done and not int8.config and int8.requant is Requant.WIDE:
-            return source
+@dataclass(frozen=True)
+class Quantization:
+    """How a float model became int8. `graph` is the float graph with scales at its tensors, which `to_int8` reads;
+    `float_graph` is the same without them. `answers` are the model's answers to the example inputs, rounded in float as
+    the scales say. `samples` are some of the calibration data, in the memory order of the C interface. `kept_float` are
+    the layers that the user leaves in float."""
+
+    graph: Graph
+    float_graph: Graph
+    answers: tuple[Array, ...]
+    samples: tuple[tuple[Array, ...], ...] = ()
+    kept_float: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def need_float(source: Source) -> None:
+    """CompileError if a model cannot be quantized: it is quantized already, or has several methods."""
+    if source.graph.is_quantized:
         raise CompileError(
             "--int8: the model is quantized already",
             try_="leave out --int8: it compiles to int8 as it is",
@@ -47,48 +56,53 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
             need="one method",
             try_="a Python file for each method, whose model() does just that; or compile all of them in float",
         )
-    before = source.graph
-    made = stages(before, FLOAT)
-    check_passes(source, source.method, made)
-    graph = made[-1][1]
+
+
+def quantize(source: Source, graph: Graph, options: Options, runner: Runner = interpreted) -> Quantization:
+    """Quantize a model, of which this is the graph after the float passes, with its calibration data; without any, with
+    seeded random data and a warning. `runner` runs graphs over the data."""
+    samples, before = source.calibration, source.graph
     notes = [RANDOM] if samples is None else []
-    config = read_config(int8.config) if int8.config else Config()
-    layers = {name: (precision, made_by(before, graph, [name])) for name, precision in config.layers.items()}
-    floats = (*int8.keep_float, *(name for name, precision in config.layers.items() if precision in IN_FLOAT))
-    rounded = Precision.FLOAT16 in config.layers.values()
-    other = bool(config.removed or config.weights)  # than the one that was read: only itself can be asked
+    config = read_config(options.config) if options.config else Config()
+    for name in config.layers:
+        made_by(before, graph, [name])
     graph = changed(graph, config)
+    floats = (*options.keep_float, *(name for name, precision in config.layers.items() if precision in IN_FLOAT))
     kept = made_by(before, graph, floats, "--keep-float")
-    chosen = wanted(graph, kept)
-    data = random_samples(graph, source.examples) if samples is None else samples
-    calibration = calibrated(graph, chosen, data, int8.observer, runner)
-    if calibration.constant:
-        notes.append(f"calibration: all {calibration.count} samples are constant, so scales do not fit real inputs")
-    if samples is not None:
-        notes += odd_ranges(graph, source.examples, calibration.kept)
-    told = scales_of(graph, config)
-    scales = {n: _as_told(q, told.get(n)) for n, q in calibration.scales.items()}
-    noted = replace(
-        graph, tensors={n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
-    )
-    noted = with_precisions(in_float(noted, kept), layers)
-    if int8.requant is Requant.NARROW:
-        noted = with_narrow(noted)
-    health = judged(noted, chosen, source.examples, calibration.kept, calibration.count, runner)
-    return replace(
-        source,
-        graphs={source.method: noted},
-        references={} if other or rounded else source.references,
-        float_graphs={source.method: graph} if other else source.graphs,
-        quantized=health.answers,
-        kept_float=floats,
-        samples=calibration.kept,
-        warnings=(*(ODD_INT8 if w == ODD_INPUTS else w for w in source.warnings), *notes, *health.warnings),
-    )
+    groups = wanted(graph, kept)
+    data = iter(random_samples(graph, source.examples) if samples is None else samples)
+    first = list(islice(data, ENOUGH))
+    with probing(graph, groups, runner, cuts=len(first) == ENOUGH) as probe:
+        found = calibrate(graph, groups, chain(first, data), options.observer, probe)
+        if found.constant:
+            notes.append(f"calibration: all {found.count} samples are constant, so scales do not fit real inputs")
+        if samples is not None:
+            notes += odd_ranges(graph, source.examples, found.kept)
+        told = scales_of(graph, config)
+        scales = {n: _as_told(q, told.get(n)) for n, q in found.scales.items()}
+        noted = with_scales(before, graph, scales, config.layers, kept, options.requant)
+        health = judge(noted, groups, source.examples, found, probe, runner)
+    return Quantization(noted, graph, health.answers, found.kept, floats, (*notes, *health.warnings))
+
+
+def with_scales(
+    before: Graph,
+    graph: Graph,
+    scales: Mapping[str, Quant],
+    layers: Mapping[str, Precision],
+    kept: Collection[str] = (),
+    requant: Requant = Requant.WIDE,
+) -> Graph:
+    """Return the graph with these scales at its tensors, and layers in their precisions. What layers make that stay
+    float is `kept`; users name layers as they are in the graph `before` all passes."""
+    tensors = {n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
+    named = {name: (precision, made_by(before, graph, [name])) for name, precision in layers.items()}
+    noted = with_precisions(in_float(replace(graph, tensors=tensors), kept), named)
+    return with_narrow(noted) if requant is Requant.NARROW else noted
 
 
 def _as_told(found: Quant, told: Quant | None) -> Quant:
-    """What was measured here, with the numbers of a configuration."""
+    """Return a scale that was measured here, with the numbers of a configuration."""
     if told is None or found.axis is not None:
         return found
     return replace(found, scale=told.scale, zero_point=told.zero_point)
