@@ -88,7 +88,7 @@ def test_size_where_the_code_is_too_large(tmp_path: Path) -> None:
     board = load_board("mps2-an385-v6m")
     need = as_is(kinds, board).flash.need
     maker = fitter(kinds)
-    maker.read = lambda int8: kinds()
+    maker.lower = lambda int8: lower(kinds())
     options = followed(kinds, maker.find(resized(board, {"CODE": need - 1})), tmp_path)
     assert options.words(AS_IS) == ("--optimize", "size")
 
@@ -101,7 +101,7 @@ def test_a_larger_bank_where_state_fills_the_main_one(tmp_path: Path) -> None:
     arena = as_is(streaming, board).arena
     tight = resized(board, {"DTCM": board.chip.stack_bytes + arena // 4})
     maker = fitter(streaming)
-    maker.read = lambda int8: streaming()
+    maker.lower = lambda int8: lower(streaming())
     options = followed(streaming, maker.find(tight), tmp_path)
     assert options.words(AS_IS) == ("--place", "arena=SRAM")
 
