@@ -57,7 +57,7 @@ LAYERS: dict[str, str] = {
     "pipeline plan quantize stopwatch targets units",
     "explore": "emit errors files.write firmware frontends ir ir.io ir.ties machines measure ops options passes "
     "pipeline plan targets targets.features units",
-    "tune": "errors escape files.ownership files.read files.write firmware frontends ir ir.io "
+    "tune": "errors escape explore files.ownership files.read files.write firmware frontends ir ir.io machines "
     "machines.host_program measure ops options passes pipeline plan quantize targets targets.features "
     "version",
     "report": "errors escape explore files.ownership files.write firmware frontends ir ir.text measure ops options "

@@ -146,13 +146,13 @@ def test_what_the_target_does_not_confirm_is_not_chosen() -> None:
         (flash,) = map(int, variant.choice.layers)
         return Confirmed(graphs[flash], 0.979 if flash == 30 else 0.985, 50, 800)
 
-    best, confirmed = tuning.confirmed(found, confirm)
+    best, confirmed = tuning.confirm(found, confirm)
     assert (best.candidate.flash, best.candidate.accuracy, confirmed.samples) == (70, 0.985, 50)
     assert [w.candidate.accuracy for w in found] == [0.979, 0.985, 0.99]
     assert tuning.notes == ["30 was not confirmed on the target: 0.9790"]
     limited = tuner(Budget(0.98, flash=65), LEARNED)
     limited.bench.board, limited.bench.costs = tuning.bench.board, tuning.bench.costs  # type: ignore
-    best, _ = limited.confirmed(winners({50: 0.995, 60: 0.985}), confirm)
+    best, _ = limited.confirm(winners({50: 0.995, 60: 0.985}), confirm)
     assert best.candidate.flash == 60 and limited.notes[0].endswith(": 5 bytes of flash too many, 0.9850")
 
 

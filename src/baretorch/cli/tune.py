@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import replace
-from hashlib import sha256
+from dataclasses import asdict
 from math import isfinite
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from baretorch.cli.flags import flags, gathered, model_argument
 from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
-from baretorch.errors import CompileError
 from baretorch.options import Options
 
 if TYPE_CHECKING:
@@ -70,7 +66,9 @@ class Milliseconds(click.ParamType[float]):
     "--flash", type=Size(), metavar="SIZE", help="Limit the image to this size in bytes: 60k, 1.5M; k is 1024."
 )
 @click.option("--ram", "ram_budget", type=Size(), metavar="SIZE", help="Limit the RAM to this size in bytes: 20k.")
-@click.option("--time", type=Milliseconds(), metavar="TIME", help="Limit the time of an inference: 30ms, 1.5s.")
+@click.option(
+    "--time", "milliseconds", type=Milliseconds(), metavar="TIME", help="Limit the time of an inference: 30ms, 1.5s."
+)
 @click.option(
     "--accuracy-drop",
     type=click.FloatRange(min=0.0),
@@ -103,136 +101,28 @@ class Milliseconds(click.ParamType[float]):
 @click.option("--int8", is_flag=True, default=True, hidden=True)
 @out_option("build/MODEL-BOARD-tuned")
 @gathered
-def tune(
-    as_json: bool,
-    model: str,
-    board: Board,
-    flash: int | None,
-    ram_budget: int | None,
-    time: float | None,
-    accuracy_drop: float,
-    metric: str | None,
-    trials: int,
-    samples: int | None,
-    target_samples: int,
-    storage: str | None,
-    join: bool,
-    options: Options,
-    out: str | None,
-) -> Answer:
+def tune(as_json: bool, model: str, board: Board, options: Options, **request: Any) -> Answer:
     """Search precisions and channels that meet budgets.
 
     Candidates are built and measured; the model file's evaluate(run) returns their accuracy. The best is written as a
     TOML for --config and confirmed on the emulated board. If the file has train(model), it retrains the model after
     channels were removed.
     """
-    from baretorch.cli.stages import compiled_model, opener
-    from baretorch.explore.evaluate import evaluated
-    from baretorch.files.write import staged, write_scratch
-    from baretorch.frontends.model_file import load_evaluate, load_offer, load_train
-    from baretorch.frontends.offer import Arguments
+    from baretorch.cli.stages import opener
     from baretorch.machines import choose_emulator
-    from baretorch.options import Weights
-    from baretorch.pipeline import read
     from baretorch.report.page.tuning import tuning_page
     from baretorch.report.terminal.tuning import tuning_screen
-    from baretorch.tune.benches import Benches
-    from baretorch.tune.database import need_sqlite, own_database
-    from baretorch.tune.order import points
-    from baretorch.tune.result import Budget, Tuning
-    from baretorch.tune.study import import_optuna
-    from baretorch.tune.tune import Confirmed, Tuner, Winner, made_for, write_config
-    from baretorch.tune.workbench import Choice, Variant, Workbench, need_tunable
+    from baretorch.tune.search import Joined, Request, search
 
-    if join and not storage:
+    if request["join"] and not request["storage"]:
         raise click.UsageError("--join needs --storage")
-    if not isfinite(accuracy_drop):
-        raise click.UsageError(f"--accuracy-drop {accuracy_drop} is no number of points")
-    import_optuna()
-    if storage:
-        need_sqlite(storage)
+    if not isfinite(request["accuracy_drop"]):
+        raise click.UsageError(f"--accuracy-drop {request['accuracy_drop']} is no number of points")
     choose_emulator(board, options.emulator)
-    path, _, method = model.partition("::")
-    offer = load_offer(path)
-    load_evaluate(path, samples)
-    if ram_budget is not None and board.chip.cluster is None:  # whose weights come to its scratchpad piece by piece
-        options = replace(options, weights=Weights.FLASH)
     with stages(as_json) as stage:
-
-        def made(arguments: Arguments) -> Workbench:
-            stage(f"read {Path(path).name}" + "".join(f", {name} {value}" for name, value in arguments.items()))
-            source = read(path, method or None, options, arguments)
-            need_tunable(source)
-            task, train = load_evaluate(path, samples, arguments), load_train(path, arguments)
-            return Workbench(source, board, options, task, train, timed=time is not None, tell=stage)
-
-        benches = Benches(offer, made)
-        bench = benches.default
-        source = bench.source
-        stage("original")
-        name, original = bench.original(metric)
-        budget = Budget(original - points(original, accuracy_drop), flash, ram_budget, time, name)
-        about = f"{board.name}: {', '.join(f'{what} {words}' for what, words in budget.words())}"
-        tuner = Tuner(benches, name, original, budget, stage.show, samples, sha256(Path(path).read_bytes()).hexdigest())
-        folder = Path(out) if out else Path("build") / f"{source.name}-{board.name}-tuned"
-        if (before := made_for(folder)) not in (None, about):
-            tuner.notes.append(f"{folder / 'tuned.toml'} was for {before}, and is replaced")
-        with staged(folder) as work:
-            url = storage or own_database(folder)
-            study = tuner.study(url, join)
-            stage("plain int8")
-            plain = bench.variant(Choice(arguments=offer.default))
-            whole = tuner.candidate("int8", plain)
-            if time is not None and whole.milliseconds is None and not whole.lacks:
-                raise CompileError(
-                    f"--time: how long an inference takes on {board.name} is not known", try_="leave it out"
-                )
-            if not join:
-                if known := len(study.done()):
-                    tuner.notes.append(f"of all trials {known} were known from before")
-                tuner.begin(study, trials)
-            try:
-                study.work(tuner.measure, lambda done, all_: stage.show(f"search, {done} of {all_}", done, all_))
-            except KeyboardInterrupt:
-                click.echo(f"stopped after {len(study.done())} trials; the same command goes on with them", err=True)
-                raise
-            if join:
-                done = {"model": source.name, "board": board.name, "study": study.name, "trials": len(study.done())}
-                return Answer(done, f"{done['trials']} trials are done: the result is where the search was begun")
-            winners = [Winner(whole, plain), *tuner.found(study.done())]
-            winners += tuner.improved(winners)
-
-            def confirm(variant: Variant) -> Confirmed:
-                """What its file makes, on the emulated board."""
-                bench = tuner.bench_of(variant)
-                write_config(variant, bench.scales(variant), work, about)
-                stage("confirm")
-                again = replace(options, config=str(work / "tuned.toml"))
-                compiled = compiled_model(model, board, again, stage)
-                found = evaluated(compiled, bench.task, opener(stage), stage.show, None, target_samples)
-                metrics = found.columns[-1].metrics
-                return Confirmed(compiled.graph, metrics[name], found.target_samples, found.samples)
-
-            best, confirmed = tuner.confirmed(winners, confirm)
-            tuning = Tuning(
-                source.name,
-                board.name,
-                name,
-                original,
-                budget,
-                whole,
-                tuple(w.candidate for w in winners),
-                best.candidate,
-                tuple(tuner.steps),
-                tuner.noise(),
-                confirmed.accuracy,
-                confirmed.samples,
-                confirmed.total,
-                trials,
-                tuple(tuner.notes),
-            )
-            said = replace(options, config=str(folder / "tuned.toml")).command(board.name, "run")
-            again = said.replace("MODEL", shlex.quote(model), 1)
-            write_scratch(work / "tuned.html", tuning_page(tuning, again))
-            files = [str(folder / p.name) for p in sorted(work.iterdir())]
-    return Answer(tuning.to_json() | {"files": files}, tuning_screen(tuning, files, again))
+        asked = Request(model, board, options, **request)
+        found = search(asked, opener(stage), tuning_page, stage.show, lambda text: click.echo(text, err=True))
+    if isinstance(found, Joined):
+        return Answer(asdict(found), f"{found.trials} trials are done: the result is where the search was begun")
+    files = list(found.files)
+    return Answer(found.tuning.to_json() | {"files": files}, tuning_screen(found.tuning, files, found.command))

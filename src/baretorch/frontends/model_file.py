@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -66,8 +67,31 @@ def _instead(file: Path) -> str | None:
         return None
 
 
+_imported: ContextVar[dict[Path, ModuleType] | None] = ContextVar("imported", default=None)
+
+
+@contextmanager
+def import_once() -> Iterator[None]:
+    """Import each model file only once in this block, however many of its functions are loaded."""
+    token = _imported.set({})
+    try:
+        yield
+    finally:
+        _imported.reset(token)
+
+
 def import_file(path: Path) -> ModuleType:
-    """The file as a module. What the user's code raises is shown with its line."""
+    """Import the file as a module. What the user's code raises is shown with its line."""
+    known = _imported.get()
+    if known is None or path not in known:
+        module = _import(path)
+        if known is None:
+            return module
+        known[path] = module
+    return known[path]
+
+
+def _import(path: Path) -> ModuleType:
     name = f"baretorch_user_{path.stem}".replace(".", "_")
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None

@@ -306,13 +306,13 @@ class Tuner:
         equal = points(self.original, RESOLUTION)
         return [winners[i] for i in best_first([w.candidate for w in winners], smallest, equal)]
 
-    def confirmed(self, winners: list[Winner], confirm: Callable[[Variant], Confirmed]) -> tuple[Winner, Confirmed]:
-        """The best that keeps its word when it is made of its file: layers in float may give a bit less on the target,
-        and what a study says may be older than the data. `winners` then say what was confirmed."""
+    def confirm(self, winners: list[Winner], on_board: Callable[[Variant], Confirmed]) -> tuple[Winner, Confirmed]:
+        """Return the best winner that meets the budgets on the board too. Layers in float may be less accurate there,
+        and the results of a study may be older than the data. `winners` are updated with what was measured."""
         while True:
             best = self.best(winners)
             variant = self.whole(best.variant)
-            found = confirm(variant)
+            found = on_board(variant)
             accuracy, costs = or_no_number(found.accuracy), self.bench_of(variant).costs(found.graph)
             made = Winner(self._candidate(best.candidate.label, best.candidate.choice, accuracy, costs), variant)
             winners[:] = [made if w is best else w for w in winners]

@@ -1,0 +1,189 @@
+"""A whole search: from a model file, a board and budgets to a configuration that is confirmed on the board."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+from baretorch.errors import CompileError
+from baretorch.explore.evaluate import evaluated
+from baretorch.files.write import staged, write_scratch
+from baretorch.frontends.model_file import import_once, load_evaluate, load_offer, load_train
+from baretorch.frontends.offer import Arguments
+from baretorch.machines.types import Machine
+from baretorch.measure.run import Show
+from baretorch.options import Options, Weights
+from baretorch.pipeline import Compiled, compile_source, read
+from baretorch.targets.types import Board
+from baretorch.tune.benches import Benches
+from baretorch.tune.database import need_sqlite, own_database
+from baretorch.tune.order import points
+from baretorch.tune.result import Budget, Tuning
+from baretorch.tune.study import Study, import_optuna
+from baretorch.tune.tune import Confirmed, Tuner, Winner, made_for, write_config
+from baretorch.tune.workbench import Choice, Variant, Workbench, need_tunable
+
+Open = Callable[[Compiled, str | None], Machine]
+Page = Callable[[Tuning, str], str]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asks of a search: budgets in bytes and milliseconds, the largest loss of accuracy in points, and
+    how much to try. `storage` is the URL of a database; with `join`, the search there was begun by another process."""
+
+    model: str  # a path, which may end in ::method
+    board: Board
+    options: Options
+    flash: int | None = None
+    ram_budget: int | None = None
+    milliseconds: float | None = None
+    accuracy_drop: float = 0.5
+    metric: str | None = None
+    trials: int = 40
+    samples: int | None = None
+    target_samples: int = 50
+    storage: str | None = None
+    join: bool = False
+    out: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Return the path of the model file."""
+        return self.model.partition("::")[0]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The end of a search that another process began."""
+
+    model: str
+    board: str
+    study: str
+    trials: int
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The result of a search, the files that were written, and a command that runs the model so."""
+
+    tuning: Tuning
+    files: tuple[str, ...]
+    command: str
+
+
+def search(request: Request, opened: Open, page: Page, show: Show, warn: Callable[[str], None]) -> Tuned | Joined:
+    """Search, and confirm the best on the board, which `opened` runs. `page` makes the page about the result; `show`
+    takes a step, the number of done parts and of all; `warn` takes a line about an interrupted search."""
+    import_optuna()
+    if request.storage:
+        need_sqlite(request.storage)
+    if (
+        request.ram_budget is not None and request.board.chip.cluster is None
+    ):  # a cluster's weights come to its scratchpad
+        request = replace(request, options=replace(request.options, weights=Weights.FLASH))
+    with import_once():
+        return _Search(request, opened, page, show, warn).run()
+
+
+@dataclass(frozen=True)
+class _Search:
+    request: Request
+    opened: Open
+    page: Page
+    show: Show
+    warn: Callable[[str], None]
+
+    def run(self) -> Tuned | Joined:
+        request, board = self.request, self.request.board
+        tuner = self._tuner()
+        source = tuner.bench.source
+        about = f"{board.name}: {', '.join(f'{what} {words}' for what, words in tuner.budget.words())}"
+        folder = Path(request.out) if request.out else Path("build") / f"{source.name}-{board.name}-tuned"
+        if (before := made_for(folder)) not in (None, about):
+            tuner.notes.append(f"{folder / 'tuned.toml'} was for {before}, and is replaced")
+        with staged(folder) as work:
+            study = tuner.study(request.storage or own_database(folder), request.join)
+            self.show("plain int8", 0, 0)
+            plain = tuner.bench.variant(Choice(arguments=tuner.benches.offer.default))
+            whole = Winner(tuner.candidate("int8", plain), plain)
+            if request.milliseconds is not None and whole.candidate.milliseconds is None and not whole.candidate.lacks:
+                raise CompileError(
+                    f"--time: how long an inference takes on {board.name} is not known", try_="leave it out"
+                )
+            self._work(tuner, study)
+            if request.join:
+                return Joined(source.name, board.name, study.name, len(study.done()))
+            winners = [whole, *tuner.found(study.done())]
+            winners += tuner.improved(winners)
+            best, confirmed = tuner.confirm(winners, lambda variant: self._on_board(tuner, variant, work, about))
+            tuning = Tuning(
+                source.name,
+                board.name,
+                tuner.metric,
+                tuner.original,
+                tuner.budget,
+                whole.candidate,
+                tuple(w.candidate for w in winners),
+                best.candidate,
+                tuple(tuner.steps),
+                tuner.noise(),
+                confirmed.accuracy,
+                confirmed.samples,
+                confirmed.total,
+                request.trials,
+                tuple(tuner.notes),
+            )
+            words = replace(request.options, config=str(folder / "tuned.toml")).command(board.name, "run")
+            command = words.replace("MODEL", shlex.quote(request.model), 1)
+            write_scratch(work / "tuned.html", self.page(tuning, command))
+            return Tuned(tuning, tuple(str(folder / p.name) for p in sorted(work.iterdir())), command)
+
+    def _tuner(self) -> Tuner:
+        """Read the model and measure the original."""
+        request, path = self.request, self.request.path
+        offer = load_offer(path)
+        load_evaluate(path, request.samples)  # first: what is missing is reported before the model is read
+        benches = Benches(offer, self._workbench)
+        bench = benches.default
+        self.show("original", 0, 0)
+        name, original = bench.original(request.metric)
+        least = original - points(original, request.accuracy_drop)
+        budget = Budget(least, request.flash, request.ram_budget, request.milliseconds, name)
+        file = sha256(Path(path).read_bytes()).hexdigest()
+        return Tuner(benches, name, original, budget, self.show, request.samples, file)
+
+    def _workbench(self, arguments: Arguments) -> Workbench:
+        """Read one of the models that the file offers."""
+        request, path = self.request, self.request.path
+        self.show(f"read {Path(path).name}" + "".join(f", {name} {v}" for name, v in arguments.items()), 0, 0)
+        source = read(path, request.model.partition("::")[2] or None, request.options, arguments)
+        need_tunable(source)
+        task, train = load_evaluate(path, request.samples, arguments), load_train(path, arguments)
+        timed = request.milliseconds is not None
+        return Workbench(source, request.board, request.options, task, train, timed, lambda what: self.show(what, 0, 0))
+
+    def _work(self, tuner: Tuner, study: Study) -> None:
+        """Run the trials."""
+        if not self.request.join:
+            if known := len(study.done()):
+                tuner.notes.append(f"of all trials {known} were known from before")
+            tuner.begin(study, self.request.trials)
+        try:
+            study.work(tuner.measure, lambda done, all_: self.show(f"search, {done} of {all_}", done, all_))
+        except KeyboardInterrupt:
+            self.warn(f"stopped after {len(study.done())} trials; the same command goes on with them")
+            raise
+
+    def _on_board(self, tuner: Tuner, variant: Variant, work: Path, about: str) -> Confirmed:
+        """Write a variant's configuration, and measure on the board what the compiler makes of that."""
+        bench = tuner.bench_of(variant)
+        write_config(variant, bench.scales(variant), work, about)
+        self.show("confirm", 0, 0)
+        options = replace(self.request.options, config=str(work / "tuned.toml"))
+        compiled = compile_source(bench.source, self.request.board, options)
+        found = evaluated(compiled, bench.task, self.opened, self.show, None, self.request.target_samples)
+        return Confirmed(compiled.graph, found.columns[-1].metrics[tuner.metric], found.target_samples, found.samples)
