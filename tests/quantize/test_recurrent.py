@@ -15,7 +15,7 @@ from baretorch import pipeline
 from baretorch.frontends import from_module
 from baretorch.frontends.model_file import load_model_file
 from baretorch.ir.graph import Graph, interpret
-from baretorch.ops.int8.qrecurrent import sigmoid, tanh
+from baretorch.ops.int8.gates import sigmoid, tanh
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.pipeline import LoweredModel
 from baretorch.targets.boards import load_board

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
+from baretorch.frontends.pte.arguments import keeps_elements, kind_of, padding_of, plain_operator
 from baretorch.frontends.pte.memory import PteMemory
 from baretorch.frontends.pte.operators import WORKSPACE, find_schema
 from baretorch.frontends.pte.schema import (
@@ -31,10 +31,10 @@ from baretorch.frontends.pte.schema import (
     damaged,
 )
 from baretorch.frontends.pte.state import Kept, Names, find_state
+from baretorch.frontends.pte.tensor_order import is_contiguous, memory_order, order_of, same_layout
 from baretorch.ir.graph import Array, DType, Shape
 from baretorch.npu.payload import SCRATCH, Payload, read_payload
 
-_FACTORIES = {"aten::full": 2, "aten::full_like": 2, "aten::arange": 3, "aten::scalar_tensor": 1}
 ETHOS_U = "EthosUBackend"
 MAX_STATE = 64 << 20  # bytes; a file that holds no initial value can name any size
 
@@ -99,16 +99,6 @@ def _only_numbers(plan: Method) -> bool:
     """Whether a method is one of ExecuTorch's constant methods, which tell the caller about the model."""
     tensors = {v.index for v in plan.values if isinstance(v, TensorValue)}
     return not plan.instructions and tensors.isdisjoint(plan.outputs)
-
-
-def memory_order(shape: Shape, order: Sequence[int]) -> tuple[int, ...]:
-    """`order` in its usual form: dimensions of size 1 lie anywhere, so contiguous is preferred, then channels last."""
-    contiguous = tuple(range(len(shape)))
-    channels_last = (0, *contiguous[2:], 1) if len(shape) > 2 else contiguous
-    for usual in (contiguous, channels_last):
-        if [d for d in usual if shape[d] != 1] == [d for d in order if shape[d] != 1]:
-            return usual
-    return tuple(order)
 
 
 def _refuse_later_work(plan: Method) -> None:
@@ -199,11 +189,11 @@ class _Reader:
         if call.operator == "aten::copy_" and self._copies_all(args, results):
             self._memory.write(self.read(self.tensor_at(args[1], "what is copied")), results[0])
             return
-        target, inputs = _normal(call.operator, inputs, results)
-        if target == "aten::as_strided" and _keeps_elements([self.value_at(i) for i in args[:1]], inputs, results):
+        target, inputs = plain_operator(call.operator, inputs, results)
+        if target == "aten::as_strided" and keeps_elements([self.value_at(i) for i in args[:1]], inputs, results):
             target, inputs = "aten::view", (inputs[0], results[0].shape)
         if target == "cortex_m::pad":
-            sides = _sides(self.value_at(args[0]), inputs[1], inputs[2], results[0])
+            sides = padding_of(self.value_at(args[0]), inputs[1], inputs[2], results[0])
             target, inputs = "aten::constant_pad_nd", (inputs[0], sides, inputs[3])
         names = tuple(self._write(t) for t in results)
         self.calls.append(AtenCall(target, inputs, names, tuple(t.shape for t in results)))
@@ -220,15 +210,15 @@ class _Reader:
         commands, weights = (self._names.fresh(f"delegate{call.delegate}.{role}") for role in ("commands", "weights"))
         self.constants[commands] = np.frombuffer(payload.commands, np.int32)
         self.constants[weights] = np.frombuffer(payload.weights or bytes(16), np.uint8)
-        xs = tuple(Ref(self._permuted(self.read(t), t.shape, _order(t))) for t in taken)
-        shapes = tuple(tuple(t.shape[d] for d in _order(t)) for t in given)
+        xs = tuple(Ref(self._permuted(self.read(t), t.shape, order_of(t))) for t in taken)
+        shapes = tuple(tuple(t.shape[d] for d in order_of(t)) for t in given)
         ys = tuple(self._names.fresh(f"v{t.index}_stored") for t in given)
         places = [tuple(s.offset for s in slots) for slots in (payload.inputs, payload.outputs)]
         what: tuple[Arg, ...] = (Ref(commands), Ref(weights), payload.accelerator.config, payload.scratch)
         args: tuple[Arg, ...] = (*what, xs, places[0], shapes, places[1])
         self.calls.append(AtenCall("ethos_u::delegate", args, ys, shapes))
         for t, y, shape in zip(given, ys, shapes, strict=True):
-            back = tuple(int(d) for d in np.argsort(_order(t)))
+            back = tuple(int(d) for d in np.argsort(order_of(t)))
             name = self._permuted(y, shape, back)
             self._memory.write(name, t)
         self.notes.append(
@@ -255,9 +245,9 @@ class _Reader:
                 have="a wrong memory plan",
                 try_="export the model again",
             )
-        if held.tensor.index == tensor.index or _same_layout(held.tensor, tensor):
+        if held.tensor.index == tensor.index or same_layout(held.tensor, tensor):
             return held.name
-        if not (_contiguous(held.tensor) and _contiguous(tensor)):
+        if not (is_contiguous(held.tensor) and is_contiguous(tensor)):
             raise CompileError(
                 f"{tensor} is a view of channels-last memory, and would see its elements in another order",
                 have=f"{held.tensor} in the order {list(held.tensor.order)}",
@@ -308,7 +298,7 @@ class _Reader:
     def _inputs_of(self, call: KernelCall, args: Sequence[int]) -> tuple[Arg, ...]:
         """Return the arguments of a call in the order of its operator's newest schema. Those of an unknown operator are
         not read: the error that names it needs none."""
-        kinds = [_kind(self.value_at(i)) for i in args]
+        kinds = [kind_of(self.value_at(i)) for i in args]
         matched = find_schema(call.operator, call.overload, kinds, f"{call.operator} in {self._plan.name}")
         if matched is None:
             return ()
@@ -325,7 +315,7 @@ class _Reader:
         return value
 
     def _item(self, index: int, items: Items) -> Arg:
-        kind = _kind(self.value_at(index))
+        kind = kind_of(self.value_at(index))
         if kind != items.of.removesuffix("?"):
             raise damaged(f"v{index} is {kind} in a list of {items.of}")
         return self._argument(index)
@@ -353,63 +343,6 @@ class _Reader:
         return np.ascontiguousarray(logical).reshape(tensor.shape)
 
 
-def _kind(value: Value) -> str:
-    """Return what kind of value it is, as schemas call it."""
-    match value:
-        case TensorValue():
-            return "Tensor"
-        case Items():
-            return f"{value.of}[]"
-        case tuple():
-            return f"{type(value[0]).__name__}[]" if value else "[]"
-    return "None" if value is None else type(value).__name__
-
-
-def _normal(operator: str, args: tuple[Arg, ...], results: Sequence[TensorValue]) -> tuple[str, tuple[Arg, ...]]:
-    """The operator's plain name, and its arguments in the order of the plain schema.
-
-    An `out` variant takes the type of a new tensor from `out`; the plain one has an argument for it.
-    """
-    if operator == "executorch_prim::et_view":
-        return "aten::view", args
-    namespace, _, plain = operator.partition("::")
-    if operator == "dim_order_ops::_clone_dim_order":
-        return "aten::clone", (args[0], args[2])
-    if plain in ("_to_dim_order_copy", "_to_copy") and args and results:
-        return "aten::to", (args[0], results[0].dtype.label, args[1], True, args[2])
-    if namespace != "aten":
-        return operator, args
-    plain = plain.removesuffix("_copy") if plain.endswith("_copy") else plain.removesuffix("_")
-    target = f"aten::{plain}"
-    if target in _FACTORIES and results:
-        at = _FACTORIES[target]
-        args = (*args[:at], results[0].dtype.label, None, None, None, *args[at:])
-    return target, args
-
-
-def _sides(x: Value, before: Arg, after: Arg, padded: TensorValue) -> tuple[Arg, ...]:
-    """cortex_m::pad lists four dimensions as they lie in memory, constant_pad_nd from the last to the first. Where a
-    dimension is 1, several orders lie alike: the shapes tell which was meant."""
-    if not isinstance(x, TensorValue) or not isinstance(before, tuple) or not isinstance(after, tuple):
-        raise damaged("cortex_m::pad has other arguments than a tensor and two lists")
-    rank = len(x.shape)
-    for order in (memory_order(x.shape, x.order), (0, 2, 3, 1), (0, 1, 2, 3)):
-        if not len(order) == len(padded.shape) == rank <= len(before) == len(after):
-            continue
-        at = [order.index(d) - rank for d in range(rank)]
-        sides = [(before[place], after[place]) for place in at]
-        if all(
-            isinstance(a, int) and isinstance(b, int) and n + a + b == to
-            for (a, b), n, to in zip(sides, x.shape, padded.shape, strict=True)
-        ):
-            return tuple(side for both in reversed(sides) for side in both)
-    raise damaged("cortex_m::pad does not make a tensor of its result's shape")
-
-
-def _order(t: TensorValue) -> tuple[int, ...]:
-    return memory_order(t.shape, t.order)
-
-
 def _check_slots(payload: Payload, tensors: Sequence[TensorValue], at: str) -> None:
     """That a delegate's payload takes and gives these, in int8, inside its scratch."""
     slots = (*payload.inputs, *payload.outputs)
@@ -429,30 +362,6 @@ def _check_slots(payload: Payload, tensors: Sequence[TensorValue], at: str) -> N
             at=at,
             need="Vela without --separate-io-regions",
         )
-
-
-def _contiguous(t: TensorValue) -> bool:
-    return _order(t) == tuple(range(len(t.shape)))
-
-
-def _keeps_elements(sources: Sequence[Value], args: Sequence[Arg], results: Sequence[TensorValue]) -> bool:
-    """Whether as_strided(x, size, strides, offset) is just a view. Export makes such calls where a dimension is 1 and
-    strides are a matter of taste, as after a channels-last pool to 1 x 1."""
-    if len(args) != 4 or len(results) != 1 or not isinstance(args[2], tuple):
-        return False
-    (source,), (result,) = sources, results
-    if not isinstance(source, TensorValue):
-        return False
-    plain = [prod(result.shape[d + 1 :]) for d in range(len(result.shape))]
-    same = len(args[2]) == len(plain) and all(
-        n == 1 or a == b for n, a, b in zip(result.shape, args[2], plain, strict=True)
-    )
-    whole = args[1] == result.shape and prod(source.shape) == prod(result.shape) and not args[3]
-    return same and whole and _contiguous(source) and _contiguous(result)
-
-
-def _same_layout(a: TensorValue, b: TensorValue) -> bool:
-    return a.shape == b.shape and memory_order(a.shape, a.order) == memory_order(b.shape, b.order)
 
 
 def _forget_unread(calls: Sequence[AtenCall], outputs: Sequence[str]) -> tuple[AtenCall, ...]:

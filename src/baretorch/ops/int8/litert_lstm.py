@@ -17,9 +17,11 @@ from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.int8.fixed_point import FromFixed
-from baretorch.ops.int8.qrecurrent import GATE_BITS, begin, extents, half_up, int_output, last_time, recurrent, short
+from baretorch.ops.int8.gates import GATE_BITS, half_up, short
+from baretorch.ops.int8.qrecurrent import begin, int_output, last_time, recurrent
 from baretorch.ops.int8.rules import Walk, fits_32_bits
 from baretorch.ops.packing import dsp
+from baretorch.ops.packing.recurrent import extents
 from baretorch.ops.recurrent import Cell, Lstm
 from baretorch.targets.features import DSP
 

@@ -7,77 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor, fresh
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import data_of
 from baretorch.ops.int8.arithmetic import multipliers
 from baretorch.ops.int8.fixed_point import FromFixed, ToFixed
+from baretorch.ops.int8.gates import (
+    CELL_BITS,
+    GATE_BITS,
+    HALF,
+    HIDDEN_BITS,
+    UNIT_BITS,
+    half_up,
+    short,
+    sigmoid,
+    sigmoid_word,
+    tanh,
+)
 from baretorch.ops.int8.layer import weight_scales
 from baretorch.ops.int8.rules import StaysFloat, Walk, fits_32_bits
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.move import Cat, Slice
-from baretorch.ops.recurrent import STATES, Gru, Lstm, Recurrent, Rnn
-from baretorch.targets.features import ANY_CPU, DSP
+from baretorch.ops.packing.recurrent import kernels
+from baretorch.ops.recurrent import Gru, Lstm, Recurrent, Rnn
 
-# Fractional bits:
-GATE_BITS = 12  # of what sigmoid is applied to: up to 8, where it is flat
-UNIT_BITS = 13  # of what it gives: up to 1
-HIDDEN_BITS = 13  # of the hidden state: up to 4, as models may give one that no layer would make
-CELL_BITS = 11  # of lstm's cell state: up to 16
-WORD_BITS = UNIT_BITS + 16  # of a sigmoid before its last 16 bits are dropped
-PIECES = 256
-HALF = 1 << (WORD_BITS - 1)  # tanh(v / 2) / 2 = sigmoid(v) - 1/2
 TRIED_RATIOS = 256
 LARGEST_FACTORS = (255, 63, 15, 3, 1)  # of a row's sums, the first that leaves them in 32 bits
-
-
-def sigmoid_table() -> Array:
-    """sigmoid from -8 to 8 in straight pieces: slope s and offset a of each, as a << 16 | s, of all pairs the one with
-    the least squared error. What follows rounds down, so there is half a step in it. The first and the last are flat:
-    what lies beyond them has their value, whatever its low bits are."""
-    v = np.arange(-(1 << 15), 1 << 15).reshape(PIECES, -1)
-    exact = 2.0**WORD_BITS / (1 + np.exp(-v / 2**GATE_BITS)) + (1 << 15)
-    steepest = np.rint((exact[:, -1] - exact[:, 0]) / (v.shape[1] - 1))
-    near = np.floor((exact - steepest[:, None] * (v + 1)).mean(axis=1) / (1 << 16))
-    found = []
-    for offset in (near, near + 1):  # the word's low half counts as well, so a slope is met once more than v times
-        rest = exact - offset[:, None] * (1 << 16)
-        slope = np.clip(np.rint((rest * (v + 1)).sum(axis=1) / ((v + 1) ** 2).sum(axis=1)), 0, 32767)
-        error = ((rest - slope[:, None] * (v + 1)) ** 2).sum(axis=1)
-        found.append((error, offset.astype(np.int64) << 16 | slope.astype(np.int64)))
-    (low, below), (high, above) = found
-    words = np.where(low <= high, below, above)
-    for end in (0, -1):
-        words[end] = int(exact[end].mean()) >> 16 << 16
-    return np.asarray(words, np.int32)
-
-
-def sigmoid_word(v: Array) -> Array:
-    """Of numbers with 12 fractional bits, with 29, of which 13 count."""
-    piece = sigmoid_table().astype(np.int64)[(v >> 8) + PIECES // 2]
-    return np.asarray(piece + (piece & 0x7FFF) * v)
-
-
-def sigmoid(v: Array) -> Array:
-    """With 13 fractional bits."""
-    return np.asarray(sigmoid_word(v) >> 16)
-
-
-def tanh(v: Array) -> Array:
-    """Of half of a number with 12 fractional bits, with 13."""
-    return np.asarray((sigmoid_word(v) - HALF - (1 << 14)) >> 15)
-
-
-def half_up(v: Array, bits: int) -> Array:
-    return np.asarray((v + (1 << (bits - 1))) >> bits)
-
-
-def short(v: Array) -> Array:
-    return np.asarray(np.clip(v, -32768, 32767))
 
 
 @dataclass(frozen=True)
@@ -93,6 +52,8 @@ class QRecurrent(Op):
     gates: ClassVar[int]
     bits: ClassVar[tuple[int, ...]]  # fractional bits of the states
     doubled: ClassVar[tuple[int, ...]] = ()  # gates that have one more, for tanh(v) = 2 sigmoid(2 v) - 1
+    together: ClassVar[int]  # units whose rows kernels multiply together
+    separate: ClassVar[int | None] = None  # a gate that needs what the hidden state gives apart
     zero: int
     multiplier: int
     y_shift: int = 0
@@ -165,6 +126,7 @@ class QLstm(QRecurrent):
 
     name: ClassVar[str] = "qlstm"
     gates: ClassVar[int] = 4
+    together: ClassVar[int] = 1
     bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS, CELL_BITS)
     doubled: ClassVar[tuple[int, ...]] = (2,)
 
@@ -182,6 +144,8 @@ class QGru(QRecurrent):
 
     name: ClassVar[str] = "qgru"
     gates: ClassVar[int] = 3
+    together: ClassVar[int] = 2
+    separate: ClassVar[int | None] = 2
     bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS,)
 
     def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
@@ -198,6 +162,7 @@ class QRnn(QRecurrent):
 
     name: ClassVar[str] = "qrnn"
     gates: ClassVar[int] = 1
+    together: ClassVar[int] = 4
     bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS,)
     doubled: ClassVar[tuple[int, ...]] = (0,)
 
@@ -351,134 +316,6 @@ def last_time(walk: Walk, op: Recurrent, y: str, end: str, quant: Quant) -> str:
     return walk.view(flat, end, part)
 
 
-def extents(x: Tensor, hidden: int, batch_first: bool) -> tuple[tuple[str, int], ...]:
-    """The sizes of a layer, and how many numbers lie between times and samples."""
-    a, b, inner = x.shape
-    time, batch = (b, a) if batch_first else (a, b)
-    outer, between = (1, time) if batch_first else (batch, 1)  # steps of time and batch, in rows
-    return (
-        ("time", time),
-        ("batch", batch),
-        ("in", inner),
-        ("hidden", hidden),
-        ("x_time", outer * inner),
-        ("x_batch", between * inner),
-        ("y_time", outer * hidden),
-        ("y_batch", between * hidden),
-    )
-
-
-def _params(call: Call[Any]) -> Params:
-    op = call.op
-    return Params(
-        "bt_qrecurrent",
-        (
-            *extents(call.x, call.inputs[-2].shape[1], op.batch_first),
-            ("reverse", int(op.reverse)),
-            ("shift", op.shift),
-            ("y_shift", op.y_shift),
-            ("multiplier", op.multiplier),
-            ("zero", op.zero),
-        ),
-    )
-
-
-def _pack(call: Call[Any]) -> tuple[Packed, ...]:
-    roles = ("weight_ih", "weight_hh", "rows")
-    weights = (Packed(role, data_of(call.inputs, i)) for role, i in zip(roles, (-3, -2, -1), strict=True))
-    return (*weights, Packed("sigmoid", sigmoid_table()))
-
-
-def _pack_units(call: Call[Any]) -> tuple[Packed, ...]:
-    """Halfwords of some units together, all their gates; see kernels/qrecurrent/."""
-    op, (w_ih, w_hh, rows, sigmoid) = call.op, (p.data for p in _pack(call))
-    units = _together(op)
-    hidden = w_hh.shape[1]
-    order = np.arange(op.gates * hidden).reshape(op.gates, -1, units).transpose(1, 2, 0).reshape(-1, op.gates * units)
-    factors = rows[:, 2].astype(np.int64)
-    ih = _in_words(w_ih * (factors >> 8)[:, None], in_fours=call.x.dtype is DType.INT8)
-    hh = _in_words(w_hh * (factors & 255)[:, None])
-    words = []
-    for group in order:
-        begin, later = rows[group, :2].sum(axis=1), rows[group[:0], 1]
-        if isinstance(op, QGru):  # what the candidate has of the hidden state is apart
-            apart = np.arange(op.gates * units) % op.gates == 2
-            begin, later = np.where(apart, rows[group, 0], begin), rows[group[apart], 1]
-        words += [begin, ih[group].T.reshape(-1), later, hh[group].T.reshape(-1), rows[group, 3]]
-    return (Packed("weights", np.concatenate(words).astype(np.int32)), Packed("sigmoid", sigmoid))
-
-
-def _in_words(weights: Array, in_fours: bool = False) -> Array:
-    """[rows, n] -> [rows, words]: pairs of halfwords, or of each four 0 and 2, 1 and 3."""
-    rows, count = weights.shape
-    padded = np.pad(weights, ((0, 0), (0, -count % (4 if in_fours else 2))))
-    if in_fours:
-        padded = padded.reshape(rows, -1, 2, 2).transpose(0, 1, 3, 2).reshape(rows, -1)
-    words = np.ascontiguousarray(padded.astype("<i2")).view("<i4")
-    return np.asarray(words[:, : _words(count, in_fours)])
-
-
-def _words(count: int, in_fours: bool = False) -> int:
-    return 2 * (count // 4) + min(count % 4, 2) if in_fours else -(-count // 2)
-
-
-def _together(op: QRecurrent) -> int:
-    """Units whose rows are multiplied together."""
-    return {QLstm: 1, QGru: 2, QRnn: 4}[type(op)]
-
-
-def _fits_units(call: Call[Any]) -> bool:
-    """Units are together, no sum is shifted, and an int8 output has no shift either."""
-    op = call.op
-    apart = call.inputs[-2].shape[1] % _together(op)
-    return not (apart or op.shift or (op.y_shift and call.x.dtype is DType.INT8))
-
-
-def _scratch(call: Call[Any]) -> int:
-    """Gates of 16 bits."""
-    gates: int = call.op.gates
-    return 2 * gates * call.inputs[-2].shape[1]
-
-
-def _scratch_units(call: Call[Any]) -> int:
-    """Input and hidden state as halfwords."""
-    return 4 * (_words(call.x.shape[-1], call.x.dtype is DType.INT8) + _words(call.inputs[-2].shape[1]))
-
-
-def _kernels(name: str, dtype: DType, states: int) -> tuple[Kernel[Any], ...]:
-    """With states given and with states of zeros, for cores with the DSP extension and for all."""
-
-    def constant(call: Call[Any]) -> bool:
-        return call.x.dtype is dtype and all(t.data is not None for t in call.inputs[-3:])
-
-    def given(call: Call[Any]) -> bool:
-        return constant(call) and len(call.inputs) > 4
-
-    dsp = Kernel(
-        f"bt_{name}_dsp",
-        "qrecurrent/units_dsp.c",
-        _params,
-        needs=DSP,
-        fits=lambda call: given(call) and _fits_units(call),
-        pack=_pack_units,
-        as_they_are=1 + states,
-        scratch=_scratch_units,
-        renews=STATES,
-    )
-    ref = replace(
-        dsp,
-        symbol=f"bt_{name}_ref",
-        source="qrecurrent/ref.c",
-        needs=ANY_CPU,
-        fits=given,
-        pack=_pack,
-        scratch=_scratch,
-    )
-    zero_dsp = replace(dsp, symbol=f"bt_{name}_zero_dsp", fits=lambda call: constant(call) and _fits_units(call))
-    zero_ref = replace(ref, symbol=f"bt_{name}_zero_ref", fits=constant)
-    return (dsp, replace(zero_dsp, as_they_are=1, renews=()), ref, replace(zero_ref, as_they_are=1, renews=()))
-
-
-LSTM = (*_kernels("qlstm", DType.INT8, 2), *_kernels("qlstm16", DType.INT16, 2))
-GRU = (*_kernels("qgru", DType.INT8, 1), *_kernels("qgru16", DType.INT16, 1))
-RNN = (*_kernels("qrnn", DType.INT8, 1), *_kernels("qrnn16", DType.INT16, 1))
+LSTM = (*kernels("qlstm", DType.INT8, 2), *kernels("qlstm16", DType.INT16, 2))
+GRU = (*kernels("qgru", DType.INT8, 1), *kernels("qgru16", DType.INT16, 1))
+RNN = (*kernels("qrnn", DType.INT8, 1), *kernels("qrnn16", DType.INT16, 1))
