@@ -10,6 +10,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType
 from baretorch.ops.elementwise import NUMBERS, Elementwise, Unary
+from baretorch.ops.helpers.names import Names
 
 
 @dataclass(frozen=True)
@@ -20,10 +21,16 @@ class Function(Unary):
 
 
 @dataclass(frozen=True)
+class Rounding(Function):
+    """A function to whole numbers. Formats apply it to integers too, which it leaves as they are."""
+
+
+@dataclass(frozen=True)
 class Neg(Function):
     """-x; the least integer stays."""
 
     name: ClassVar[str] = "neg"
+    names: ClassVar[Names] = Names(aten="neg", onnx="Neg", tflite="NEG", tinygrad="neg")
     types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, x: Array) -> Array:
@@ -35,6 +42,7 @@ class Abs(Function):
     """The absolute value of x; the least integer stays."""
 
     name: ClassVar[str] = "abs"
+    names: ClassVar[Names] = Names(onnx="Abs", tflite="ABS", tinygrad="abs")
     types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, x: Array) -> Array:
@@ -46,6 +54,7 @@ class Sign(Function):
     """-1, 0 or 1; of NaN 0, as in PyTorch."""
 
     name: ClassVar[str] = "sign"
+    names: ClassVar[Names] = Names(aten="sign sgn", onnx="Sign", tflite="SIGN", tinygrad="sign")
     types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, x: Array) -> Array:
@@ -53,40 +62,44 @@ class Sign(Function):
 
 
 @dataclass(frozen=True)
-class Floor(Function):
+class Floor(Rounding):
     """x rounded down."""
 
     name: ClassVar[str] = "floor"
+    names: ClassVar[Names] = Names(aten="floor", onnx="Floor", tflite="FLOOR", tinygrad="floor")
 
     def value(self, x: Array) -> Array:
         return np.floor(x)
 
 
 @dataclass(frozen=True)
-class Ceil(Function):
+class Ceil(Rounding):
     """x rounded up."""
 
     name: ClassVar[str] = "ceil"
+    names: ClassVar[Names] = Names(aten="ceil", onnx="Ceil", tflite="CEIL", tinygrad="ceil")
 
     def value(self, x: Array) -> Array:
         return np.ceil(x)
 
 
 @dataclass(frozen=True)
-class Round(Function):
+class Round(Rounding):
     """x rounded to the nearest whole number, halves to the even one."""
 
     name: ClassVar[str] = "round"
+    names: ClassVar[Names] = Names(onnx="Round", tflite="ROUND", tinygrad="round")
 
     def value(self, x: Array) -> Array:
         return np.rint(x)
 
 
 @dataclass(frozen=True)
-class Trunc(Function):
+class Trunc(Rounding):
     """x rounded toward zero."""
 
     name: ClassVar[str] = "trunc"
+    names: ClassVar[Names] = Names(aten="trunc", tinygrad="trunc")
 
     def value(self, x: Array) -> Array:
         return np.trunc(x)
@@ -97,6 +110,7 @@ class Sqrt(Function):
     """The square root of x, correctly rounded; NaN for negative x."""
 
     name: ClassVar[str] = "sqrt"
+    names: ClassVar[Names] = Names(aten="sqrt", onnx="Sqrt", tflite="SQRT", tinygrad="sqrt")
 
     def value(self, x: Array) -> Array:
         return np.sqrt(x)
@@ -107,6 +121,7 @@ class Rsqrt(Function):
     """1 / sqrt(x)."""
 
     name: ClassVar[str] = "rsqrt"
+    names: ClassVar[Names] = Names(aten="rsqrt", tflite="RSQRT", tinygrad="rsqrt")
 
     def value(self, x: Array) -> Array:
         return np.asarray(1.0 / np.sqrt(x))
@@ -117,6 +132,7 @@ class Reciprocal(Function):
     """1 / x."""
 
     name: ClassVar[str] = "reciprocal"
+    names: ClassVar[Names] = Names(aten="reciprocal", onnx="Reciprocal", tinygrad="reciprocal")
 
     def value(self, x: Array) -> Array:
         return np.asarray(1.0 / x)
@@ -127,6 +143,7 @@ class Exp(Function):
     """e^x; results below the least normal number are 0."""
 
     name: ClassVar[str] = "exp"
+    names: ClassVar[Names] = Names(aten="exp", onnx="Exp", tflite="EXP", tinygrad="exp")
 
     def value(self, x: Array) -> Array:
         return np.exp(x)
@@ -137,6 +154,7 @@ class Expm1(Function):
     """e^x - 1, precise near 0."""
 
     name: ClassVar[str] = "expm1"
+    names: ClassVar[Names] = Names(aten="expm1")
 
     def value(self, x: Array) -> Array:
         return np.expm1(x)
@@ -147,6 +165,7 @@ class Log(Function):
     """The natural logarithm of x."""
 
     name: ClassVar[str] = "log"
+    names: ClassVar[Names] = Names(aten="log", onnx="Log", tflite="LOG", tinygrad="log")
 
     def value(self, x: Array) -> Array:
         return np.log(x)
@@ -157,6 +176,7 @@ class Log1p(Function):
     """The natural logarithm of 1 + x, precise near 0."""
 
     name: ClassVar[str] = "log1p"
+    names: ClassVar[Names] = Names(aten="log1p")
 
     def value(self, x: Array) -> Array:
         return np.log1p(x)
@@ -167,6 +187,7 @@ class Log2(Function):
     """The logarithm of x to the base 2."""
 
     name: ClassVar[str] = "log2"
+    names: ClassVar[Names] = Names(aten="log2", tinygrad="log2")
 
     def value(self, x: Array) -> Array:
         return np.log2(x)
@@ -177,6 +198,7 @@ class Sin(Function):
     """The sine of x, however large."""
 
     name: ClassVar[str] = "sin"
+    names: ClassVar[Names] = Names(aten="sin", onnx="Sin", tflite="SIN", tinygrad="sin")
 
     def value(self, x: Array) -> Array:
         return np.sin(x)
@@ -187,6 +209,7 @@ class Cos(Function):
     """The cosine of x, however large."""
 
     name: ClassVar[str] = "cos"
+    names: ClassVar[Names] = Names(aten="cos", onnx="Cos", tflite="COS", tinygrad="cos")
 
     def value(self, x: Array) -> Array:
         return np.cos(x)
@@ -197,6 +220,7 @@ class Tanh(Function):
     """The hyperbolic tangent of each element."""
 
     name: ClassVar[str] = "tanh"
+    names: ClassVar[Names] = Names(aten="tanh", onnx="Tanh", tflite="TANH", tinygrad="tanh")
 
     def value(self, x: Array) -> Array:
         return np.tanh(x)
@@ -207,6 +231,7 @@ class Sigmoid(Function):
     """1 / (1 + e^-x) of each element."""
 
     name: ClassVar[str] = "sigmoid"
+    names: ClassVar[Names] = Names(aten="sigmoid", onnx="Sigmoid", tflite="LOGISTIC", tinygrad="sigmoid")
 
     def value(self, x: Array) -> Array:
         return np.asarray(1.0 / (1.0 + np.exp(-x)))
@@ -217,6 +242,7 @@ class Erf(Function):
     """The error function of x."""
 
     name: ClassVar[str] = "erf"
+    names: ClassVar[Names] = Names(aten="erf", onnx="Erf", tinygrad="erf")
 
     def value(self, x: Array) -> Array:
         return erf_of(x)

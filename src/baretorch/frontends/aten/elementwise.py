@@ -41,6 +41,7 @@ from baretorch.ops.functions import (
     Neg,
     Reciprocal,
     Round,
+    Rounding,
     Rsqrt,
     Sigmoid,
     Sign,
@@ -49,7 +50,7 @@ from baretorch.ops.functions import (
     Tanh,
     Trunc,
 )
-from baretorch.ops.logic import Cast, Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
+from baretorch.ops.logic import Cast, Comparison, Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
 
 Operand = str | Scalar
 
@@ -126,7 +127,7 @@ def _times(g: Lowering, x: str, factor: Scalar) -> str:
 # --- functions of one number ------------------------------------------------------------------------------
 
 
-def rounded(g: Lowering, op: Floor | Ceil | Trunc | Round, x: str) -> str:
+def rounded(g: Lowering, op: Rounding, x: str) -> str:
     return g.b.add(op, x) if g[x].dtype is DType.FLOAT32 else x
 
 
@@ -151,7 +152,7 @@ def tan(g: Lowering, x: str) -> str:
 # --- truth values -----------------------------------------------------------------------------------------
 
 
-def compared(g: Lowering, op: Eq | Ne | Lt | Le, x: Operand, y: Operand) -> str:
+def compared(g: Lowering, op: Comparison, x: Operand, y: Operand) -> str:
     dtype = common_type(g, (x, y))
     if dtype not in op.types:  # bytes
         dtype = DType.INT32

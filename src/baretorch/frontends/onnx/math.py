@@ -12,32 +12,15 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import bits, elementwise
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
+from baretorch.frontends.named import named
 from baretorch.frontends.onnx.call import Call
 from baretorch.frontends.onnx.lowering import OnnxLowering, Row
 from baretorch.frontends.onnx.types import is_float, need_float, wide, widened
 from baretorch.ir.graph import DType, Op
 from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
-from baretorch.ops.elementwise import Add, Fmod, Maximum, Minimum, Mul, Pow, Remainder, TruncDivide
-from baretorch.ops.functions import (
-    Abs,
-    Ceil,
-    Cos,
-    Erf,
-    Exp,
-    Floor,
-    Function,
-    Log,
-    Neg,
-    Reciprocal,
-    Round,
-    Sigmoid,
-    Sign,
-    Sin,
-    Sqrt,
-    Tanh,
-)
-from baretorch.ops.logic import Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
-from baretorch.ops.special import Acos, Acosh, Asin, Asinh, Atan, Atanh, Cosh, Sinh
+from baretorch.ops.elementwise import Add, Elementwise, Fmod, Maximum, Minimum, Mul, Pow, Remainder, TruncDivide, Unary
+from baretorch.ops.functions import Rounding
+from baretorch.ops.logic import Eq, Le, Lt, Ne, Where
 
 LARGEST_POWER = 64  # of an integer: a product of that many factors at most
 
@@ -138,16 +121,24 @@ def relu(g: OnnxLowering, call: Call) -> str:
     return cast(g, elementwise.clamp(g, wide(g, x), 0), g[x].dtype)
 
 
-# --- functions of one number ------------------------------------------------------------------------------
+# --- operators without attributes -------------------------------------------------------------------------
 
 
-def function(op: Function) -> Callable[[OnnxLowering, Call], str]:
-    """Of integers too, if the operator has them."""
-    return lambda g, call: widened(g, op, call.need(0))
+def plain(kind: type[Elementwise]) -> Row:
+    """Return the row of an operator that computes small integers as int32."""
+    op, count = kind(), 1 if issubclass(kind, Unary) else 2
+
+    def build(g: OnnxLowering, call: Call) -> str:
+        operands = [call.need(i) for i in range(count)]
+        if isinstance(op, Rounding):
+            return elementwise.rounded(g, op, *operands)
+        y = g.b.add(op, *(wide(g, x) for x in operands))
+        return cast(g, y, op.result or g[operands[0]].dtype)
+
+    return Row(build)
 
 
-def rounded(g: OnnxLowering, op: Floor | Ceil | Round, call: Call) -> str:
-    return elementwise.rounded(g, op, call.need(0))
+# --- truth values and bits --------------------------------------------------------------------------------
 
 
 def isinf(g: OnnxLowering, call: Call) -> str:
@@ -161,15 +152,9 @@ def isinf(g: OnnxLowering, call: Call) -> str:
     return elementwise.compared(g, Eq(), x, inf if up else -inf)
 
 
-# --- truth values and bits --------------------------------------------------------------------------------
-
-
-def compared(op: Eq | Lt | Le, swapped: bool = False) -> Callable[[OnnxLowering, Call], str]:
-    def build(g: OnnxLowering, call: Call) -> str:
-        x, y = (wide(g, call.need(i)) for i in ((1, 0) if swapped else (0, 1)))
-        return g.b.add(op, x, y)
-
-    return build
+def swapped(op: Lt | Le) -> Row:
+    """Return the row of a comparison with its operands exchanged."""
+    return Row(lambda g, call: g.b.add(op, wide(g, call.need(1)), wide(g, call.need(0))))
 
 
 def bitwise(op: Bitwise) -> Callable[[OnnxLowering, Call], str]:
@@ -269,6 +254,7 @@ NAMES = {
 }
 
 ROWS: dict[str, Row] = {
+    **{name: plain(op) for name, op in named(lambda names: names.onnx).items()},
     "Add": Row(add),
     "Sub": Row(sub),
     "Mul": Row(mul),
@@ -281,41 +267,12 @@ ROWS: dict[str, Row] = {
     "Min": Row(folded(Minimum())),
     "Clip": Row(clip),
     "Relu": Row(relu),
-    "Neg": Row(function(Neg())),
-    "Abs": Row(function(Abs())),
-    "Sign": Row(function(Sign())),
-    "Floor": Row(lambda g, call: rounded(g, Floor(), call)),
-    "Ceil": Row(lambda g, call: rounded(g, Ceil(), call)),
-    "Round": Row(lambda g, call: rounded(g, Round(), call)),
-    "Sqrt": Row(function(Sqrt())),
-    "Reciprocal": Row(function(Reciprocal())),
-    "Exp": Row(function(Exp())),
-    "Log": Row(function(Log())),
-    "Sin": Row(function(Sin())),
-    "Cos": Row(function(Cos())),
     "Tan": Row(lambda g, call: elementwise.tan(g, call.need(0))),
-    "Asin": Row(function(Asin())),
-    "Acos": Row(function(Acos())),
-    "Atan": Row(function(Atan())),
-    "Sinh": Row(function(Sinh())),
-    "Cosh": Row(function(Cosh())),
-    "Asinh": Row(function(Asinh())),
-    "Acosh": Row(function(Acosh())),
-    "Atanh": Row(function(Atanh())),
-    "Tanh": Row(function(Tanh())),
-    "Sigmoid": Row(function(Sigmoid())),
-    "Erf": Row(function(Erf())),
     "IsNaN": Row(lambda g, call: elementwise.compared(g, Ne(), call.need(0), call.need(0))),
     "IsInf": Row(isinf),
-    "Equal": Row(compared(Eq())),
-    "Less": Row(compared(Lt())),
-    "LessOrEqual": Row(compared(Le())),
-    "Greater": Row(compared(Lt(), swapped=True)),
-    "GreaterOrEqual": Row(compared(Le(), swapped=True)),
-    "And": Row(lambda g, call: g.b.add(LogicalAnd(), call.need(0), call.need(1))),
-    "Or": Row(lambda g, call: g.b.add(LogicalOr(), call.need(0), call.need(1))),
+    "Greater": swapped(Lt()),
+    "GreaterOrEqual": swapped(Le()),
     "Xor": Row(lambda g, call: g.b.add(Ne(), call.need(0), call.need(1))),
-    "Not": Row(lambda g, call: g.b.add(LogicalNot(), call.need(0))),
     "BitwiseAnd": Row(bitwise(BitAnd())),
     "BitwiseOr": Row(bitwise(BitOr())),
     "BitwiseXor": Row(bitwise(BitXor())),

@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.named import named
 from baretorch.frontends.tflite.call import Call, Field
 from baretorch.frontends.tflite.lowering import Row, TfliteLowering, graph_type, stored_as
 from baretorch.ir.graph import Op
-from baretorch.ops.activations import Elu, Gelu, Hardswish, LeakyRelu, Prelu
+from baretorch.ops.activations import Elu, Gelu, LeakyRelu, Prelu
 from baretorch.ops.elementwise import (
     Add,
     Arithmetic,
     Clamp,
     Div,
-    FloorDivide,
-    Maximum,
-    Minimum,
     Mul,
-    Pow,
-    Remainder,
     Sub,
 )
 from baretorch.ops.functions import (
-    Abs,
-    Ceil,
-    Cos,
-    Exp,
-    Floor,
-    Log,
-    Neg,
-    Round,
     Rsqrt,
-    Sigmoid,
-    Sign,
-    Sin,
-    Sqrt,
-    Tanh,
 )
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.layout import Expand
-from baretorch.ops.logic import Cast, Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
+from baretorch.ops.logic import Cast, Le, Lt, Where
 from baretorch.ops.norm import LayerNorm
 from baretorch.ops.reduce import Sum
 from baretorch.ops.softmax import LogSoftmax, Softmax
-from baretorch.ops.special import Atan2
 
 L2_LEAST = 1e-6  # the smallest sum of squares that LiteRT divides by
 
@@ -160,40 +140,9 @@ def zeros_like(g: TfliteLowering, call: Call) -> str:
     return g.b.add(Expand(call.y.shape), zero)
 
 
-_UNARY: dict[str, Callable[[], Op]] = {
-    "ABS": Abs,
-    "CEIL": Ceil,
-    "COS": Cos,
-    "EXP": Exp,
-    "FLOOR": Floor,
-    "HARD_SWISH": Hardswish,
-    "LOG": Log,
-    "LOGICAL_NOT": LogicalNot,
-    "LOGISTIC": Sigmoid,
-    "NEG": Neg,
-    "ROUND": Round,
-    "RSQRT": Rsqrt,
-    "SIGN": Sign,
-    "SIN": Sin,
-    "SQRT": Sqrt,
-    "TANH": Tanh,
-    "ELU": Elu,
-    "ATAN2": Atan2,
-    "EQUAL": Eq,
-    "FLOOR_DIV": FloorDivide,
-    "FLOOR_MOD": Remainder,
-    "LESS": Lt,
-    "LESS_EQUAL": Le,
-    "LOGICAL_AND": LogicalAnd,
-    "LOGICAL_OR": LogicalOr,
-    "MAXIMUM": Maximum,
-    "MINIMUM": Minimum,
-    "NOT_EQUAL": Ne,
-    "POW": Pow,
-}
-
 ROWS: dict[str, Row] = {
-    **{name: plain(op()) for name, op in _UNARY.items()},
+    **{name: plain(op()) for name, op in named(lambda names: names.tflite).items()},
+    "ELU": plain(Elu()),
     "ADD": arithmetic(Add),
     "SUB": arithmetic(Sub),
     "MUL": arithmetic(Mul),

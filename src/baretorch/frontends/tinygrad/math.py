@@ -12,11 +12,12 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import activations, bits, elementwise, reduce
 from baretorch.frontends.aten.promotion import cast, floating, promoted
 from baretorch.frontends.lowering import Lowering, Result, Scalar
+from baretorch.frontends.named import named, with_pytorch_types
 from baretorch.ir.graph import DType, Op
 from baretorch.ops import functions
-from baretorch.ops.activations import Elu, Hardsigmoid, Hardswish, LogSigmoid, Mish, Silu
-from baretorch.ops.elementwise import Fmod, Maximum, Minimum, Mul, Remainder
-from baretorch.ops.logic import Eq, Le, LogicalNot, Lt, Ne
+from baretorch.ops.activations import Elu, Hardsigmoid
+from baretorch.ops.elementwise import Mul, Remainder
+from baretorch.ops.logic import Eq, Le, Lt, Ne
 from baretorch.ops.reduce import Mean, Prod, Std, Sum, Var
 
 Operand = str | Scalar
@@ -33,20 +34,8 @@ def _pair(build: Callable[[Lowering, Operand, Operand], str]) -> Build:
     return made
 
 
-def _one(op: Op) -> Build:
-    return lambda g, x: g.b.add(op, *floating(g, x))
-
-
-def _of_numbers(op: Op) -> Build:
-    return lambda g, x: g.b.add(op, x)
-
-
-def _rounded(op: functions.Floor | functions.Ceil | functions.Trunc | functions.Round) -> Build:
-    return lambda g, x: elementwise.rounded(g, op, x)
-
-
-def _compared(op: Eq | Ne | Lt | Le, swap: bool = False) -> Build:
-    return lambda g, x, y: elementwise.compared(g, op, *((y, x) if swap else (x, y)))
+def _swapped(op: Lt | Le) -> Build:
+    return lambda g, x, y: elementwise.compared(g, op, y, x)
 
 
 def _div(g: Lowering, x: Operand, y: Operand, reverse: bool = False, rounding_mode: str | None = None) -> str:
@@ -115,66 +104,36 @@ def _sort(g: Lowering, x: str, dim: int = -1, descending: bool = False) -> Resul
 
 
 ROWS: Mapping[str, Build] = {
+    **{name: with_pytorch_types(op) for name, op in named(lambda names: names.tinygrad).items()},
     "add": _pair(elementwise.add),
     "sub": _pair(elementwise.sub),
     "mul": _pair(elementwise.mul),
     "div": _div,
     "mod": _pair(lambda g, x, y: g.b.add(Remainder(), *promoted(g, x, y))),
-    "fmod": lambda g, x, y: g.b.add(Fmod(), *promoted(g, x, y)),
     "pow": _pair(elementwise.pow_),
-    "maximum": lambda g, x, y: g.b.add(Maximum(), *promoted(g, x, y)),
-    "minimum": lambda g, x, y: g.b.add(Minimum(), *promoted(g, x, y)),
     "bitwise_and": _bits("bitwise_and"),
     "bitwise_or": _bits("bitwise_or"),
     "bitwise_xor": _bits("bitwise_xor"),
-    "neg": _of_numbers(functions.Neg()),
-    "abs": _of_numbers(functions.Abs()),
-    "sign": _of_numbers(functions.Sign()),
-    "floor": _rounded(functions.Floor()),
-    "ceil": _rounded(functions.Ceil()),
-    "trunc": _rounded(functions.Trunc()),
-    "round": _rounded(functions.Round()),
     "square": elementwise.square,
-    "sqrt": _one(functions.Sqrt()),
-    "rsqrt": _one(functions.Rsqrt()),
-    "reciprocal": _one(functions.Reciprocal()),
-    "exp": _one(functions.Exp()),
     "exp2": lambda g, x: g.b.add(functions.Exp(), g.b.add(Mul(), *floating(g, x, log(2)))),
-    "log": _one(functions.Log()),
-    "log2": _one(functions.Log2()),
-    "sin": _one(functions.Sin()),
-    "cos": _one(functions.Cos()),
     "tan": elementwise.tan,
-    "tanh": _one(functions.Tanh()),
-    "sigmoid": _one(functions.Sigmoid()),
-    "erf": _one(functions.Erf()),
     "relu": lambda g, x: elementwise.clamp(g, x, 0),
     "relu6": lambda g, x: elementwise.clamp(g, x, 0, 6),
     "clamp": elementwise.clamp,
     "clip": elementwise.clamp,
     "hardtanh": lambda g, x, lo=-1, hi=1: elementwise.clamp(g, x, lo, hi),
     "hardsigmoid": _hardsigmoid,
-    "hardswish": _of_numbers(Hardswish()),
     "leaky_relu": activations.leaky_relu,
     "elu": lambda g, x, alpha=1.0: activations.elu(g, x, alpha),
     "celu": activations.celu,
     "selu": lambda g, x, alpha, gamma: g.b.add(Elu(float(alpha * gamma), float(gamma), 1.0), x),
     "gelu": activations.gelu,
-    "silu": _of_numbers(Silu()),
-    "swish": _of_numbers(Silu()),
-    "mish": _of_numbers(Mish()),
     "softplus": activations.softplus,
-    "logsigmoid": _of_numbers(LogSigmoid()),
-    "eq": _compared(Eq()),
-    "ne": _compared(Ne()),
-    "__lt__": _compared(Lt()),
-    "__le__": _compared(Le()),
-    "__gt__": _compared(Lt(), swap=True),
-    "__ge__": _compared(Le(), swap=True),
+    "__gt__": _swapped(Lt()),
+    "__ge__": _swapped(Le()),
     "isnan": lambda g, x: elementwise.compared(g, Ne(), x, x),
     "isinf": _isinf,
     "isfinite": elementwise.isfinite,
-    "logical_not": lambda g, x: g.b.add(LogicalNot(), cast(g, x, DType.BOOL)),
     "where": elementwise.where,
     "masked_fill": elementwise.masked_fill,
     "cast": elementwise.to,
