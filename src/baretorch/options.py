@@ -260,7 +260,7 @@ class Options:
         changed = (o for o in OPTIONS.values() if getattr(self, o.name) != getattr(before, o.name))
         return tuple(word for o in changed for word in o.words(getattr(self, o.name)))
 
-    def command(self, board: str, verb: str = "compile") -> str:
+    def command(self, board: str | None, verb: str = "compile") -> str:
         """Return the command that generates the same C from the same model. The C does not depend on tools and
         trust."""
         weights = None if self.weights is Weights.FLASH and verb != "run" else self.weights
@@ -268,7 +268,8 @@ class Options:
         seen = replace(seen, cores=None if self.cores == 1 else self.cores)
         seen = replace(seen, weights=weights, code=CodeIn.FLASH, npu=None if self.npu is UseNpu.OFF else self.npu)
         seen = replace(seen, units=None if self.units is Units.OFF else self.units)
-        return shlex.join(["baretorch", *verb.split(), "MODEL", "--board", board, *seen.words()])
+        on = ["--board", board] if board else []
+        return shlex.join(["baretorch", *verb.split(), "MODEL", *on, *seen.words()])
 
     def to_json(self) -> dict[str, Any]:
         """Return all options by name."""

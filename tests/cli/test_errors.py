@@ -418,6 +418,8 @@ def test_a_project_that_cannot_be(folder: Path) -> None:
     project = ("project", "net.py", "--sdk", "pico-sdk", "--board", "microbit", "--out", "p")
     (listed,) = boards_in(baretorch(*project).err)
     assert {"pico", "pico2", "pico4ml"} < set(listed) and "microbit" not in listed
+    check_error("project_no_board", "project", "net.py", "--sdk", "zephyr", "--out", "p")
+    check_error("project_on_the_host", "project", "net.py", "--sdk", "esp-idf", "--board", "host", "--out", "p")
     assert not (folder / "p").exists()
     (folder / "p").mkdir()
     (folder / "p/README.md").write_text("mine")

@@ -47,7 +47,7 @@ def compiled(model: str, board: str, optimize: Optimize = Optimize.SPEED) -> Com
 
 
 def a_board(sdk: str) -> str:
-    return boards_of(BY_NAME[sdk])[0] if BY_NAME[sdk].needs else "host"
+    return boards_of(BY_NAME[sdk])[0] if BY_NAME[sdk].portable is None else "host"
 
 
 def in_folder(files: dict[str, str], folder: Path) -> Path:
@@ -165,8 +165,21 @@ def test_zephyrs_own_options_and_targets_are_not_the_models() -> None:
 )
 def test_main_has_the_stack_that_the_model_needs(sdk: str, board: str, path: str, line: str) -> None:
     """Beside what it has for printing: 2,048 bytes and Espressif's 3,584."""
-    files = project(compiled("sine", board), BY_NAME[sdk], {**FIGURES, "stack_bytes": 1001})
+    model = compiled("sine", board)
+    model = replace(model, board=replace(model.board, sdk={**model.board.sdk, "esp-idf": {"target": "esp32c3"}}))
+    files = project(model, BY_NAME[sdk], {**FIGURES, "stack_bytes": 1001})
     assert line in files[path].splitlines()
+
+
+def test_without_a_board_the_user_chooses_the_target() -> None:
+    sdk, model = BY_NAME["esp-idf"], compiled("sine", "host")
+    files = project(model, sdk, FIGURES)
+    assert "idf.py set-target YOUR_TARGET\n" in files["README.md"] and "replace `YOUR_TARGET`" in files["README.md"]
+    assert "--board" not in files["README.md"] and "IDF_TARGET" not in files["sdkconfig.defaults"]
+    model = compiled("sine", "virt-rv32")
+    files = project(replace(model, board=replace(model.board, sdk={"esp-idf": {"target": "esp32c3"}})), sdk, FIGURES)
+    assert "idf.py set-target esp32c3\n" in files["README.md"] and "YOUR_TARGET" not in files["README.md"]
+    assert 'CONFIG_IDF_TARGET="esp32c3"' in files["sdkconfig.defaults"]
 
 
 @pytest.mark.parametrize(("board", "line"), [("arduino-uno", "architectures=avr"), ("host", "architectures=*")])

@@ -7,22 +7,26 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import COMPILE, model_argument, takes
-from baretorch.cli.verb import Answer, board_option, stages, verb
+from baretorch.cli.verb import Answer, complete_boards, stages, verb
 from baretorch.exports import BY_NAME, need_board
 
 if TYPE_CHECKING:
     from baretorch.options import Options
-    from baretorch.targets.types import Board
 
 
 @verb("project")
 @model_argument
-@board_option
+@click.option(
+    "--board",
+    metavar="BOARD",
+    shell_complete=complete_boards,
+    help="Select a board: a name from `baretorch boards`, or your own .toml. Default: portable C for any chip.",
+)
 @click.option("--sdk", type=click.Choice(tuple(BY_NAME)), required=True, help="Select the SDK.")
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Write the project to this folder.")
 @click.option("--force", is_flag=True, help="Also replace files that you changed; keep copies of them as NAME.orig.")
 @takes(*COMPILE)
-def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: bool, options: Options) -> Answer:
+def project(as_json: bool, model: str, board: str | None, sdk: str, out: str, force: bool, options: Options) -> Answer:
     """Write a project for an SDK, with the model as a library.
 
     The project also has a program that runs the model and checks the results.
@@ -37,11 +41,14 @@ def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: 
     from baretorch.measure.facts import warnings_of
     from baretorch.pipeline import build_image
     from baretorch.report.terminal.tables import project_screen
+    from baretorch.targets.boards import load_board
 
-    need_board(BY_NAME[sdk], board)
+    target = None if board is None else load_board(board)
+    need_board(BY_NAME[sdk], target)
+    target = target or load_board("host")  # whose C is portable
     need_folder(Path(out))  # before the slow stages
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, options.for_own_build(), stage)
+        compiled = compiled_model(model, target, options.for_own_build(), stage)
         stage("build, for the figures")
         with scratch() as folder:
             figures = figures_of(compiled, build_image(compiled, folder, stage.build))
@@ -49,7 +56,7 @@ def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: 
         kept = write(Path(out), files, force)
     data = {
         "model": compiled.graph.name,
-        "board": board.name,
+        "board": target.name,
         "sdk": sdk,
         "options": options.to_json(),
         "figures": figures,

@@ -26,7 +26,11 @@ C_HEADERS = {
 @dataclass(frozen=True)
 class Sdk:
     """One SDK. `needs` are the keys of [sdk.NAME] in a board's TOML without which it does not know the board; `words`
-    are further ones with their defaults. In templates a key is the word @SDK_KEY@."""
+    are further ones with their defaults. In templates a key is the word @SDK_KEY@.
+
+    Without a board a project is portable C for any chip of the SDK, with the words `portable`; None if it needs a
+    board.
+    """
 
     name: str
     library: str  # where the model goes
@@ -34,26 +38,29 @@ class Sdk:
     taken: frozenset[str] = frozenset()  # names of its own: headers, folders, targets
     needs: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
+    portable: Mapping[str, str] | None = None
+    here: bool = False  # its programs run on this computer, which is a board of it
     bare: bool = False  # it has nothing under the model but our own code for the board
     main_stack: int = 0  # bytes that its main function has for printing, besides what the model needs
 
     def words_for(self, board: Board) -> dict[str, str]:
         """Return the words of its templates that depend on the board."""
-        words = {**self.words, **board.sdk.get(self.name, {})}
+        own = self.portable if board.hosted else board.sdk.get(self.name)
+        words = {**self.words, **(own or {})}
         return {f"SDK_{key}".upper(): word for key, word in words.items()}
 
     def knows(self, board: Board) -> bool:
-        return set(self.needs) <= set(board.sdk.get(self.name, {}))
+        return self.here if board.hosted else set(self.needs) <= set(board.sdk.get(self.name, {}))
 
 
 # Targets that CMake has by itself; and headers of Arduino's, on file systems that take a for A.
 _CMAKE = frozenset({"all", "build", "clean", "edit_cache", "help", "install", "package", "rebuild_cache", "test"})
 _ARDUINO = frozenset({"arduino", "eeprom", "serial", "spi", "wire"})
 SDKS: tuple[Sdk, ...] = (
-    Sdk("cmake", "@NAME@", {"plain": ""}, _CMAKE),
-    Sdk("make", "@NAME@", {"plain": ""}),
+    Sdk("cmake", "@NAME@", {"plain": ""}, _CMAKE, portable={}, here=True),
+    Sdk("make", "@NAME@", {"plain": ""}, portable={}, here=True),
     Sdk("pico-sdk", "@NAME@", taken=_CMAKE | {"boards", "hardware", "pico"}, needs=("board",)),
-    Sdk("arduino", "@NAME@/src", taken=_ARDUINO, words={"fqbn": "YOUR:BOARD:NAME"}),
+    Sdk("arduino", "@NAME@/src", taken=_ARDUINO, words={"fqbn": "YOUR:BOARD:NAME"}, portable={}),
     Sdk("platformio", "lib/@NAME@/src", taken=_ARDUINO, needs=("platform", "board")),
     Sdk("zephyr", "modules/@NAME@/src", taken=frozenset({"zephyr"}), needs=("board",), main_stack=2048),
     Sdk(
@@ -61,10 +68,18 @@ SDKS: tuple[Sdk, ...] = (
         "components/@NAME@",
         taken=_CMAKE | {"driver", "esp_timer", "hal", "main"},
         needs=("target",),
+        portable={"target": "YOUR_TARGET"},
         main_stack=3584,
     ),
-    Sdk("mbed-ce", "@NAME@", taken=_CMAKE | {"mbed", "rtos"}, needs=("board",), words={"pyocd": ""}),
-    Sdk("cmsis-pack", "@NAME@", {"plain": "example"}, frozenset({"example"})),
+    Sdk(
+        "mbed-ce",
+        "@NAME@",
+        taken=_CMAKE | {"mbed", "rtos"},
+        needs=("board",),
+        words={"pyocd": ""},
+        portable={"board": "YOUR_TARGET"},
+    ),
+    Sdk("cmsis-pack", "@NAME@", {"plain": "example"}, frozenset({"example"}), portable={}),
     Sdk("vscode", "@NAME@", {"vscode-@SDK_SERVER@": ""}, _CMAKE | {"board", "debug"}, needs=("server",), bare=True),
 )
 BY_NAME = {sdk.name: sdk for sdk in SDKS}
@@ -77,14 +92,19 @@ def boards_of(sdk: Sdk) -> tuple[str, ...]:
     return tuple(name for name in board_names() if sdk.knows(load_board(name)))
 
 
-def need_board(sdk: Sdk, board: Board) -> None:
-    """Raise CompileError if the SDK does not know the board."""
-    if not sdk.knows(board):
-        raise CompileError(
-            f"{sdk.name} does not know {board.name}",
-            need=f"[sdk.{sdk.name}] with {' and '.join(sdk.needs)} in its TOML, or one of {', '.join(boards_of(sdk))}",
-            try_="--sdk cmake or --sdk make, which take any board",
-        )
+def need_board(sdk: Sdk, board: Board | None) -> None:
+    """Raise CompileError if the SDK does not know the board, or needs one."""
+    if sdk.portable is not None if board is None else sdk.knows(board):
+        return
+    known = [f"[sdk.{sdk.name}] with {' and '.join(sdk.needs)} in its TOML"] if sdk.needs else []
+    known += [f"one of {', '.join(boards_of(sdk))}"] if boards_of(sdk) else []
+    raise CompileError(
+        f"{sdk.name} does not know {board.name}" if board else f"--sdk {sdk.name} needs a board",
+        need=f"{'' if board else '--board: a board with '}{', or '.join(known)}",
+        try_="--sdk cmake or --sdk make, which take any board"
+        if sdk.portable is None
+        else "leave out --board: then the project is portable C for any chip",
+    )
 
 
 def need_name(sdk: Sdk, name: str) -> None:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from baretorch.debug.about import About
 from baretorch.debug.session import COMMANDS
 from baretorch.errors import CompileError, InternalError
-from baretorch.exports import Sdk, need_board, need_name
+from baretorch.exports import Sdk, need_name
 from baretorch.exports.board import board_files
 from baretorch.exports.example import example_c, example_h, example_of
 from baretorch.firmware.types import Image
@@ -31,7 +31,6 @@ Words: TypeAlias = Mapping[str, str]
 
 def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict[str, str]:
     """All files of the project by their paths in it. `figures` are the model's, for README.md and model.json."""
-    need_board(sdk, compiled.board)
     example = example_of(compiled)
     name, board = example.names.model, compiled.board.with_console(Console.UART)
     need_name(sdk, name)
@@ -39,11 +38,12 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
     below = board_files(board) if sdk.bare else {}
     openocd, target = board.openocd, board.sdk.get(sdk.name, {}).get("target")
     stack, why = _stack(board, figures)
+    command = compiled.options.command(None if board.hosted else board.name, f"project --sdk {sdk.name}")
     words = {
         "NAME": name,
         "UP": name.upper(),
         "VERSION": __version__,
-        "BOARD": board.name,
+        "BOARD": "this computer" if board.hosted else board.name,
         "CC": f"{board.chip.cpu.gcc_prefix}gcc",
         "ARCHITECTURES": "avr" if board.chip.cpu.flash_apart else "*",  # Arduino's word for chips
         "AR": f"{board.chip.cpu.gcc_prefix}ar",
@@ -55,7 +55,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "OPENOCD": openocd.target if openocd else "",
         **_built(board, name, sdk),
         "OPTIMIZE": "-O2" if compiled.options.optimize is Optimize.SPEED else "-Os",
-        "COMMAND": f"{compiled.options.command(board.name, f'project --sdk {sdk.name}')} --out DIR",
+        "COMMAND": f"{command} --out DIR",
         "JUDGE": example.judge,
         "STACK": str(stack),
         "STACK_WHY": why,
@@ -70,7 +70,8 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "EACH_BOARD_SOURCE": sorted(path for path in below if path.endswith((".c", ".S"))),
         "EACH_STATE": [str(example.steps)] if compiled.graph.state else [],
         "EACH_HERE": [""] if board.hosted else [],
-        "EACH_TARGET": [] if target is None or board.hosted else [target],
+        "EACH_TARGET": [target] if target else [],
+        "EACH_CHOICE": [""] if sdk.portable and board.hosted else [],
         "EACH_KCONFIG": _kconfig(board),
         "EACH_FIGURE": [f"{what}: {value}" for what, value in _shown(figures)],
     }

@@ -15,8 +15,7 @@ _CHIPS = BOARDS / "chips"
 
 # What to do for boards that have no TOML here: by the beginning of their names.
 IN_SDKS = {
-    "esp32c": "`baretorch project MODEL --sdk esp-idf --board virt-rv32 --out DIR` writes a project for the ESP32-C3",
-    "esp": "`baretorch project MODEL --sdk esp-idf --board host --out DIR` writes portable C for any target of ESP-IDF",
+    "esp": "`baretorch project MODEL --sdk esp-idf --out DIR` writes portable C for any target of ESP-IDF",
 }
 
 
