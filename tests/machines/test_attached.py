@@ -18,9 +18,9 @@ from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
 from baretorch.frontends.model_file import import_file
+from baretorch.machines.rp2040js.attached import Attached, Breaks, By, Fault
 from baretorch.machines.rp2040js.node import is_installed
 from baretorch.machines.types import DeviceFault
-from baretorch.machines.unicorn.attached import Attached, Breaks, By, Fault
 from baretorch.options import Console, Weights
 from baretorch.targets.boards import load_board
 from tests.machines.images import GLUE, RUN

@@ -15,10 +15,9 @@ from baretorch.machines.unicorn.flash_chip import OTHERS, FlashKind
 from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.machines.unicorn.rom_functions import Restarted
 from baretorch.machines.unicorn.silicon import Stopped
-from baretorch.machines.unicorn.usb.bus import Kind
+from baretorch.machines.unicorn.usb.bus import HostError, Kind
 from baretorch.machines.unicorn.usb.controller import MEMORY, Surroundings, UsbController
 from baretorch.machines.unicorn.usb.descriptors import DEVICE, STRING, read_string
-from baretorch.machines.unicorn.usb.errors import HostError
 from baretorch.machines.unicorn.usb.host import (
     SET_LINE_CODING,
     Request,

@@ -12,10 +12,9 @@ import pytest
 from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceHang
 from baretorch.machines.unicorn.machine import UnicornMachine
-from baretorch.machines.unicorn.usb.bus import NAK, SILENCE, Bus, Packet
+from baretorch.machines.unicorn.usb.bus import NAK, SILENCE, Bus, HostError, Packet
 from baretorch.machines.unicorn.usb.controller import UsbController
 from baretorch.machines.unicorn.usb.descriptors import CONFIGURATION, DEVICE, QUALIFIER, STRING, Descriptors
-from baretorch.machines.unicorn.usb.errors import HostError
 from baretorch.machines.unicorn.usb.host import (
     BAUD,
     CLOSED,

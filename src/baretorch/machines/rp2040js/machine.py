@@ -13,9 +13,9 @@ from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import decode_uf2, flash_contents
 from baretorch.machines.code import read_code
 from baretorch.machines.process import Process
+from baretorch.machines.rp2040js.attached import Attached, Events
 from baretorch.machines.rp2040js.node import find_node, find_package
 from baretorch.machines.types import Block, Cores
-from baretorch.machines.unicorn.attached import Attached, Events
 
 PROGRAM = Path(__file__).parent / "js" / "main.mjs"
 

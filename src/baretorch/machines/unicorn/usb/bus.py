@@ -12,6 +12,10 @@ from typing import Protocol
 PACKET = 64  # bytes at most, at full speed, of control and bulk endpoints
 
 
+class HostError(Exception):
+    """The device broke a rule of USB."""
+
+
 class Kind(Enum):
     """How a device answers a transaction. SILENCE is what a host takes for a lost or damaged packet."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from baretorch.machines.unicorn.usb.bus import PACKET
-from baretorch.machines.unicorn.usb.errors import HostError
+from baretorch.machines.unicorn.usb.bus import PACKET, HostError
 
 DEVICE, CONFIGURATION, STRING, INTERFACE, ENDPOINT, QUALIFIER, ASSOCIATION, CLASS = 1, 2, 3, 4, 5, 6, 11, 0x24
 ACM, DATA = (2, 2), 10  # class and subclass; class

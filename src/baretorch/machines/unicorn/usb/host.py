@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from baretorch.errors import InternalError
-from baretorch.machines.unicorn.usb.bus import PACKET, Bus, Kind, Packet
+from baretorch.machines.unicorn.usb.bus import PACKET, Bus, HostError, Kind, Packet
 from baretorch.machines.unicorn.usb.descriptors import (
     CONFIGURATION,
     DEVICE,
@@ -21,7 +21,6 @@ from baretorch.machines.unicorn.usb.descriptors import (
     Descriptors,
     read_string,
 )
-from baretorch.machines.unicorn.usb.errors import HostError
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[bool, None, T]

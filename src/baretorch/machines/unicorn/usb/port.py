@@ -9,6 +9,7 @@ from baretorch.machines.types import DeviceFault
 from baretorch.machines.unicorn.core import Core
 from baretorch.machines.unicorn.silicon import Stopped
 from baretorch.machines.unicorn.state import TURN, USB, ChipState, UsbAccess
+from baretorch.machines.unicorn.usb.bus import HostError
 from baretorch.machines.unicorn.usb.controller import (
     FRAME_US,
     MEMORY,
@@ -18,7 +19,6 @@ from baretorch.machines.unicorn.usb.controller import (
     Surroundings,
     UsbController,
 )
-from baretorch.machines.unicorn.usb.errors import HostError
 from baretorch.machines.unicorn.usb.host import UsbHost
 from baretorch.machines.unicorn.wiring import Wiring
 from baretorch.targets.parts import Usb
