@@ -15,48 +15,30 @@ import baretorch
 from baretorch.cli import VERBS
 from baretorch.cli.flags import gathered
 from baretorch.errors import CompileError
-from baretorch.options import DEFAULT, OPTIONS, Io, Options, read_options
+from baretorch.options import DEFAULT, OPTIONS, Io, Option, Options, read_options
 from baretorch.quantize.quantize import _natural
 from tests.cli.program import baretorch as program
 
-OTHER: dict[str, Any] = {  # a value for each option that is not its default
-    "trust": True,
-    "shape": {"x": "1,3"},
-    "state": {"h": "h_next"},
-    "toolchain": "zig",
-    "emulator": "qemu",
-    "console": "uart",
-    "int8": True,
-    "calibration": "c.npz",
-    "keep_float": ["a", "b.0"],
-    "config": "c.toml",
-    "observer": "minmax",
-    "requant": "narrow",
-    "io": "int8",
-    "optimize": "size",
-    "ram": 6000,
-    "input": "rows",
-    "buffers": "caller",
-    "weights": "ram",
-    "code": "ram",
-    "place": {"arena": "SCRATCH", "a=b": "SRAM"},
-    "check_inputs": True,
-    "cores": 2,
-    "core": 1,
-    "npu": "off",
-    "units": "off",
-    "watchdog": 500,
-    "app": "firmware",
-}
+
+def other(option: Option) -> Any:
+    """Return a value that is not the option's default, as JSON has it."""
+    if option.choices:
+        return next(word for word in option.choices if word != option.plain_default)
+    values = {bool: True, int: (option.default or 0) + 2, str: "a=b c", tuple: ["a", "b.0"], dict: {"a=b": "1,3"}}
+    return values[option.kind]
+
+
+OTHER: dict[str, Any] = {name: other(option) for name, option in OPTIONS.items()}
 
 
 def parsed(words: tuple[str, ...]) -> Options:
-    """What `baretorch run` makes of these words; only images that it does not talk to have an application."""
-    run, build = (verb for name in ("run", "build") for verb in VERBS if verb.name == name)
+    """Parse the words as a command would that has all options."""
     found: list[Options] = []
-    params = [*run.params, *(p for p in build.params if p.name == "app")]
-    probe = click.Command("run", params=params, callback=gathered(lambda options, **_: found.append(options)))
-    probe.main(["model.py", "--board", "pico", *words], standalone_mode=False)
+    params = {param.name: param for verb in VERBS for param in verb.params if param.name in OPTIONS}
+    probe = click.Command(
+        "run", params=list(params.values()), callback=gathered(lambda options, **_: found.append(options))
+    )
+    probe.main(list(words), standalone_mode=False)
     return found[0]
 
 
@@ -65,12 +47,9 @@ def test_the_command_line_takes_what_python_takes() -> None:
     assert all(getattr(options, name) != getattr(DEFAULT, name) for name in OPTIONS)
     words = options.words()
     assert parsed(words) == options
-    assert shlex.join(words) == (
-        "--trust --shape x=1,3 --state h=h_next --toolchain zig --emulator qemu --console uart --int8 "
-        "--calibration c.npz --keep-float a --keep-float b.0 --config c.toml --observer minmax --requant narrow "
-        "--io int8 --optimize size --ram 6000 --input rows --buffers caller --weights ram --code ram "
-        "--place arena=SCRATCH --place a=b=SRAM --check-inputs --cores 2 --core 1 --npu off --units off --watchdog 500 "
-        "--app firmware"
+    some = Options(trust=True, shape={"x": "1,3"}, keep_float=("a", "b.0"), int8=True, io=Io.INT8, ram=6000)
+    assert (
+        shlex.join(some.words()) == "--trust --shape x=1,3 --int8 --keep-float a --keep-float b.0 --io int8 --ram 6000"
     )
     assert parsed(()) == DEFAULT and DEFAULT.words() == ()
 

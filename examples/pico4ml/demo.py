@@ -22,8 +22,8 @@ from photo import photographs
 from PIL import Image as Picture
 
 from baretorch.firmware.types import Image
-from baretorch.machines.rp2040js.machine import is_installed
 from baretorch.machines.rp2040js.attached import Attached, By
+from baretorch.machines.rp2040js.node import is_installed
 from baretorch.options import Weights
 
 HERE = Path(__file__).resolve().parent

@@ -13,9 +13,9 @@ import numpy as np
 
 from baretorch import pipeline
 from baretorch.firmware.types import Image
+from baretorch.machines.rp2040js.attached import Attached
 from baretorch.machines.rp2040js.machine import Rp2040JsMachine
 from baretorch.machines.types import DeviceHang
-from baretorch.machines.rp2040js.attached import Attached
 from baretorch.options import Options, Weights
 from baretorch.targets.boards import load_board
 
