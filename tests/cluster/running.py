@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 from baretorch.machines.cluster.library import ConfigStruct, MemoryStruct
-from baretorch.machines.cluster.simulator import Event, Report, Simulator, Stop
+from baretorch.machines.cluster.simulator import ClusterStop, Event, FaultReport, Simulator
 from tests.cluster.judge import judge
 from tests.cluster.sequences import CODE, EVENTS, L1, L2, UART
 
@@ -33,7 +33,7 @@ class Ran:
     requests: tuple[Event, ...]
     let_go: tuple[tuple[int, int], ...]
     memory: bytes
-    report: Report
+    report: FaultReport
     end: int | None  # the cycle of the first byte to the console
 
     def digest(self) -> str:
@@ -53,13 +53,13 @@ def run_program(
         if rtl:
             judge(simulator, cycles, 1)
         else:
-            assert simulator.run(cycles) in (Stop.HAS_OUTPUT, Stop.TIME, Stop.FAULT)
+            assert simulator.run(cycles) in (ClusterStop.HAS_OUTPUT, ClusterStop.TIME, ClusterStop.FAULT)
         return _ran(simulator.events(), simulator.peek(L1, 0x80000), simulator.report())
     finally:
         simulator.close()
 
 
-def _ran(events: Sequence[Event], memory: bytes, report: Report) -> Ran:
+def _ran(events: Sequence[Event], memory: bytes, report: FaultReport) -> Ran:
     """A core at a barrier may ask once or in every cycle: what counts is when it was let go."""
     last = next((i for i, e in enumerate(events) if e.address == UART and e.write), len(events) - 1)
     until = events[: last + 1]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from baretorch.machines.cluster.library import ConfigStruct
-from baretorch.machines.cluster.simulator import Fault, Simulator, Stop
+from baretorch.machines.cluster.simulator import ClusterFault, ClusterStop, Simulator
 from tests.cluster.running import DMA, GEMM, chip, run_program
 from tests.cluster.sequences import (
     CODE,
@@ -62,7 +62,7 @@ def words(*instructions: int) -> bytes:
 def stopped(code: bytes, config: ConfigStruct) -> Simulator:
     simulator = Simulator(config)
     assert simulator.load(CODE, code)
-    assert simulator.run(100_000) is Stop.FAULT
+    assert simulator.run(100_000) is ClusterStop.FAULT
     return simulator
 
 
@@ -79,13 +79,13 @@ def shared_byte(offset: int, barrier: bool) -> bytes:
 
 def test_two_cores_at_a_byte() -> None:
     report = stopped(shared_byte(1, barrier=False), chip(2)).report()
-    assert (report.fault, report.address) == (Fault.RACE, DATA + 1)
+    assert (report.fault, report.address) == (ClusterFault.RACE, DATA + 1)
     assert {report.core, report.other} == {0, 1} and report.writes != report.other_writes
 
 
 @pytest.mark.parametrize(("offset", "barrier"), [(1, True), (0, False)])
 def test_no_race(offset: int, barrier: bool) -> None:
-    assert run_program(shared_byte(offset, barrier), chip(2), cycles=1000).report.fault is Fault.NONE
+    assert run_program(shared_byte(offset, barrier), chip(2), cycles=1000).report.fault is ClusterFault.NONE
 
 
 def registers(base: int, *values: int) -> list[int]:
@@ -127,12 +127,12 @@ def test_dma_moves_rows_in_time() -> None:
 def test_nobody_touches_what_is_being_copied(meanwhile: int, address: int) -> None:
     bases = [*constant(8, DATA), *constant(10, FAR)]
     report = stopped(words(*bases, *dma(3, 50), meanwhile, WAIT, *TELL), chip()).report()
-    assert (report.fault, report.address, report.other) == (Fault.IN_TRANSFER, address, 3)
+    assert (report.fault, report.address, report.other) == (ClusterFault.IN_TRANSFER, address, 3)
     fine = run_program(words(*bases, *dma(3, 50), WAIT, meanwhile, *TELL), chip())
-    assert fine.report.fault is Fault.NONE and fine.end is not None
+    assert fine.report.fault is ClusterFault.NONE and fine.end is not None
     # what is read may be read
     other = run_program(words(*bases, *dma(3, 50), i_type(0, 10, 2, 9, LOAD), WAIT, *TELL), chip())
-    assert other.report.fault is Fault.NONE
+    assert other.report.fault is ClusterFault.NONE
 
 
 @pytest.mark.parametrize(("rows", "late"), [(3, False), (300, True)])
@@ -150,17 +150,17 @@ def test_what_is_copied_may_be_written_when_the_others_know_that_it_was(rows: in
         )
 
     report = stopped(program(), chip(2)).report()
-    assert (report.fault, report.address, report.core, report.other) == (Fault.RACE, FAR, 1, 0)
+    assert (report.fault, report.address, report.core, report.other) == (ClusterFault.RACE, FAR, 1, 0)
     assert report.writes and not report.other_writes
     fine = run_program(program(*meet), chip(2), cycles=10_000)
-    assert fine.report.fault is Fault.NONE and fine.end is not None
+    assert fine.report.fault is ClusterFault.NONE and fine.end is not None
 
 
 def test_a_channel_is_waited_for_before_it_starts_again() -> None:
     again = [*dma(1, 8), s_type(24, 7, 6, 2, STORE), STAY]
-    assert stopped(words(*again), chip()).report().fault is Fault.UNIT_RULE
+    assert stopped(words(*again), chip()).report().fault is ClusterFault.UNIT_RULE
     outside = [*registers(DMA, FAR, 0x40, 8, 1, 8, 8), addi(7, 0, 3), s_type(24, 7, 6, 2, STORE), STAY]
-    assert stopped(words(*outside), chip()).report().fault is Fault.UNIT_RULE
+    assert stopped(words(*outside), chip()).report().fault is ClusterFault.UNIT_RULE
 
 
 def test_gemm_is_a_product_with_requantization() -> None:
@@ -178,7 +178,7 @@ def test_gemm_is_a_product_with_requantization() -> None:
     code = [*registers(GEMM, *(value & 0xFFFFFFFF for value in values)), s_type(4 * 25, 0, 6, 2, STORE), wait, *TELL]
     simulator.load(CODE, words(*code))
     simulator.trace(1000)
-    assert simulator.run(10_000) is Stop.HAS_OUTPUT
+    assert simulator.run(10_000) is ClusterStop.HAS_OUTPUT
     sums = (a.astype(np.int64) @ b.T.astype(np.int64) + bias) << 2
     wanted = np.clip(3 + ((sums * multiplier + (1 << 31)) >> 32), -100, 90).astype(np.int8)
     assert simulator.peek(where[4], rows * columns) == wanted.tobytes()
@@ -200,25 +200,25 @@ LOOP_OF_THREE = i_type(5, 4, 4, 6 << 1, CUSTOM1)
     ],
 )
 def test_loops_that_the_manual_forbids(body: list[int]) -> None:
-    assert stopped(words(LOOP_OF_THREE, *body, STAY), chip()).report().fault is Fault.LOOP_RULE
+    assert stopped(words(LOOP_OF_THREE, *body, STAY), chip()).report().fault is ClusterFault.LOOP_RULE
 
 
 def test_a_loop_of_two_is_too_short() -> None:
     short = i_type(5, 3, 4, 6 << 1, CUSTOM1)
-    assert stopped(words(short, addi(5, 5, 1), addi(5, 5, 1), STAY), chip()).report().fault is Fault.LOOP_RULE
+    assert stopped(words(short, addi(5, 5, 1), addi(5, 5, 1), STAY), chip()).report().fault is ClusterFault.LOOP_RULE
 
 
 @pytest.mark.parametrize(
     ("code", "fault"),
     [
-        ([0xFFFFFFFF], Fault.ILLEGAL),
-        ([i_type(0x7C0, 0, 2, 5, 0x73)], Fault.ILLEGAL),  # a CSR that it does not have
-        ([i_type(0, 0, 2, 5, LOAD)], Fault.NO_MEMORY),
-        ([i_type(0, 0, 0, 0, 0x67)], Fault.NO_CODE),
-        ([0x00100073], Fault.STOPPED),
+        ([0xFFFFFFFF], ClusterFault.ILLEGAL),
+        ([i_type(0x7C0, 0, 2, 5, 0x73)], ClusterFault.ILLEGAL),  # a CSR that it does not have
+        ([i_type(0, 0, 2, 5, LOAD)], ClusterFault.NO_MEMORY),
+        ([i_type(0, 0, 0, 0, 0x67)], ClusterFault.NO_CODE),
+        ([0x00100073], ClusterFault.STOPPED),
     ],
 )
-def test_what_ends_a_program(code: list[int], fault: Fault) -> None:
+def test_what_ends_a_program(code: list[int], fault: ClusterFault) -> None:
     for cores in (1, 2):
         report = stopped(words(addi(1, 1, 1), *code, STAY), chip(cores)).report()
         assert (report.fault, report.pc) == (fault, CODE + 4)
@@ -229,7 +229,7 @@ def test_all_wait_for_ever() -> None:
     alone = chip()
     simulator = Simulator(alone)
     simulator.load(CODE, words(*constant(6, EVENTS), addi(7, 0, 3), s_type(4, 7, 6, 2, STORE), *only_one))
-    assert simulator.run(1000) is Stop.FAULT and simulator.report().fault is Fault.DEADLOCK
+    assert simulator.run(1000) is ClusterStop.FAULT and simulator.report().fault is ClusterFault.DEADLOCK
 
 
 def test_steps_are_told_apart() -> None:
@@ -266,5 +266,5 @@ def test_fast_enough() -> None:
     simulator = Simulator(chip())
     simulator.load(CODE, words(*code))
     begin = time.process_time()
-    assert simulator.run(10_000_000) is Stop.TIME
+    assert simulator.run(10_000_000) is ClusterStop.TIME
     assert 7_000_000 / (time.process_time() - begin) > 10e6

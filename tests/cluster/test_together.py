@@ -13,7 +13,7 @@ from baretorch.firmware.elf import Elf, read_elf
 from baretorch.firmware.toolchain import find_toolchain
 from baretorch.firmware.tools import run_tool
 from baretorch.machines.cluster.machine import config_of
-from baretorch.machines.cluster.simulator import Fault, Simulator, Stop
+from baretorch.machines.cluster.simulator import ClusterFault, ClusterStop, Simulator
 from baretorch.machines.code import Code
 from baretorch.targets.boards import load_board
 from baretorch.targets.header import board_header
@@ -60,18 +60,22 @@ def started(board: Board, elf: Elf) -> Simulator:
 def test_cores_and_units_agree(tmp_path: Path) -> None:
     board = load_board("cluster8")
     simulator = started(board, built(board, tmp_path))
-    assert simulator.run(100_000) is Stop.HAS_OUTPUT, simulator.report()
+    assert simulator.run(100_000) is ClusterStop.HAS_OUTPUT, simulator.report()
     assert simulator.output() == b"y"
 
 
 @pytest.mark.parametrize(
     ("forgotten", "fault"),
-    [("FORGET_DMA", Fault.IN_TRANSFER), ("FORGET_GEMM", Fault.IN_TRANSFER), ("FORGET_BARRIER", Fault.RACE)],
+    [
+        ("FORGET_DMA", ClusterFault.IN_TRANSFER),
+        ("FORGET_GEMM", ClusterFault.IN_TRANSFER),
+        ("FORGET_BARRIER", ClusterFault.RACE),
+    ],
 )
-def test_what_is_forgotten_is_reported(tmp_path: Path, forgotten: str, fault: Fault) -> None:
+def test_what_is_forgotten_is_reported(tmp_path: Path, forgotten: str, fault: ClusterFault) -> None:
     board = load_board("cluster8")
     simulator = started(board, built(board, tmp_path, f"-D{forgotten}"))
-    assert simulator.run(100_000) is Stop.FAULT
+    assert simulator.run(100_000) is ClusterStop.FAULT
     assert simulator.report().fault is fault
 
 
@@ -85,7 +89,7 @@ def test_a_product_on_eight_cores(tmp_path: Path) -> None:
     board = load_board("cluster8")
     elf = built(board, tmp_path, program="product.c")
     simulator = started(board, elf)
-    assert simulator.run(1_000_000) is Stop.HAS_OUTPUT, simulator.report()
+    assert simulator.run(1_000_000) is ClusterStop.HAS_OUTPUT, simulator.report()
     assert simulator.output() == b"y"
     assert MACS / product_cycles(simulator, elf) > 16, product_cycles(simulator, elf)
 

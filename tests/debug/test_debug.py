@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.debug.about import About
+from baretorch.debug.about import DebugInfo
 from baretorch.debug.plain import plain_commands
 from baretorch.debug.servers import debug_emulator, emulated, openocd, probed
 from baretorch.debug.session import fed, find_gdb, has_python, run_gdb, start_commands
@@ -63,7 +63,7 @@ def debugged(model: Compiled, image: Image, emulator: str, script: str, folder: 
     """What gdb prints."""
     commands, start = folder / "script.gdb", folder / "start.gdb"
     commands.write_text(script)
-    put_all(image.elf.parent, About(model).files())
+    put_all(image.elf.parent, DebugInfo(model).files())
     gdb = find_gdb(image.board)
     with emulated(image, model.c.run, emulator, folder) as server, fed(model, server) as feeder:
         start.write_text(start_commands(model, image.elf.parent, server, python))
@@ -104,7 +104,7 @@ def test_a_layer_and_its_tensors(board: str, emulator: str, tmp_path: Path) -> N
     assert debug_emulator(model.board, emulator) == emulator
     image = pipeline.build_image(model, tmp_path / "image", debug=True)
     printed = debugged(model, image, emulator, SCRIPT, tmp_path)
-    values = About(model).values()
+    values = DebugInfo(model).values()
     stop = "Breakpoint 3, " if emulator == "qemu" else "Breakpoint 2, "  # there one is for faults
     one, two = printed.split(stop)[1].split("one  ", 1)[1].split("last", 1)[0].split("\ntwo  ")[:2]
     assert np.array_equal(numbers("one  " + one, "one").astype(np.float32), values["one"])
@@ -124,9 +124,9 @@ def test_without_python(tmp_path: Path) -> None:
     image = pipeline.build_image(model, tmp_path / "image", debug=True)
     script = "break-layer two\ncontinue\nprint-tensor one\n"
     printed = debugged(model, image, "qemu", script, tmp_path, python=False)
-    assert "python" not in plain_commands(About(model))
+    assert "python" not in plain_commands(DebugInfo(model))
     shown = re.findall(r"^\$1 = \{\{(.*)\}\}$", printed, re.MULTILINE)
-    assert np.array_equal(np.float32(shown[0].split(", ")), About(model).values()["one"][0])
+    assert np.array_equal(np.float32(shown[0].split(", ")), DebugInfo(model).values()["one"][0])
     assert "float32[1, 4]" in printed
 
 
@@ -196,7 +196,7 @@ def test_a_fault_is_seen_where_it_happens(board: str, emulator: str, fault: str,
     files["model.c"] = body[:at] + "*(volatile int *)0xf0000000 = 1;\n    " + body[at:]
     broken = replace(model, c=replace(model.c, files=files))
     image = pipeline.build_image(broken, tmp_path / "image", debug=True)
-    put_all(image.elf.parent, About(model).files())
+    put_all(image.elf.parent, DebugInfo(model).files())
     (tmp_path / "s.gdb").write_text("continue\nbacktrace\ncontinue\n")
     with emulated(image, model.c.run, emulator, tmp_path) as server, fed(broken, server) as feeder:
         (tmp_path / "b.gdb").write_text(start_commands(broken, image.elf.parent, server, True))
@@ -272,7 +272,7 @@ def test_a_board_with_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     board = replace(load_board("mps2-an386"), pyocd_target="cortex_m")
     model = compiled(board)
     image = pipeline.build_image(model, tmp_path / "image", debug=True)
-    put_all(image.elf.parent, About(model).files())
+    put_all(image.elf.parent, DebugInfo(model).files())
     with socket.create_server(("localhost", 0)) as free:
         console = free.getsockname()[1]
     program = tmp_path / "pyocd"
@@ -305,7 +305,7 @@ def test_all_tensors_of_a_model(name: str, int8: bool, board: str, emulator: str
     source = int8_file(str(ZOO / f"{name}.py"))
     model = compile_model(source, load_board(board), Options(int8=True))
     image = pipeline.build_image(model, tmp_path / "image", debug=True)
-    tensors = About(model).tensors()
+    tensors = DebugInfo(model).tensors()
     steps = model.plan.steps
     lines = ["set print elements 1"]
     integer = 0
@@ -384,7 +384,7 @@ def test_names_in_a_model_are_no_commands() -> None:
     graph = b.graph([x], [b.add(Tanh(), h, name="two\\")])
     source = Source("net", {"forward": graph}, (np.zeros((1, 4), np.float32),))
     model = pipeline.compile_graph(source, graph, load_board("pico"))
-    assert not re.search(r"shell|\\$", plain_commands(About(model)), re.MULTILINE)
+    assert not re.search(r"shell|\\$", plain_commands(DebugInfo(model)), re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", ["/a\nshell id", "/a\rb", "/a\0", "/a\\", "| id", "-v", " x", "x "])

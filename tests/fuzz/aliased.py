@@ -26,7 +26,7 @@ from baretorch.passes.rewrite import rebuilt
 from baretorch.passes.to_int8 import float_layers
 from baretorch.plan import make_plan, pair
 from baretorch.targets.boards import load_board
-from baretorch.targets.parts import Cores
+from baretorch.targets.parts import CoreGroup
 from baretorch.targets.types import Board
 from tests.fuzz.ladder import Wrong
 from tests.fuzz.program import Program
@@ -35,7 +35,7 @@ from tests.models import int8_model
 
 CALLS = 3
 HOST = load_board("host")
-TWO_CORES = replace(HOST, chip=replace(HOST.chip, cores=Cores(2, "", 0)))  # threads: see tests/guarded/cores.h
+TWO_CORES = replace(HOST, chip=replace(HOST.chip, cores=CoreGroup(2, "", 0)))  # threads: see tests/guarded/cores.h
 
 
 @dataclass(frozen=True)

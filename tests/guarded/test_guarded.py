@@ -18,7 +18,7 @@ from baretorch.plan import make_plan, pair
 from baretorch.plan.schedule import one_by_one
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
-from baretorch.targets.parts import Cores
+from baretorch.targets.parts import CoreGroup
 from tests.guarded import Fault, Guarded, run_guarded
 
 HOST = load_board("host")
@@ -102,7 +102,7 @@ def test_state_stays_and_the_rest_of_the_arena_does_not(tmp_path: Path) -> None:
 
 def test_two_cores_are_two_threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(pair, "LEAST", 1)
-    board = replace(HOST, chip=replace(HOST.chip, cores=Cores(2, "", 0)))
+    board = replace(HOST, chip=replace(HOST.chip, cores=CoreGroup(2, "", 0)))
     plan = make_plan(graph("y", "last"), board, replace(LENT, cores=2))
     assert len(plan.schedule.cores) == 2
     for y, last in answers(plan, tmp_path):

@@ -18,7 +18,7 @@ from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
 from baretorch.frontends.model_file import import_file
-from baretorch.machines.rp2040js.attached import Attached, Breaks, By, Fault
+from baretorch.machines.rp2040js.attached import Attached, Breaks, By, PinFault
 from baretorch.machines.rp2040js.node import is_installed
 from baretorch.machines.types import DeviceFault
 from baretorch.options import Console, Weights
@@ -76,7 +76,7 @@ def frames() -> tuple[np.ndarray, ...]:
     return tuple(photo.photographs(digits, seed=1))
 
 
-def watched(image: Image, folder: Path, until: Callable[[Any], bool], *faults: Fault, by: By = By.BYTES) -> Any:
+def watched(image: Image, folder: Path, until: Callable[[Any], bool], *faults: PinFault, by: By = By.BYTES) -> Any:
     file = emulate.write_frames(frames(), folder / "frames.raw")
     return emulate.watch(image, RUN, Attached(file, by, 1, True, faults), until)
 
@@ -203,7 +203,7 @@ def test_faults_are_told_and_survived(
     what: Breaks, begin: float, end: float, told: str, better: str | None, red: bool, image: Image, tmp_path: Path
 ) -> None:
     """The firmware says so on the console, and on the display if that is not the trouble, and goes on."""
-    fault = Fault(what, begin, end)
+    fault = PinFault(what, begin, end)
 
     def recovered(w: Any) -> bool:
         if told not in w.said:

@@ -10,7 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceFault
-from baretorch.machines.unicorn.flash_chip import OTHERS, READS, WRITE_US, FlashChip, FlashKind, Format, Request
+from baretorch.machines.unicorn.flash_chip import OTHERS, READS, WRITE_US, FlashChip, FlashKind, FlashRequest, Format
 from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.machines.unicorn.usb.descriptors import STRING, read_string
 from baretorch.machines.unicorn.usb.host import get_descriptor
@@ -183,8 +183,8 @@ def test_status_is_written_only_if_that_is_allowed() -> None:
     assert send(chip, 0x35, 0, now=2 * WRITE_US)[1] == 0, "one byte clears the second register"
 
 
-def quad(command: int | None, mode: int) -> Request:
-    return Request(command, READS[0xEB], mode, 60e6)
+def quad(command: int | None, mode: int) -> FlashRequest:
+    return FlashRequest(command, READS[0xEB], mode, 60e6)
 
 
 def test_continuous_mode_takes_commands_for_addresses() -> None:
@@ -206,9 +206,9 @@ def test_continuous_mode_takes_commands_for_addresses() -> None:
     [
         ("QE not set", quad(0xEB, 0xA0), "the flash chip's bit QE is not set"),
         ("no quad read", quad(0xEB, 0xA0), "the flash chip does not know the command EBh"),
-        ("as on the Pico", Request(0x03, READS[0x03], None, 60e6), "60 MHz are too fast for the flash chip's 03h"),
-        ("as on the Pico", Request(0xEB, Format(4, 4, True, 2), 0xA0, 60e6), "the flash chip expects"),
+        ("as on the Pico", FlashRequest(0x03, READS[0x03], None, 60e6), "60 MHz are too fast for the flash chip's 03h"),
+        ("as on the Pico", FlashRequest(0xEB, Format(4, 4, True, 2), 0xA0, 60e6), "the flash chip expects"),
     ],
 )
-def test_reads_that_a_chip_refuses(kind: str, request_: Request, why: str) -> None:
+def test_reads_that_a_chip_refuses(kind: str, request_: FlashRequest, why: str) -> None:
     assert FlashChip(KINDS[kind]).refuses(request_, 0).startswith(why)

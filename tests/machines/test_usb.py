@@ -15,7 +15,7 @@ from baretorch.machines.unicorn.flash_chip import OTHERS, FlashKind
 from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.machines.unicorn.rom_functions import Restarted
 from baretorch.machines.unicorn.silicon import Stopped
-from baretorch.machines.unicorn.usb.bus import HostError, Kind
+from baretorch.machines.unicorn.usb.bus import Handshake, HostError
 from baretorch.machines.unicorn.usb.controller import MEMORY, Surroundings, UsbController
 from baretorch.machines.unicorn.usb.descriptors import DEVICE, STRING, read_string
 from baretorch.machines.unicorn.usb.host import (
@@ -178,7 +178,7 @@ def test_halt(board: str, endpoint: int) -> None:
         seen.append((yield from host.control(Request(0x82, 0, 0, endpoint, 2))))
         return seen
 
-    assert drive(machine, halted()) == [b"\1\0", Kind.STALL, b"\0\0"]
+    assert drive(machine, halted()) == [b"\1\0", Handshake.STALL, b"\0\0"]
     assert answers(machine)
 
 
@@ -238,10 +238,10 @@ def test_a_packet_that_comes_twice_is_taken_once() -> None:
     def twice() -> Steps[None]:
         frame = b"\0" * 64
         toggle = host._toggles.get(2, 0)
-        while host.bus.out(host.address, 2, toggle, frame).kind is not Kind.ACK:
+        while host.bus.out(host.address, 2, toggle, frame).kind is not Handshake.ACK:
             yield False
         yield True
-        while host.bus.out(host.address, 2, toggle, frame).kind is not Kind.ACK:
+        while host.bus.out(host.address, 2, toggle, frame).kind is not Handshake.ACK:
             yield False
         yield True
         host._toggles[2] = toggle ^ 1

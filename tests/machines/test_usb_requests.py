@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baretorch.machines.unicorn.machine import UnicornMachine
-from baretorch.machines.unicorn.usb.bus import Kind
+from baretorch.machines.unicorn.usb.bus import Handshake
 from baretorch.machines.unicorn.usb.descriptors import CONFIGURATION, DEVICE, QUALIFIER, STRING
 from baretorch.machines.unicorn.usb.host import (
     SET_LINE_CODING,
@@ -160,5 +160,5 @@ def test_without_a_configuration_there_are_no_endpoints() -> None:
         cleared(host, 0x82)
         return seen
 
-    assert drive(machine, without()) == [b"\0", True, True, Kind.SILENCE]
+    assert drive(machine, without()) == [b"\0", True, True, Handshake.SILENCE]
     assert answers(machine)

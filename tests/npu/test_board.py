@@ -15,9 +15,9 @@ from baretorch.frontends import Source
 from baretorch.ir.graph import DType, Graph, interpret
 from baretorch.ir.io import stored
 from baretorch.machines import open_machine
-from baretorch.machines.npu.device import CUSTOM_DMA, Variant
+from baretorch.machines.npu.device import CUSTOM_DMA, OddNpu
 from baretorch.machines.qemu import machine as qemu
-from baretorch.machines.qemu.npu import Beside
+from baretorch.machines.qemu.npu import AttachedNpu
 from baretorch.machines.run import Run, run_on
 from baretorch.machines.types import DeviceFault
 from baretorch.measure.facts import compare
@@ -105,8 +105,8 @@ def test_a_u85_with_other_ports_is_refused(with_u85: tuple[Compiled, Image], mon
     """Weight decoders and custom DMA may differ; a stream depends on the number of AXI ports."""
     found = qemu._npu
 
-    def beside(variant: Variant) -> Callable[[Board], Beside | None]:
-        def made(board: Board) -> Beside | None:
+    def beside(variant: OddNpu) -> Callable[[Board], AttachedNpu | None]:
+        def made(board: Board) -> AttachedNpu | None:
             npu = found(board)
             assert npu is not None
             npu.device.variant = variant
@@ -114,9 +114,9 @@ def test_a_u85_with_other_ports_is_refused(with_u85: tuple[Compiled, Image], mon
 
         return made
 
-    monkeypatch.setattr(qemu, "_npu", beside(Variant(config=CUSTOM_DMA | 0x3000)))
+    monkeypatch.setattr(qemu, "_npu", beside(OddNpu(config=CUSTOM_DMA | 0x3000)))
     check(*with_u85)
-    monkeypatch.setattr(qemu, "_npu", beside(Variant(config=0x400)))
+    monkeypatch.setattr(qemu, "_npu", beside(OddNpu(config=0x400)))
     with pytest.raises(DeviceFault) as fault:
         ran(*with_u85)
     assert "AXI ports 0x20000518 instead of 0x20000118" in fault.value.render()
@@ -173,7 +173,7 @@ def test_another_npu_is_refused(compiled: Compiled, image: Image, monkeypatch: p
     """The driver compares what it finds with what the stream is for."""
     found = qemu._npu
 
-    def smaller(board: Board) -> Beside | None:
+    def smaller(board: Board) -> AttachedNpu | None:
         npu = board.chip.npu
         assert npu is not None
         return found(replace(board, chip=replace(board.chip, npu=replace(npu, accelerator="ethos-u55-128"))))
@@ -190,10 +190,10 @@ def test_another_npu_is_refused(compiled: Compiled, image: Image, monkeypatch: p
 def test_one_that_never_ends_is_given_up(compiled: Compiled, image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
     found = qemu._npu
 
-    def stuck(board: Board) -> Beside | None:
+    def stuck(board: Board) -> AttachedNpu | None:
         beside = found(board)
         assert beside is not None
-        beside.device.variant = Variant(stuck=True)
+        beside.device.variant = OddNpu(stuck=True)
         return beside
 
     monkeypatch.setattr(qemu, "_npu", stuck)

@@ -8,28 +8,28 @@ import numpy as np
 import pytest
 
 from baretorch.machines.npu import device as npu
-from baretorch.machines.npu.device import Bank, Device, Misuse, Variant
-from baretorch.machines.npu.faults import Fault
-from baretorch.machines.npu.memory import Region
+from baretorch.machines.npu.device import Misuse, NpuBank, NpuDevice, OddNpu
+from baretorch.machines.npu.faults import NpuFault
+from baretorch.machines.npu.memory import NpuRegion
 from baretorch.machines.qemu.thumb import Transfer, transfer
 from baretorch.npu.payload import SCRATCH, WEIGHTS
 from tests.npu.cases import Case, kept
 
 ORIGIN, FLASH, STREAM = 0x31000000, 0x10000000, 0x8000
-USUAL = Variant()
+USUAL = OddNpu()
 
 
 class Board:
     """A chip's memories with a graph in them, and its NPU."""
 
-    def __init__(self, case: Case, variant: Variant = USUAL) -> None:
+    def __init__(self, case: Case, variant: OddNpu = USUAL) -> None:
         payload = case.payload
         self.case = case
         self.ram, self.flash = np.full(1 << 17, 0x5A, np.uint8), np.zeros(1 << 16, np.uint8)
         self.flash[: len(payload.weights)] = np.frombuffer(payload.weights, np.uint8)
         self.flash[STREAM : STREAM + len(payload.commands)] = np.frombuffer(payload.commands, np.uint8)
-        banks = (Bank(ORIGIN, Region(self.ram)), Bank(FLASH, Region(self.flash, constant=True)))
-        self.npu = Device(payload.accelerator, banks, variant)
+        banks = (NpuBank(ORIGIN, NpuRegion(self.ram)), NpuBank(FLASH, NpuRegion(self.flash, constant=True)))
+        self.npu = NpuDevice(payload.accelerator, banks, variant)
 
     def set_up(self) -> None:
         for slot, data in zip(self.case.payload.inputs, self.case.inputs, strict=True):
@@ -86,7 +86,7 @@ def test_it_says_what_it_is() -> None:
     board = Board(kept("conv-ethos-u65-512"))
     assert board.npu.read(npu.CONFIG) == board.case.payload.accelerator.config
     assert board.npu.read(npu.ID) >> 16 == board.case.payload.accelerator.arch
-    other = Board(kept("conv-ethos-u65-512"), Variant(config=npu.CUSTOM_DMA, id=7))
+    other = Board(kept("conv-ethos-u65-512"), OddNpu(config=npu.CUSTOM_DMA, id=7))
     assert other.npu.read(npu.CONFIG) == 0x1800_6009 and other.npu.read(npu.ID) == 7
 
 
@@ -123,12 +123,12 @@ def test_streams_that_depend_on_chance_end_the_emulation() -> None:
     wait = case.payload.commands.index(b"\x11\0\0\0")
     without = case.payload.commands[:wait] + case.payload.commands[wait + 4 :]
     board = Board(replace(case, payload=replace(case.payload, commands=without)))
-    with pytest.raises(Fault, match="no DMA_WAIT is between them"):
+    with pytest.raises(NpuFault, match="no DMA_WAIT is between them"):
         board.run()
 
 
 def test_one_that_is_stuck_never_ends() -> None:
-    board = Board(kept("conv-ethos-u65-512"), Variant(stuck=True))
+    board = Board(kept("conv-ethos-u65-512"), OddNpu(stuck=True))
     board.set_up()
     board.npu.write(npu.CMD, npu.GATING | npu.RUN)
     for _ in range(100):
@@ -267,18 +267,18 @@ def test_faults_of_the_u85() -> None:
         board.npu.write(npu.CMD, npu.GATING | npu.RUN)
     board = Board(case)
     board.flash[: len(case.payload.weights)] = 0
-    with pytest.raises(Fault, match="weight decoder fault"):
+    with pytest.raises(NpuFault, match="weight decoder fault"):
         board.run()
 
 
 def test_a_memory_error_is_in_status() -> None:
-    board = Board(kept("conv-ethos-u65-512"), Variant(ecc=True))
+    board = Board(kept("conv-ethos-u65-512"), OddNpu(ecc=True))
     assert board.run() & 0xFFFF == npu.ECC_FAULT | npu.IRQ
 
 
 def test_power_is_cut_when_it_is_idle() -> None:
     """Not after a reset until CMD is written, not while it runs, not before its interrupt is cleared."""
-    board = Board(kept("conv-ethos-u65-512"), Variant(cuts_power=True))
+    board = Board(kept("conv-ethos-u65-512"), OddNpu(cuts_power=True))
     status = board.run()
     assert status & npu.END and board.npu.read(npu.STATUS) == status and board.npu.read(npu.QSIZE)
     board.npu.write(npu.CMD, npu.GATING | npu.CLEAR_IRQ)

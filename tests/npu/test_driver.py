@@ -12,7 +12,7 @@ from baretorch.firmware import build
 from baretorch.firmware.types import Image
 from baretorch.ir.graph import interpret
 from baretorch.machines.npu import device as npu
-from baretorch.machines.npu.device import Variant
+from baretorch.machines.npu.device import OddNpu
 from baretorch.machines.run import run_on
 from baretorch.machines.types import DeviceFault
 from baretorch.machines.unicorn.machine import UnicornMachine
@@ -23,7 +23,7 @@ from tests.npu.test_judge import chain
 from tests.npu.test_unicorn import built
 
 DRIVER = RUNTIME / "npu" / "ethosu.c"
-USUAL = Variant()
+USUAL = OddNpu()
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> tuple[Compiled, Image]:
     return built(56, tmp_path_factory.mktemp("driver"))
 
 
-def outcome(compiled: Compiled, image: Image, variant: Variant = USUAL, gating: int | None = None) -> str:
+def outcome(compiled: Compiled, image: Image, variant: OddNpu = USUAL, gating: int | None = None) -> str:
     """Return "right" if an image on such a chip answers as the graph does and keeps gating, else what went wrong.
 
     `gating`: an application sets this in CMD between two runs.
@@ -57,39 +57,39 @@ def outcome(compiled: Compiled, image: Image, variant: Variant = USUAL, gating: 
 
 @pytest.mark.parametrize("bits", [0, npu.CUSTOM_DMA, npu.FUNCTIONAL_SAFETY, npu.CUSTOM_DMA | npu.FUNCTIONAL_SAFETY])
 def test_additions_of_a_chip_do_not_matter(bits: int, image: tuple[Compiled, Image]) -> None:
-    assert outcome(*image, Variant(config=bits)) == "right"
+    assert outcome(*image, OddNpu(config=bits)) == "right"
 
 
 @pytest.mark.parametrize("word", [0x1010_4201, 0x1006_6001, 0x1FF0_0000])
 def test_any_version_of_the_architecture(word: int, image: tuple[Compiled, Image]) -> None:
     """The U55's, the one that Vela writes into payloads, and a later one."""
-    assert outcome(*image, Variant(id=word)) == "right"
+    assert outcome(*image, OddNpu(id=word)) == "right"
 
 
 @pytest.mark.parametrize(
     ("variant", "what", "words"),
     [
-        (Variant(config=0x1000_0000), "product", "0x10001807 instead of 0x00001807"),
-        (Variant(config=0x8), "MACs per cycle", "0x0000180f instead of 0x00001807"),
-        (Variant(config=0x10), "command stream version", "0x00001817 instead of 0x00001807"),
-        (Variant(id=0x2000_7001), "architecture", "0x00000002 instead of 0x00000001"),
-        (Variant(id=0), "architecture", "0x00000000 instead of 0x00000001"),
+        (OddNpu(config=0x1000_0000), "product", "0x10001807 instead of 0x00001807"),
+        (OddNpu(config=0x8), "MACs per cycle", "0x0000180f instead of 0x00001807"),
+        (OddNpu(config=0x10), "command stream version", "0x00001817 instead of 0x00001807"),
+        (OddNpu(id=0x2000_7001), "architecture", "0x00000002 instead of 0x00000001"),
+        (OddNpu(id=0), "architecture", "0x00000000 instead of 0x00000001"),
     ],
 )
-def test_another_npu_is_refused(variant: Variant, what: str, words: str, image: tuple[Compiled, Image]) -> None:
+def test_another_npu_is_refused(variant: OddNpu, what: str, words: str, image: tuple[Compiled, Image]) -> None:
     said = outcome(*image, variant)
     assert "the NPU is not the one that the model was compiled for" in said and f"{what} {words}" in said
 
 
 @pytest.mark.parametrize("prot", [0, npu.NON_SECURE, npu.NON_SECURE | npu.PRIVILEGED])
 def test_levels_that_the_npu_does_not_get(prot: int, image: tuple[Compiled, Image]) -> None:
-    said = outcome(*image, Variant(prot=prot))
+    said = outcome(*image, OddNpu(prot=prot))
     assert "the NPU did not become secure and privileged" in said
     assert f"PROT 0x{prot:08x} instead of 0x00000001" in said
 
 
 def test_a_memory_error(image: tuple[Compiled, Image]) -> None:
-    said = outcome(*image, Variant(ecc=True))
+    said = outcome(*image, OddNpu(ecc=True))
     assert "the NPU found a memory error that it cannot correct" in said and "status 0x00000102" in said
 
 
@@ -101,8 +101,8 @@ def test_gating_stays_as_it_is(gating: int, image: tuple[Compiled, Image]) -> No
 @pytest.mark.parametrize("gating", [npu.POWER_GATING, npu.GATING])
 def test_power_that_is_cut_between_runs(gating: int, image: tuple[Compiled, Image]) -> None:
     """The driver sets the NPU up again, and leaves power gating as it was."""
-    assert outcome(*image, Variant(cuts_power=True)) == "right"
-    assert outcome(*image, Variant(cuts_power=True), gating) == "right"
+    assert outcome(*image, OddNpu(cuts_power=True)) == "right"
+    assert outcome(*image, OddNpu(cuts_power=True), gating) == "right"
 
 
 def mutated(monkeypatch: pytest.MonkeyPatch, folder: Path, old: str, new: str) -> tuple[Compiled, Image]:
@@ -121,7 +121,7 @@ def mutated(monkeypatch: pytest.MonkeyPatch, folder: Path, old: str, new: str) -
     return built(56, folder / "image")
 
 
-CUTS = Variant(cuts_power=True)
+CUTS = OddNpu(cuts_power=True)
 RESET_WAIT = "(STATUS & STATUS_RESETTING) != 0;"
 
 
@@ -141,7 +141,7 @@ RESET_WAIT = "(STATUS & STATUS_RESETTING) != 0;"
             "CMD = 0x2 changes clock",
         ),
         ("CMD_GATING 0xcu", "CMD_GATING 0x4u", USUAL, "CMD is left at 0x4"),
-        ("0xf0000000u", "0xffffffffu", Variant(config=npu.CUSTOM_DMA), "the NPU is not the one"),
+        ("0xf0000000u", "0xffffffffu", OddNpu(config=npu.CUSTOM_DMA), "the NPU is not the one"),
         ("= gating & ~CMD_POWER_GATING;", "= gating;", CUTS, "was not reset since power-up"),
         ("!ready || (PROT & PROT_LEVELS) != SECURE_AND_PRIVILEGED", "!ready", CUTS, "was not reset since power-up"),
         (RESET_WAIT, "0;", USUAL, "PROT 0x00000000 instead of 0x00000001"),
@@ -152,7 +152,7 @@ RESET_WAIT = "(STATUS & STATUS_RESETTING) != 0;"
     ],
 )
 def test_a_driver_with_a_mistake(
-    old: str, new: str, variant: Variant, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    old: str, new: str, variant: OddNpu, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert said in outcome(*mutated(monkeypatch, tmp_path, old, new), variant)
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from baretorch.machines.npu.commands import TABLES, WIDE, Command, Do, Set, decode
-from baretorch.machines.npu.core import Core
-from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.core import NpuCore
+from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.interpreter import payload_memory, run_payload, run_stream
-from baretorch.machines.npu.memory import Access, Memory, Touched
+from baretorch.machines.npu.memory import NpuAccess, NpuMemory, Touched
 from baretorch.machines.npu.overlap import Queues
 from baretorch.npu.accelerators import ACCELERATORS, Family
 from tests.npu.cases import FILES, Case, kept, read_case
@@ -59,8 +59,8 @@ def without(case: Case, what: Do | Set) -> Case:
     return changed(case, lambda all_: [c for c in all_ if c.what is not what])
 
 
-def fault(case: Case) -> Fault:
-    with pytest.raises(Fault) as caught:
+def fault(case: Case) -> NpuFault:
+    with pytest.raises(NpuFault) as caught:
         case.answer()
     assert caught.value.at is not None
     assert f"at byte {caught.value.at:#x} of the command stream" in str(caught.value)
@@ -76,13 +76,13 @@ def test_commands_are_written_as_they_were_read() -> None:
 def test_illegal_commands() -> None:
     case = kept(CONV)
 
-    def first_word(word: int) -> Fault:
+    def first_word(word: int) -> NpuFault:
         commands = struct.pack("<I", word) + case.payload.commands[4:]
         return fault(replace(case, payload=replace(case.payload, commands=commands)))
 
     assert first_word(0x0000_0004).what == "no command has the number 0x0004"
     assert first_word(0x0010_0100 | 0x8 << 28).what == "IFM_PAD_TOP carries 0x8010, of which 0x8000 is reserved"
-    assert (first_word(0x3FF).kind, first_word(0x3FF).at) == (Kind.PARSE, 0)
+    assert (first_word(0x3FF).kind, first_word(0x3FF).at) == (FaultKind.PARSE, 0)
     assert fault(without(case, Do.STOP)).what == "the stream ends without STOP"
 
 
@@ -92,7 +92,7 @@ def test_registers_that_were_never_set() -> None:
 
 def test_addresses() -> None:
     case = kept(CONV)
-    assert fault(with_value(case, Set.IFM_BASE0, 0x7FFF0000 << 16)).kind is Kind.BUS
+    assert fault(with_value(case, Set.IFM_BASE0, 0x7FFF0000 << 16)).kind is FaultKind.BUS
     assert fault(with_value(case, Set.WEIGHT_BASE, 8 << 16)).what.endswith("are not aligned")
     assert "region 6, which there is not" in fault(with_value(case, Set.OFM_REGION, 6)).what
     assert "which cannot be written" in fault(with_value(case, Set.OFM_REGION, 0)).what
@@ -102,7 +102,7 @@ def test_addresses() -> None:
 
 def test_what_nobody_has_written() -> None:
     case = kept(CONV)
-    with pytest.raises(Fault, match=r"unsafe stream: the input reads byte 0x\w+, which nobody has written, at byte"):
+    with pytest.raises(NpuFault, match=r"unsafe stream: the input reads byte 0x\w+, which nobody has written, at byte"):
         run_stream(case.payload.accelerator, case.payload.commands, payload_memory(case.payload))
     assert "a lookup table reads byte" in fault(without(kept(TABLE), Do.DMA_START)).what
 
@@ -124,7 +124,7 @@ def test_small_npus_forget_their_tables() -> None:
 def test_waits_that_are_missing() -> None:
     """Here all happens in order, and the answer would be right; on the hardware it would depend on chance."""
     found = fault(without(kept(TABLE), Do.DMA_WAIT))
-    assert found.kind is Kind.STRICT
+    assert found.kind is FaultKind.STRICT
     assert "runs beside DMA, and no DMA_WAIT is between them: it reads what the other writes" in found.what
 
     def copied_back(all_: list[Command]) -> list[Command]:
@@ -138,7 +138,7 @@ def test_damaged_weights() -> None:
     case = kept(CONV)
     damaged = replace(case.payload, weights=bytes(len(case.payload.weights)))
     found = fault(replace(case, payload=damaged))
-    assert found.kind is Kind.DECODER
+    assert found.kind is FaultKind.DECODER
 
 
 def test_the_layer_is_named() -> None:
@@ -146,13 +146,15 @@ def test_the_layer_is_named() -> None:
     at = [c.at for c in decode(case.payload.commands, Family.U85) if c.what is Do.CONV]
     cut = struct.pack("<I", 0x3FF)
     commands = case.payload.commands[: at[0]] + cut + case.payload.commands[at[0] + 4 :]
-    with pytest.raises(Fault, match=r"no command has the number 0x03ff, at byte 0x\w+ of the command stream, in conv1"):
+    with pytest.raises(
+        NpuFault, match=r"no command has the number 0x03ff, at byte 0x\w+ of the command stream, in conv1"
+    ):
         run_payload(replace(case.payload, commands=commands), case.inputs, {0: "conv1", at[0] + 4: "conv2"})
 
 
 def test_inputs_of_another_size() -> None:
     case = kept(CONV)
-    with pytest.raises(Fault, match="an input has 3 bytes, and the stream wants"):
+    with pytest.raises(NpuFault, match="an input has 3 bytes, and the stream wants"):
         run_payload(case.payload, [b"abc"])
 
 
@@ -172,7 +174,7 @@ def test_flipped_bits(name: str) -> None:
         )
         try:
             replace(case, payload=flipped).answer()
-        except Fault:
+        except NpuFault:
             faults += 1
     assert faults > 6
 
@@ -183,7 +185,7 @@ def test_operations_that_run_ahead(name: str) -> None:
     case = kept(name)
     most = 7 if case.payload.accelerator.family is Family.U85 else 3
     found = fault(with_value(case, Set.BLOCKDEP, most))
-    assert found.kind is Kind.STRICT
+    assert found.kind is FaultKind.STRICT
     assert "(BLOCKDEP), and its block 0 reads what block" in found.what or "in another order" in found.what
 
 
@@ -191,12 +193,12 @@ def test_one_that_waits_ends_what_was_before() -> None:
     """U85: an operation that leaves its sums to the next writes nothing. If it did not begin before the one before it
     had ended, the next may read what that wrote, however far ahead it runs; else it may not."""
     accelerator = next(a for a in ACCELERATORS if a.family is Family.U85)
-    written = Access(0, np.arange(64).reshape(4, 4, 4, 1), 0, 64)
+    written = NpuAccess(0, np.arange(64).reshape(4, 4, 4, 1), 0, 64)
     sizes = (Set.OFM_HEIGHT_M1, Set.OFM_WIDTH_M1, Set.OFM_DEPTH_M1)
     blocks = (Set.OFM_BLK_HEIGHT_M1, Set.OFM_BLK_WIDTH_M1, Set.OFM_BLK_DEPTH_M1)
 
     def third(blockdep: int) -> None:
-        core, queues = Core(accelerator, Memory({})), Queues(Family.U85)
+        core, queues = NpuCore(accelerator, NpuMemory({})), Queues(Family.U85)
         for name in (*sizes, *blocks):
             core.registers.set(name, 3)
         for name in (Set.OFM_PRECISION, Set.IFM_PRECISION, Set.IFM_UPSCALE):
@@ -206,5 +208,5 @@ def test_one_that_waits_ends_what_was_before() -> None:
             queues.kernel(core, touched, Do.ELEMENTWISE, 0)
 
     third(0)
-    with pytest.raises(Fault, match="may run 7 blocks ahead"):
+    with pytest.raises(NpuFault, match="may run 7 blocks ahead"):
         third(7)

@@ -12,7 +12,7 @@ from baretorch.npu import reference
 from baretorch.npu.lower import ROWS, lower, lowered, why_not
 from baretorch.npu.region import NotTaken, Region
 from baretorch.npu.softmax import LONGEST, Rows
-from baretorch.npu.tosa import Kind, Operator
+from baretorch.npu.tosa import Operator, TosaKind
 from baretorch.ops.int8.qbinary import sum_of
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qpool import QAvgPool2d
@@ -84,7 +84,7 @@ def test_the_reference_model_answers_as_ours_does(graphs: dict[str, tuple[Graph,
     for name, (graph, arrays, answer) in graphs.items():
         region = Region(graph, whole.block)
         for t, x in zip(graph.of(graph.inputs), arrays, strict=True):
-            region.values[t.name] = whole.block.input(t.shape, Kind.INT8)
+            region.values[t.name] = whole.block.input(t.shape, TosaKind.INT8)
             inputs[region.values[t.name].name] = x
         lower(region, graph.nodes[0])
         made = region.values[graph.outputs[0]].name
@@ -185,7 +185,7 @@ def test_every_sum_of_a_softmax_is_divided_by() -> None:
     sums = np.array([least, most, *powers, *heads, *np.exp(lot.uniform(np.log(least), np.log(most), 30000))], np.int64)
     sums = np.unique(np.clip(np.concatenate([sums, sums - 1, np.arange(least, least + 2000)]), least, most))
     region = Region(Builder().graph((), ()))
-    x = region.block.input((1, 1, len(sums), 1), Kind.INT32)
+    x = region.block.input((1, 1, len(sums), 1), TosaKind.INT32)
     quotient, bit = Rows(region, len(sums)).divided(x)
     region.block.outputs += [quotient.name, bit.name]
     given = {x.name: sums.reshape(x.shape).astype(np.int32)}

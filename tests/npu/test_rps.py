@@ -17,7 +17,7 @@ from baretorch.machines.link import Link
 from baretorch.machines.run import decode
 from baretorch.npu import reference
 from baretorch.npu.lower import lowered
-from baretorch.npu.tosa import Block
+from baretorch.npu.tosa import TosaBlock
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Options, UseNpu
 from baretorch.pipeline import Compiled
@@ -39,7 +39,7 @@ def by_tosa(region: Graph, xs: list[Array]) -> list[Array]:
     """What Arm's model says of the region, for several pictures at once: it starts slowly, and weights repeat."""
     made = list[Array]()
     for first in range(0, len(xs), AT_ONCE):
-        block, inputs, outputs = Block(), dict[str, Array](), list[str]()
+        block, inputs, outputs = TosaBlock(), dict[str, Array](), list[str]()
         for x in xs[first : first + AT_ONCE]:
             one = lowered(region, block=block)
             inputs[one.values[region.inputs[0]].name] = x

@@ -12,7 +12,7 @@ from baretorch import pipeline
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.ir.graph import interpret
-from baretorch.machines.npu.device import Variant
+from baretorch.machines.npu.device import OddNpu
 from baretorch.machines.run import run_on
 from baretorch.machines.types import DeviceFault
 from baretorch.machines.unicorn.machine import UnicornMachine
@@ -132,7 +132,7 @@ def test_a_bus_error(machine: UnicornMachine, image: tuple[Compiled, Image]) -> 
 
 def test_a_timeout(machine: UnicornMachine, image: tuple[Compiled, Image]) -> None:
     assert machine.npu is not None
-    machine.npu.device.variant = Variant(stuck=True)
+    machine.npu.device.variant = OddNpu(stuck=True)
     assert "did not end in time" in said(machine, image[0])
 
 

@@ -24,7 +24,7 @@ from baretorch.options import Buffers, Compiler, Input, Io, Options, Weights
 from baretorch.plan import make_plan, pair
 from baretorch.quantize.watch import interpreted, watching
 from baretorch.targets.boards import load_board
-from baretorch.targets.parts import Cores
+from baretorch.targets.parts import CoreGroup
 from tests.guarded import Guarded, run_guarded
 from tests.models import compile_model, int8_model
 from tests.plan.test_banks import smaller
@@ -93,7 +93,7 @@ def inputs(shape: tuple[int, ...] = (1, 4, 4)) -> list[tuple[torch.Tensor, ...]]
 def test_every_output_is_written_in_its_own_buffer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On one core and two, in fp32 and int8, with buffers that begin at odd multiples of 4."""
     monkeypatch.setattr(pair, "LEAST", 1)
-    two = replace(HOST, chip=replace(HOST.chip, cores=Cores(2, "", 0)))
+    two = replace(HOST, chip=replace(HOST.chip, cores=CoreGroup(2, "", 0)))
     models, wanted = [], {}
     for number, answer in enumerate(ANSWERS.values()):
         net, calls = Net(answer).eval(), inputs()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from baretorch.ir.graph import DType, Port, Tensor
-from baretorch.studio.controls import Kind, Picture, input_control, output_control, picture_of
+from baretorch.studio.controls import ControlKind, Picture, input_control, output_control, picture_of
 
 
 @pytest.mark.parametrize(
@@ -69,18 +69,18 @@ def test_an_empty_picture_is_paper(dtype: DType, value: int, limits: tuple[float
 
 
 def test_kinds() -> None:
-    def kind(*shape: int) -> Kind:
+    def kind(*shape: int) -> ControlKind:
         return input_control(port(shape), "x", [np.zeros(shape, np.float32)]).kind
 
     assert [kind(), kind(1, 32), kind(1, 33), kind(1, 16000), kind(1, 3, 8, 8)] == [
-        Kind.NUMBERS,
-        Kind.NUMBERS,
-        Kind.CURVE,
-        Kind.CURVE,
-        Kind.PICTURE,
+        ControlKind.NUMBERS,
+        ControlKind.NUMBERS,
+        ControlKind.CURVE,
+        ControlKind.CURVE,
+        ControlKind.PICTURE,
     ]
-    assert output_control(port((1, 64)), "y").kind is Kind.NUMBERS
-    assert output_control(port((1, 65)), "y").kind is Kind.CURVE
+    assert output_control(port((1, 64)), "y").kind is ControlKind.NUMBERS
+    assert output_control(port((1, 65)), "y").kind is ControlKind.CURVE
 
 
 def test_a_picture_fills_the_range_of_the_examples() -> None:

@@ -10,7 +10,7 @@ from baretorch.options import Console
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.header import board_header
-from baretorch.targets.parts import Cores
+from baretorch.targets.parts import CoreGroup
 from baretorch.targets.runtime import runtime_sources
 
 
@@ -107,7 +107,9 @@ def test_header_of_two_cores() -> None:
 
 def test_the_picos_have_two_cores() -> None:
     two = {name: load_board(name).chip.cores for name in board_names() if load_board(name).chip.cores}
-    assert {"pico", "pico2", "pico2w", "pico4ml"} <= set(two) and set(two.values()) == {Cores(2, "rp_sio", 0xD0000000)}
+    assert {"pico", "pico2", "pico2w", "pico4ml"} <= set(two) and set(two.values()) == {
+        CoreGroup(2, "rp_sio", 0xD0000000)
+    }
     for name in two:
         more = set(runtime_sources(load_board(name), cores=2)) - set(runtime_sources(load_board(name)))
         assert sorted(path.name for path in more) == ["core1.c", "rp_sio.c"]

@@ -9,7 +9,7 @@ import pytest
 from baretorch.errors import CompileError
 from baretorch.targets.boards import load_board
 from baretorch.targets.header import board_header
-from baretorch.targets.parts import Cluster, Dma, Events, Gemm
+from baretorch.targets.parts import Cluster, Dma, EventUnit, Gemm
 from baretorch.targets.toml import BOARDS
 
 CHIP = (BOARDS / "chips" / "cluster8.toml").read_text()
@@ -24,7 +24,7 @@ def test_cluster8() -> None:
         banks=16,
         slow_cycles=10,
         register_cycles=1,
-        events=Events(0x1A104000, 0),
+        events=EventUnit(0x1A104000, 0),
         stack_bytes=768,
         dma=Dma(0x1A108000, 8, 20, 8),
         gemm=Gemm(0x1A10C000, 8, 8, 4, 16, 16, 4, 4, 1),

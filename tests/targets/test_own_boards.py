@@ -9,7 +9,7 @@ import pytest
 from baretorch.errors import CompileError
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.cpus import CPUS
-from baretorch.targets.parts import Cores
+from baretorch.targets.parts import CoreGroup
 from baretorch.targets.toml import BOARDS, keys_of
 from baretorch.targets.types import Board
 
@@ -254,7 +254,7 @@ base = 0x40000000
 
 def test_own_chip_with_two_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _load_own(tmp_path, monkeypatch, chip=CHIP + CORES) == "mine"
-    assert load_board("mine.toml").chip.cores == Cores(2, "rp_sio", 0x40000000)
+    assert load_board("mine.toml").chip.cores == CoreGroup(2, "rp_sio", 0x40000000)
 
 
 CORES_ERRORS = {

@@ -38,7 +38,7 @@ def debug(
     from pathlib import Path
 
     from baretorch.cli.stages import built_image, compiled_model, image_folder
-    from baretorch.debug.about import About
+    from baretorch.debug.about import DebugInfo
     from baretorch.debug.servers import debug_emulator, emulated, probed
     from baretorch.debug.session import START, check_folder, fed, find_gdb, has_python, run_gdb, start_commands
     from baretorch.errors import CompileError
@@ -63,7 +63,7 @@ def debug(
         compiled = compiled_model(model, board, replace(options, npu=UseNpu.OFF), stage)
         folder = image_folder(compiled, out)
         check_folder(folder)
-        image = built_image(compiled, out, stage, debug=True, more=About(compiled).files())
+        image = built_image(compiled, out, stage, debug=True, more=DebugInfo(compiled).files())
     with scratch() as socket:
         there = probed(image, probe, port) if probe and port else emulated(image, compiled.c.run, emulator, socket)
         with there as server, fed(compiled, server) as feeder:

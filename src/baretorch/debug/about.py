@@ -33,7 +33,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class About:
+class DebugInfo:
     """A compiled model as a debugger sees it, in an image of ours or in another program."""
 
     compiled: Compiled

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from baretorch.debug.about import About
+from baretorch.debug.about import DebugInfo
 
 _COMMAND = re.compile(r"[A-Za-z0-9_.-]+")  # what gdb takes in the name of a command
 _C = {"bool": "unsigned char", "int8": "signed char", "uint8": "unsigned char", "int16": "short", "int32": "int"}
 _C |= {"int64": "long long", "float32": "float"}
 
 
-def plain_commands(about: About) -> str:
+def plain_commands(about: DebugInfo) -> str:
     return "\n".join(["define-prefix break-layer", "define-prefix print-tensor", *_breaks(about), *_prints(about)])
 
 
-def _breaks(about: About) -> Iterator[str]:
+def _breaks(about: DebugInfo) -> Iterator[str]:
     first = dict[str, int]()
     for step, line in zip(about.plan.steps, about.compiled.c.lines, strict=True):
         for name in (about.layer(step.call.y.name), step.call.y.name):
@@ -26,7 +26,7 @@ def _breaks(about: About) -> Iterator[str]:
             yield f"define break-layer {name}\nbreak model.c:{line}\nend"
 
 
-def _prints(about: About) -> Iterator[str]:
+def _prints(about: DebugInfo) -> Iterator[str]:
     known = dict[str, str]()
     for name, one in about.tensors().items():
         place, t = about.place(one.operand), about.plan.graph[name]

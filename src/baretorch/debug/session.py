@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from baretorch.debug.about import FACTS, About
+from baretorch.debug.about import FACTS, DebugInfo
 from baretorch.debug.plain import plain_commands
 from baretorch.errors import CompileError
 from baretorch.escape import gdb_path, gdb_quoted
@@ -56,7 +56,7 @@ def has_python(gdb: str) -> bool:
 def start_commands(compiled: Compiled, folder: Path, server: GdbServer, python: bool) -> str:
     """Return debug.gdb, which stops at the run function of the first run and defines the model's commands."""
     sources = [folder.resolve(), *sorted({p.parent for p in RUNTIME.rglob("*.c")})]
-    about = About(compiled)
+    about = DebugInfo(compiled)
     model = _written(folder.resolve() / FACTS)
     knows = [f"source {_written(COMMANDS)}", f"baretorch-model {model}"] if python else [plain_commands(about)]
     lines = [

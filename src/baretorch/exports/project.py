@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from baretorch.debug.about import About
+from baretorch.debug.about import DebugInfo
 from baretorch.debug.session import COMMANDS
 from baretorch.errors import CompileError, InternalError
 from baretorch.exports import Sdk, need_name
@@ -87,7 +87,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
                 files[_filled(str(there), words)] = _filled(_repeated(path.read_text("utf-8"), each), words)
     files[f"{library}/model.json"] = json.dumps(figures, indent=2) + "\n"
     if sdk.bare:
-        about = About(compiled, in_image=False).files() | {COMMANDS.name: COMMANDS.read_text("utf-8")}
+        about = DebugInfo(compiled, in_image=False).files() | {COMMANDS.name: COMMANDS.read_text("utf-8")}
         files |= {f"debug/{path}": text for path, text in about.items()}
     return files
 

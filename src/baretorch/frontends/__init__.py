@@ -45,18 +45,18 @@ OF_WEIGHTS = (
 
 
 @dataclass(frozen=True)
-class Kind:
+class FileKind:
     """A kind of model file: who reads it."""
 
     load: Callable[[Asked], Source]
 
 
-KINDS: Mapping[str, Kind] = {
-    ".py": Kind(lambda asked: load_python(asked, lambda named: kind_of(str(named.file)).load(named))),
-    ".pt2": Kind(load_pt2),
-    ".pte": Kind(load_pte),
-    ".onnx": Kind(load_onnx),
-    ".tflite": Kind(load_tflite),
+KINDS: Mapping[str, FileKind] = {
+    ".py": FileKind(lambda asked: load_python(asked, lambda named: kind_of(str(named.file)).load(named))),
+    ".pt2": FileKind(load_pt2),
+    ".pte": FileKind(load_pte),
+    ".onnx": FileKind(load_onnx),
+    ".tflite": FileKind(load_tflite),
 }
 
 
@@ -81,7 +81,7 @@ def load(
     return replace(source, calibration=samples, warnings=(*source.warnings, *(samples.warnings if samples else ())))
 
 
-def kind_of(path: str) -> Kind:
+def kind_of(path: str) -> FileKind:
     """The kind of a file that is there."""
     file = need_file(path)
     if file.suffix not in KINDS:

@@ -26,7 +26,7 @@ class Closes(Protocol):
     def close(self) -> None: ...
 
 
-class Beside(Protocol):
+class Companion(Protocol):
     """What stands beside a process and acts when it is spoken to, or after some seconds of silence."""
 
     def fileno(self) -> int: ...
@@ -64,7 +64,7 @@ class Process:
         os.set_blocking(self._stdin.fileno(), False)
         self._unsent = b""
         self._listens = True
-        self._beside: Beside | None = None
+        self._beside: Companion | None = None
         self.close = weakref.finalize(self, _end, self._child, self._errors, *keep)
 
     @property
@@ -82,7 +82,7 @@ class Process:
             left, beside = deadline - time.monotonic(), self._beside
             patience = beside.patience() if beside is not None else None
             limit = max(0.0, left if patience is None else min(left, patience))
-            reading: list[IO[bytes] | Beside] = [self._stdout] if beside is None else [self._stdout, beside]
+            reading: list[IO[bytes] | Companion] = [self._stdout] if beside is None else [self._stdout, beside]
             readable, writable, _ = select.select(reading, sending, [], limit)
             if self._stdout in readable:
                 self._listens = True

@@ -11,7 +11,7 @@ from baretorch.errors import InternalError
 from baretorch.escape import c_prefix
 from baretorch.ir.graph import Array, Graph
 from baretorch.machines.link import Link, Reply
-from baretorch.machines.types import Block, Cores, FlashReads, Machine, Trace
+from baretorch.machines.types import Block, ClusterTrace, Cores, FlashReads, Machine
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Run:
     cores: Cores | None = None  # what each core did, if there are two
     emulator_cycles: int | None = None  # by the emulator's own table; ours is in measure/cycles.py
     flash: tuple[FlashReads, ...] | None = None  # what was read from flash; None if that costs nothing, or is not known
-    trace: Trace | None = None  # what a cluster did when
+    trace: ClusterTrace | None = None  # what a cluster did when
     others: tuple[tuple[Array, ...], ...] = ()
 
 

@@ -102,7 +102,7 @@ class FlashReads:
 
 
 @dataclass(frozen=True)
-class Span:
+class CoreSpan:
     """What a core of a cluster did on a visit to a site, as in a Block, between two cycles. The last six are cycles in
     which it waited: for a register that is being loaded, for a bank that served another core, for slower memory, at
     barriers, for registers of the DMA engine, and of other units."""
@@ -138,7 +138,7 @@ class Pause:
 
 
 @dataclass(frozen=True)
-class Work:
+class UnitWork:
     """What a unit beside the cores did: it was asked to at a site, began and ended. `bytes` are written from `target`
     on, in one piece or in rows."""
 
@@ -155,15 +155,15 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Trace:
+class ClusterTrace:
     """All that happened in a cluster between two cycles: a call of the run function. `calls` are the names of the
     functions that sites are behind."""
 
     begin: int
     end: int
-    spans: tuple[Span, ...]
+    spans: tuple[CoreSpan, ...]
     pauses: tuple[Pause, ...]
-    works: tuple[Work, ...]
+    works: tuple[UnitWork, ...]
     calls: Mapping[int, str]
 
     @property
@@ -199,7 +199,7 @@ class Machine(Protocol):
     def flash_reads(self) -> tuple[FlashReads, ...] | None:
         """What the last call of the run function read from flash; None if that costs nothing, or it is not known."""
 
-    def trace(self) -> Trace | None:
+    def trace(self) -> ClusterTrace | None:
         """What the last call of the run function did when; None of all but a cluster."""
 
     def close(self) -> None: ...

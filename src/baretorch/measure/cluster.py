@@ -16,7 +16,7 @@ from typing import Any
 
 from baretorch.errors import InternalError
 from baretorch.machines.blame import OTHERS
-from baretorch.machines.types import BARRIER, Pause, Span, Trace, Work
+from baretorch.machines.types import BARRIER, ClusterTrace, CoreSpan, Pause, UnitWork
 from baretorch.ops.helpers.executor import DMA as ENGINE
 from baretorch.plan.schedule import Copy, Phase, Step
 from baretorch.plan.types import Plan
@@ -69,7 +69,7 @@ class Moved:
     copy: Copy
     layer: int
     phase: int
-    work: Work
+    work: UnitWork
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Traced:
     """A run on a cluster. `own` is the run function itself, on each core: before the first layer and behind the
     last."""
 
-    trace: Trace
+    trace: ClusterTrace
     cluster: Cluster
     plan: Plan
     layers: tuple[TracedLayer, ...]
@@ -175,7 +175,7 @@ class Traced:
         return {"cores": [{"instructions": count, **use.to_json()} for count, use in told]}
 
 
-def traced(plan: Plan, trace: Trace, cluster: Cluster, ran: Sequence[bool]) -> Traced:
+def traced(plan: Plan, trace: ClusterTrace, cluster: Cluster, ran: Sequence[bool]) -> Traced:
     """`ran` says of each step of the plan whether it did; in a branch that was not taken it did not."""
     done = {id(step): did for step, did in zip(plan.steps, ran, strict=True)}
     names = dict.fromkeys(step.layer for step in plan.steps)
@@ -224,7 +224,7 @@ def _layer_in(phase: Phase, number: dict[str, int]) -> int:
     return number[phase.main.layer]
 
 
-def _layer_spans(trace: Trace, core: int, steps: int) -> list[Span]:
+def _layer_spans(trace: ClusterTrace, core: int, steps: int) -> list[CoreSpan]:
     """The core's visits to steps."""
     found = [s for s in trace.spans if s.core == core and s.site and _is_layer(trace.calls.get(s.site, ""))]
     if len(found) != steps:
@@ -236,11 +236,11 @@ def _is_layer(name: str) -> bool:
     return not any(other in name for other in OTHERS)
 
 
-def _use_of(span: Span) -> Use:
+def _use_of(span: CoreSpan) -> Use:
     return Use(span.busy, span.load_use, span.conflict, span.slow, span.barrier, span.dma, span.unit)
 
 
-def _bounds(plan: Plan, trace: Trace, visits: Sequence[Visit]) -> list[int]:
+def _bounds(plan: Plan, trace: ClusterTrace, visits: Sequence[Visit]) -> list[int]:
     """When each phase begins, and when the last is done: after all cores are done with what was before, and before core
     0 sleeps until copies for it have come."""
     meetings: dict[int, list[Pause]] = {}
@@ -274,19 +274,19 @@ def _bounds(plan: Plan, trace: Trace, visits: Sequence[Visit]) -> list[int]:
     return bounds
 
 
-def _at_ease(trace: Trace, meeting: Sequence[Pause], free: int, end: int) -> int:
+def _at_ease(trace: ClusterTrace, meeting: Sequence[Pause], free: int, end: int) -> int:
     """When core 0 has come to a meeting, or to where it sleeps until copies have come that are awaited before it."""
     came = next((pause.begin for pause in meeting if pause.core == 0), end)
     return _asleep(trace, free, came)
 
 
-def _asleep(trace: Trace, since: int, until: int) -> int:
+def _asleep(trace: ClusterTrace, since: int, until: int) -> int:
     """When core 0 first sleeps between the two for the DMA engine; else the second."""
     sleeps = (p.begin for p in trace.pauses if p.core == 0 and p.what == DMA and since <= p.begin < until)
     return min(sleeps, default=until)
 
 
-def _moved(plan: Plan, trace: Trace, number: dict[str, int]) -> tuple[Moved, ...]:
+def _moved(plan: Plan, trace: ClusterTrace, number: dict[str, int]) -> tuple[Moved, ...]:
     awaits = {name: (p, step) for p, phase in enumerate(plan.phases) for step in phase.steps for name in step.awaits}
     copies = [copy for phase in plan.phases for copy in phase.copies]
     works = [work for work in trace.works if work.unit == DMA]
@@ -301,7 +301,7 @@ def _moved(plan: Plan, trace: Trace, number: dict[str, int]) -> tuple[Moved, ...
 
 
 def _worked(
-    plan: Plan, trace: Trace, ran: Sequence[Step], number: dict[str, int]
+    plan: Plan, trace: ClusterTrace, ran: Sequence[Step], number: dict[str, int]
 ) -> dict[int, list[tuple[int, int, bool]]]:
     """Return for each layer when a unit began and ended, and whether the cores computed another layer meanwhile."""
     steps = [step for step in ran if step.kernel.unit]
@@ -318,7 +318,7 @@ def _worked(
 class _Sleeps:
     """When core 0 slept until one of some units was done."""
 
-    def __init__(self, trace: Trace, units: Collection[str]) -> None:
+    def __init__(self, trace: ClusterTrace, units: Collection[str]) -> None:
         self._pauses = sorted((p.begin, p.end) for p in trace.pauses if p.core == 0 and p.what in units)
         self._begins = [begin for begin, _ in self._pauses]
         self._sums = [0, *accumulate(end - begin for begin, end in self._pauses)]
@@ -332,7 +332,7 @@ class _Sleeps:
 
 
 def _split(
-    trace: Trace, visits: Sequence[Visit], bounds: Sequence[int], layers: Sequence[int], cores: int
+    trace: ClusterTrace, visits: Sequence[Visit], bounds: Sequence[int], layers: Sequence[int], cores: int
 ) -> dict[tuple[int, int], Use]:
     """Return by layer (-1: none) and core what the core did in the layer's time: at its steps, and between them."""
     table: dict[tuple[int, int], Use] = {}
@@ -361,7 +361,7 @@ def _split(
     return table
 
 
-def _stalls(span: Span, slept: Sequence[Pause]) -> Use:
+def _stalls(span: CoreSpan, slept: Sequence[Pause]) -> Use:
     """Return what a core waited for during a visit without sleeping, such as registers of the DMA engine."""
     asleep = sum(p.end - p.begin for p in slept if p.what == DMA and span.begin <= p.begin < span.end)
     return Use(0, span.load_use, span.conflict, span.slow, 0, span.dma - asleep)

@@ -19,7 +19,7 @@ from baretorch.firmware.types import Image
 from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import stored
 from baretorch.machines.run import Run
-from baretorch.machines.types import Block, FlashReads, Trace
+from baretorch.machines.types import Block, ClusterTrace, FlashReads
 from baretorch.measure.cluster import Traced, Use, traced
 from baretorch.measure.cycles import (
     Cycles,
@@ -134,7 +134,7 @@ def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
     return profile
 
 
-def _of_cluster(compiled: Compiled, chip: Chip, trace: Trace) -> Profile:
+def _of_cluster(compiled: Compiled, chip: Chip, trace: ClusterTrace) -> Profile:
     assert chip.cluster is not None
     found = traced(compiled.plan, trace, chip.cluster, _ran(compiled))
     layers = tuple(

@@ -20,7 +20,7 @@ from baretorch.ir.graph import Array, DType, Graph, Node, Op, Shape, Tensor
 from baretorch.npu.accelerators import Family
 from baretorch.npu.region import EXACT, NotTaken, Region, sizes
 from baretorch.npu.softmax import LONGEST, softmax
-from baretorch.npu.tosa import PROPAGATE, Block, Kind, Operator, Value
+from baretorch.npu.tosa import PROPAGATE, Operator, TosaBlock, TosaKind, Value
 from baretorch.ops.elementwise import Maximum, Minimum
 from baretorch.ops.helpers.kernel import data_of
 from baretorch.ops.int8.lookup import Lookup
@@ -49,11 +49,11 @@ def to_tosa(graph: Graph, family: Family | None = None) -> bytes:
     return lowered(graph, family).block.file()
 
 
-def lowered(graph: Graph, family: Family | None = None, block: Block | None = None) -> Region:
+def lowered(graph: Graph, family: Family | None = None, block: TosaBlock | None = None) -> Region:
     """The region in TOSA, with the names that its tensors have there; in a block that may have others already."""
-    region = Region(graph, block or Block(), scaled_sums=family is Family.U85)
+    region = Region(graph, block or TosaBlock(), scaled_sums=family is Family.U85)
     for t in graph.of(graph.inputs):
-        region.values[t.name] = region.block.input(t.shape, Kind.INT8)
+        region.values[t.name] = region.block.input(t.shape, TosaKind.INT8)
     for node in graph.nodes:
         lower(region, node)
     for name in graph.outputs:
@@ -86,7 +86,7 @@ def why_not(graph: Graph, node: Node) -> str | None:
     trial = Region(graph)
     for t in graph.of(node.inputs):
         if t.data is None:
-            trial.values[t.name] = trial.block.input(t.shape, Kind.INT8)
+            trial.values[t.name] = trial.block.input(t.shape, TosaKind.INT8)
     try:
         lower(trial, node)
     except NotTaken as refusal:
@@ -174,9 +174,9 @@ def _matmul(region: Region, op: QMatmul, inputs: tuple[Tensor, ...], y: Tensor) 
     if len(a.shape) < 2 or len(b.shape) < 2 or a.shape[:-2] != b.shape[:-2]:
         raise NotTaken("its operands have different batches")
     batch, m, k, n = prod(a.shape[:-2]), a.shape[-2], a.shape[-1], b.shape[-1]
-    zeros = (region.block.const(np.array([z]), Kind.INT8) for z in (op.a_zero, op.b_zero))
+    zeros = (region.block.const(np.array([z]), TosaKind.INT8) for z in (op.a_zero, op.b_zero))
     flat = (region.reshaped(a, (batch, m, k)), region.reshaped(b, (batch, k, n)))
-    acc = region.block.add(Operator.MATMUL, (batch, m, n), Kind.INT32, *flat, *zeros)
+    acc = region.block.add(Operator.MATMUL, (batch, m, n), TosaKind.INT32, *flat, *zeros)
     most = k * _far(op.a_zero) * _far(op.b_zero)
     made = region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi, most)
     whole = region.reshaped(made, (*a.shape[:-2], m, n))
@@ -197,11 +197,11 @@ def _add(region: Region, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) -> Val
     known = (zeros[2] << op.shift) + (1 << (op.shift - 1)) - zeros[0] * op.a_factor - zeros[1] * op.b_factor
     a, b = _alike(region, inputs, len(y.shape))
     terms = (_times(region, a, zeros[0], op.a_factor), _times(region, b, zeros[1], abs(op.b_factor)))
-    total = region.block.add(Operator.ADD if op.b_factor >= 0 else Operator.SUB, y.shape, Kind.INT32, *terms)
+    total = region.block.add(Operator.ADD if op.b_factor >= 0 else Operator.SUB, y.shape, TosaKind.INT32, *terms)
     if op.offset != known:
-        rest = region.block.const(np.full((1,) * len(y.shape), op.offset - known), Kind.INT32)
-        total = region.block.add(Operator.ADD, y.shape, Kind.INT32, total, rest)
-    made = region.rescaled(total, Kind.INT8, [1 << EXACT], [op.shift + EXACT], zero=zeros[2])
+        rest = region.block.const(np.full((1,) * len(y.shape), op.offset - known), TosaKind.INT32)
+        total = region.block.add(Operator.ADD, y.shape, TosaKind.INT32, total, rest)
+    made = region.rescaled(total, TosaKind.INT8, [1 << EXACT], [op.shift + EXACT], zero=zeros[2])
     return region.clamped(made, op.lo, op.hi)
 
 
@@ -210,7 +210,7 @@ def _times(region: Region, x: Value, zero: int, factor: int) -> Value:
     sum, and those of a U55 or U65 then shift one operand by 19 instead of multiplying it by its factor."""
     if region.scaled_sums:
         return region.wide(x, zero, factor)
-    by = region.block.const(np.full((1,) * len(x.shape), factor), Kind.INT32)
+    by = region.block.const(np.full((1,) * len(x.shape), factor), TosaKind.INT32)
     return _product(region, region.wide(_settled(region, x), zero), by, x.shape)
 
 
@@ -219,8 +219,8 @@ def _settled(region: Region, x: Value) -> Value:
     end of it on a U55 or U65."""
     if region.block.maker(x) is not Operator.CONCAT:
         return x
-    same = region.block.const(np.arange(-128, 128), Kind.INT8)
-    return region.block.add(Operator.TABLE, x.shape, Kind.INT8, x, same)
+    same = region.block.const(np.arange(-128, 128), TosaKind.INT8)
+    return region.block.add(Operator.TABLE, x.shape, TosaKind.INT8, x, same)
 
 
 def _mul(region: Region, op: QMul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
@@ -231,14 +231,14 @@ def _mul(region: Region, op: QMul, inputs: tuple[Tensor, ...], y: Tensor) -> Val
 
 
 def _product(region: Region, a: Value, b: Value, shape: Shape) -> Value:
-    return region.block.add(Operator.MUL, shape, Kind.INT32, a, b, region.block.const(np.array([0]), Kind.INT8))
+    return region.block.add(Operator.MUL, shape, TosaKind.INT32, a, b, region.block.const(np.array([0]), TosaKind.INT8))
 
 
 def _squared_difference(region: Region, op: QSquaredDifference, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     a, b = _alike(region, inputs, len(y.shape))
     terms = (region.wide(a, op.a_zero, op.a_factor), region.wide(b, op.b_zero, op.b_factor))
-    apart = region.block.add(Operator.SUB, y.shape, Kind.INT32, *terms)
-    steps = region.rescaled(apart, Kind.INT32, [1 << EXACT], [7 + EXACT])
+    apart = region.block.add(Operator.SUB, y.shape, TosaKind.INT32, *terms)
+    steps = region.rescaled(apart, TosaKind.INT32, [1 << EXACT], [7 + EXACT])
     acc = _product(region, steps, steps, y.shape)
     most = ((_far(op.a_zero) * op.a_factor + _far(op.b_zero) * op.b_factor >> 7) + 1) ** 2
     return region.requantized(acc, np.array(op.multiplier), 0, op.zero, op.lo, op.hi, most)
@@ -250,9 +250,9 @@ def _extreme(operator: Operator) -> Row:
     def row(region: Region, op: Op, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
         a, b = _alike(region, inputs, len(y.shape))
         chosen = region.block.add(
-            operator, y.shape, Kind.INT32, region.wide(a, 0), region.wide(b, 0), fields=(PROPAGATE,)
+            operator, y.shape, TosaKind.INT32, region.wide(a, 0), region.wide(b, 0), fields=(PROPAGATE,)
         )
-        return region.rescaled(chosen, Kind.INT8, [1 << EXACT], [EXACT])
+        return region.rescaled(chosen, TosaKind.INT8, [1 << EXACT], [EXACT])
 
     return row
 
@@ -278,7 +278,7 @@ def _avg_pool2d(region: Region, op: QAvgPool2d, inputs: tuple[Tensor, ...], y: T
         if not whole:
             raise NotTaken(f"its window has more than {LARGEST_WINDOW} rows or columns")
         flat = region.wide(region.reshaped(x, (x.shape[0], prod(op.kernel), x.shape[3])), op.x_zero)
-        acc = region.block.add(Operator.REDUCE_SUM, (x.shape[0], 1, x.shape[3]), Kind.INT32, flat, fields=(1,))
+        acc = region.block.add(Operator.REDUCE_SUM, (x.shape[0], 1, x.shape[3]), TosaKind.INT32, flat, fields=(1,))
     else:
         stride = (1, 1) if whole else op.stride
         x, pads = region.windows(x, op.kernel, stride, op.padding, (1, 1))
@@ -294,8 +294,8 @@ def _avg_pool2d(region: Region, op: QAvgPool2d, inputs: tuple[Tensor, ...], y: T
 def _lookup(region: Region, op: Lookup, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     if inputs[1].data is None:
         raise NotTaken("its table is computed")
-    table = region.block.const(inputs[1].data, Kind.INT8)
-    return region.block.add(Operator.TABLE, y.shape, Kind.INT8, region.value(inputs[0]), table)
+    table = region.block.const(inputs[1].data, TosaKind.INT8)
+    return region.block.add(Operator.TABLE, y.shape, TosaKind.INT8, region.value(inputs[0]), table)
 
 
 def _softmax(region: Region, op: QSoftmax, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
@@ -326,21 +326,21 @@ def _pad(region: Region, op: Pad, inputs: tuple[Tensor, ...], y: Tensor) -> Valu
     x = region.value(inputs[0])
     if any(n < 0 for pair in op.padding for n in pair):
         raise NotTaken("it crops")
-    fill = region.block.const(np.array([op.value]), Kind.INT8)
+    fill = region.block.const(np.array([op.value]), TosaKind.INT8)
     counts = tuple(n for pair in op.padding for n in pair)
-    return region.block.add(Operator.PAD, y.shape, Kind.INT8, x, counts, fill)
+    return region.block.add(Operator.PAD, y.shape, TosaKind.INT8, x, counts, fill)
 
 
 def _expand(region: Region, op: Expand, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     (x,) = _alike(region, inputs, len(y.shape))
     times = tuple(n // m for n, m in zip(y.shape, x.shape, strict=True))
-    return region.block.add(Operator.TILE, y.shape, Kind.INT8, x, times)
+    return region.block.add(Operator.TILE, y.shape, TosaKind.INT8, x, times)
 
 
 def _flip(region: Region, op: Flip, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     x = region.value(inputs[0])
     for axis in op.axes:
-        x = region.block.add(Operator.REVERSE, x.shape, Kind.INT8, x, fields=(axis,))
+        x = region.block.add(Operator.REVERSE, x.shape, TosaKind.INT8, x, fields=(axis,))
     return x
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.ir.graph import Array, Graph, Shape, Tensor
-from baretorch.npu.tosa import PROPAGATE, SINGLE_ROUND, Block, Kind, Operator, Value
+from baretorch.npu.tosa import PROPAGATE, SINGLE_ROUND, Operator, TosaBlock, TosaKind, Value
 from baretorch.ops.helpers.window import Padding, Pair
 
 EXACT = 30  # a RESCALE by 2^30 / 2^30 changes nothing
@@ -24,7 +24,7 @@ class Region:
     """The values of a region's tensors, in a block."""
 
     graph: Graph
-    block: Block = field(default_factory=Block)
+    block: TosaBlock = field(default_factory=TosaBlock)
     values: dict[str, Value] = field(default_factory=dict)
     scaled_sums: bool = False  # whether the operands of a sum may be scaled by it
 
@@ -32,13 +32,13 @@ class Region:
         """A tensor, which may be constant."""
         if t.name not in self.values:
             assert t.data is not None, f"{t} comes from nowhere"
-            self.values[t.name] = self.block.const(t.data, Kind.INT8)
+            self.values[t.name] = self.block.const(t.data, TosaKind.INT8)
         return self.values[t.name]
 
     def rescaled(
         self,
         x: Value,
-        kind: Kind,
+        kind: TosaKind,
         multiplier: Sequence[int],
         shift: Sequence[int],
         x_zero: int = 0,
@@ -46,8 +46,8 @@ class Region:
     ) -> Value:
         """(x - x_zero) * multiplier / 2^shift, rounded half up, + zero; by the last axis if there are several."""
         constants = (
-            self.block.const(np.array(multiplier), Kind.INT32),
-            self.block.const(np.array(shift), Kind.INT8),
+            self.block.const(np.array(multiplier), TosaKind.INT32),
+            self.block.const(np.array(shift), TosaKind.INT8),
             self.block.const(np.array([x_zero]), x.kind),
             self.block.const(np.array([zero]), kind),
         )
@@ -57,7 +57,7 @@ class Region:
     def wide(self, x: Value, zero: int, factor: int = 1) -> Value:
         """(x - zero) * factor as int32. The factor has 16 bits."""
         power = EXACT if factor == 1 else 14
-        return self.rescaled(x, Kind.INT32, [factor << power], [power], zero)
+        return self.rescaled(x, TosaKind.INT32, [factor << power], [power], zero)
 
     def requantized(self, acc: Value, multiplier: Array, shift: int, zero: int, lo: int, hi: int, most: int) -> Value:
         """int32 -> int8 by our rule, from accumulators that are at most so far from 0: TOSA does not say what comes of
@@ -70,7 +70,7 @@ class Region:
         each = [int(m) for m in multiplier.reshape(-1)]
         if len(set(each)) == 1:
             each = each[:1]
-        return self.clamped(self.rescaled(acc, Kind.INT8, each, [32 - shift] * len(each), zero=zero), lo, hi)
+        return self.clamped(self.rescaled(acc, TosaKind.INT8, each, [32 - shift] * len(each), zero=zero), lo, hi)
 
     def clamped(self, x: Value, lo: int, hi: int) -> Value:
         if (lo, hi) == (-128, 127):
@@ -127,12 +127,12 @@ class Region:
     ) -> Value:
         """The accumulators of a convolution of any kind."""
         inputs = (
-            self.block.const(weight, Kind.INT8),
-            self.block.const(bias, Kind.INT32),
-            self.block.const(np.array([x_zero]), Kind.INT8),
-            self.block.const(np.array([0]), Kind.INT8),
+            self.block.const(weight, TosaKind.INT8),
+            self.block.const(bias, TosaKind.INT32),
+            self.block.const(np.array([x_zero]), TosaKind.INT8),
+            self.block.const(np.array([0]), TosaKind.INT8),
         )
-        return self.block.add(operator, shape, Kind.INT32, x, *inputs, fields=(*fields, False, int(Kind.INT32)))
+        return self.block.add(operator, shape, TosaKind.INT32, x, *inputs, fields=(*fields, False, int(TosaKind.INT32)))
 
     def max_pooled(self, x: Value, kernel: Pair, stride: Pair, padding: Padding) -> Value:
         x, pads = self.windows(x, kernel, stride, padding, (1, 1))

@@ -13,7 +13,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array
 from baretorch.npu.region import EXACT, Region
-from baretorch.npu.tosa import PROPAGATE, Kind, Operator, Value
+from baretorch.npu.tosa import PROPAGATE, Operator, TosaKind, Value
 from baretorch.ops.int8.qsoftmax import QSoftmax
 
 LONGEST = 1 << 14  # numbers in a row: their sum stays below 2^30
@@ -28,10 +28,10 @@ def softmax(region: Region, op: QSoftmax, x: Value) -> Value:
     length = x.shape[-1]
     made = Rows(region, prod(x.shape[:-1]))
     rows = region.reshaped(x, (1, 1, made.rows, length))
-    top = region.block.add(Operator.REDUCE_MAX, (1, 1, made.rows, 1), Kind.INT8, rows, fields=(3, PROPAGATE))
+    top = region.block.add(Operator.REDUCE_MAX, (1, 1, made.rows, 1), TosaKind.INT8, rows, fields=(3, PROPAGATE))
     below = made.two(Operator.SUB, region.wide(rows, 0), region.wide(top, 0), length)
     share = made.looked_up(below, 127, op.table()[::-1], length)
-    total = region.block.add(Operator.REDUCE_SUM, (1, 1, made.rows, 1), Kind.INT32, share, fields=(3,))
+    total = region.block.add(Operator.REDUCE_SUM, (1, 1, made.rows, 1), TosaKind.INT32, share, fields=(3,))
     quotient, bit = made.divided(total)
     half = made.two(
         Operator.ADD,
@@ -40,7 +40,7 @@ def softmax(region: Region, op: QSoftmax, x: Value) -> Value:
         length,
     )
     steps = made.right(half, 23, length, rounded=True)
-    return region.reshaped(region.rescaled(steps, Kind.INT8, [1 << EXACT], [EXACT], zero=-128), x.shape)
+    return region.reshaped(region.rescaled(steps, TosaKind.INT8, [1 << EXACT], [EXACT], zero=-128), x.shape)
 
 
 class Rows:
@@ -50,12 +50,12 @@ class Rows:
         self.region, self.rows = region, rows
 
     def const(self, number: int) -> Value:
-        return self.region.block.const(np.full((1, 1, 1, 1), number), Kind.INT32)
+        return self.region.block.const(np.full((1, 1, 1, 1), number), TosaKind.INT32)
 
     def two(self, operator: Operator, a: Value, b: Value | int, length: int = 1) -> Value:
         other = self.const(b) if isinstance(b, int) else b
-        more = (self.region.block.const(np.array([0]), Kind.INT8),) if operator is Operator.MUL else ()
-        return self.region.block.add(operator, (1, 1, self.rows, length), Kind.INT32, a, other, *more)
+        more = (self.region.block.const(np.array([0]), TosaKind.INT8),) if operator is Operator.MUL else ()
+        return self.region.block.add(operator, (1, 1, self.rows, length), TosaKind.INT32, a, other, *more)
 
     def left(self, a: Value, by: Value) -> Value:
         return self.two(Operator.LOGICAL_LEFT_SHIFT, a, by)
@@ -63,16 +63,19 @@ class Rows:
     def right(self, a: Value, by: Value | int, length: int = 1, rounded: bool = False) -> Value:
         other = self.const(by) if isinstance(by, int) else by
         shape = (1, 1, self.rows, length)
-        return self.region.block.add(Operator.ARITHMETIC_RIGHT_SHIFT, shape, Kind.INT32, a, other, fields=(rounded,))
+        return self.region.block.add(
+            Operator.ARITHMETIC_RIGHT_SHIFT, shape, TosaKind.INT32, a, other, fields=(rounded,)
+        )
 
     def looked_up(self, index: Value, zero: int, table: Array, length: int = 1) -> Value:
         """Of 256 numbers of 16 bits: two tables of their bytes."""
         region = self.region
-        at = region.rescaled(index, Kind.INT8, [1 << EXACT], [EXACT], zero=zero)
+        at = region.rescaled(index, TosaKind.INT8, [1 << EXACT], [EXACT], zero=zero)
         bytes_ = [(table.astype(np.int64) >> shift & 255) - 128 for shift in (8, 0)]
         high, low = (
             region.wide(
-                region.block.add(Operator.TABLE, at.shape, Kind.INT8, at, region.block.const(t, Kind.INT8)), -128
+                region.block.add(Operator.TABLE, at.shape, TosaKind.INT8, at, region.block.const(t, TosaKind.INT8)),
+                -128,
             )
             for t in bytes_
         )
@@ -80,7 +83,7 @@ class Rows:
 
     def divided(self, total: Value) -> tuple[Value, Value]:
         """(2^32 - 1) // total, which is twice the first plus the second."""
-        zeros = self.region.block.add(Operator.CLZ, total.shape, Kind.INT32, total)
+        zeros = self.region.block.add(Operator.CLZ, total.shape, TosaKind.INT32, total)
         up = self.two(Operator.SUB, zeros, 1)
         head = self.two(Operator.SUB, self.right(self.left(total, up), 30 - HEAD), 1 << HEAD)
         least = self.looked_up(head, -128, RECIPROCALS)

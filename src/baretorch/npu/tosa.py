@@ -23,7 +23,7 @@ PROPAGATE = 1  # NanPropagationMode, which integers have no use for but must say
 Field: TypeAlias = bool | int | bytes | Sequence[int]
 
 
-class Kind(IntEnum):
+class TosaKind(IntEnum):
     """The element type of a tensor."""
 
     INT8 = 3
@@ -70,7 +70,7 @@ class Value:
 
     name: str
     shape: Shape
-    kind: Kind
+    kind: TosaKind
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class _Row:
 
 
 @dataclass
-class Block:
+class TosaBlock:
     """The one block of a file, under construction. Tensors are called by their numbers: what users call theirs is not
     the business of other compilers."""
 
@@ -94,19 +94,24 @@ class Block:
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
 
-    def input(self, shape: Shape, kind: Kind) -> Value:
+    def input(self, shape: Shape, kind: TosaKind) -> Value:
         value = self._tensor(shape, kind)
         self.inputs.append(value.name)
         return value
 
-    def const(self, data: Array, kind: Kind) -> Value:
+    def const(self, data: Array, kind: TosaKind) -> Value:
         stored = np.ascontiguousarray(data, kind.numpy)
         value = self._tensor(stored.shape, kind, stored.tobytes())
         self.rows.append(_Row(Operator.CONST, (), (value.name,), ()))
         return value
 
     def add(
-        self, operator: Operator, shape: Shape, kind: Kind, *inputs: Value | Sequence[int], fields: Sequence[Field] = ()
+        self,
+        operator: Operator,
+        shape: Shape,
+        kind: TosaKind,
+        *inputs: Value | Sequence[int],
+        fields: Sequence[Field] = (),
     ) -> Value:
         """An operator with one output. Inputs that are numbers are shapes in the sense of TOSA."""
         names = tuple(x.name if isinstance(x, Value) else self._shape(x) for x in inputs)
@@ -123,7 +128,7 @@ class Block:
             name = row.inputs[0]
         return None
 
-    def _tensor(self, shape: Shape, kind: Kind, data: bytes | None = None) -> Value:
+    def _tensor(self, shape: Shape, kind: TosaKind, data: bytes | None = None) -> Value:
         value = Value(f"t{len(self.tensors)}", shape, kind)
         self.tensors[value.name] = (value, data)
         return value
@@ -145,7 +150,7 @@ class _Writer:
     def __init__(self) -> None:
         self.b: Any = flatbuffers.Builder(1 << 16)
 
-    def file(self, block: Block) -> bytes:
+    def file(self, block: TosaBlock) -> bytes:
         b = self.b
         operators = self.offsets([self.operator(row) for row in block.rows])
         tensors = self.offsets([self.tensor(*t) for t in block.tensors.values()])

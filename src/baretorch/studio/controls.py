@@ -19,7 +19,7 @@ _PARTS = ((0.0, 1.0), (-1.0, 1.0))  # ranges that values are meant to have: floa
 _BYTES = ((0.0, 255.0), (-128.0, 127.0))  # … and anything that fills half of these
 
 
-class Kind(StrEnum):
+class ControlKind(StrEnum):
     NUMBERS = "numbers"  # sliders, bars
     PICTURE = "picture"  # a canvas
     CURVE = "curve"  # too many numbers for sliders or bars
@@ -53,10 +53,10 @@ class Control:
         return int(np.prod(self.shape))
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ControlKind:
         if self.picture is not None:
-            return Kind.PICTURE
-        return Kind.NUMBERS if self.count <= self.most else Kind.CURVE
+            return ControlKind.PICTURE
+        return ControlKind.NUMBERS if self.count <= self.most else ControlKind.CURVE
 
     def filled(self, part: Array) -> Array:
         """The input's values for numbers from 0 to 1, which go from its lowest to its highest."""

@@ -12,7 +12,7 @@ from baretorch.targets.kinds import Kind
 
 
 @dataclass(frozen=True)
-class Cost:
+class CycleCost:
     """Cycles of one instruction: as expected, at best and at worst.
 
     `each` is for every register of a MANY. `paired` is expected where the instruction before is one of FRIENDS.
@@ -43,130 +43,130 @@ class Timing:
     """A core's costs and where they come from."""
 
     source: str
-    costs: Mapping[Kind, Cost]  # a kind that is not in it costs `other`
-    other: Cost = Cost(1, 1, 1)
+    costs: Mapping[Kind, CycleCost]  # a kind that is not in it costs `other`
+    other: CycleCost = CycleCost(1, 1, 1)
     exact: bool = False  # nothing is left open: what it gives is no estimate
 
-    def cost(self, kind: Kind) -> Cost:
+    def cost(self, kind: Kind) -> CycleCost:
         return self.costs.get(kind, self.other)
 
 
-def _armv6m(refill: int) -> dict[Kind, Cost]:
+def _armv6m(refill: int) -> dict[Kind, CycleCost]:
     """M0 and M0+ differ in the length of the pipeline: `refill` cycles for a branch, one more for a BL."""
     branch = (refill,) * 3
     call = (refill + 1,) * 3
     return {
-        Kind.LOAD: Cost(2, 2, 2),
-        Kind.STORE: Cost(2, 2, 2),
-        Kind.LOAD_MANY: Cost(1, 1, 1, each=1, taken=call),
-        Kind.STORE_MANY: Cost(1, 1, 1, each=1),
-        Kind.BRANCH: Cost(1, 1, 1, taken=branch),
-        Kind.CALL: Cost(1, 1, 1, taken=call),
-        Kind.CALL_BY_REGISTER: Cost(1, 1, 1, taken=branch),
-        Kind.RETURN: Cost(1, 1, 1, taken=branch),
+        Kind.LOAD: CycleCost(2, 2, 2),
+        Kind.STORE: CycleCost(2, 2, 2),
+        Kind.LOAD_MANY: CycleCost(1, 1, 1, each=1, taken=call),
+        Kind.STORE_MANY: CycleCost(1, 1, 1, each=1),
+        Kind.BRANCH: CycleCost(1, 1, 1, taken=branch),
+        Kind.CALL: CycleCost(1, 1, 1, taken=call),
+        Kind.CALL_BY_REGISTER: CycleCost(1, 1, 1, taken=branch),
+        Kind.RETURN: CycleCost(1, 1, 1, taken=branch),
     }
 
 
 _JUMP = (2, 1, 3)  # the reference manuals of M3 and M4 say 1 to 3 cycles to refill the pipeline, mostly 2
 
 _M3 = {
-    Kind.MULTIPLY: Cost(1.5, 1, 2),
-    Kind.MULTIPLY_LONG: Cost(5, 3, 7),
-    Kind.DIVIDE: Cost(6, 2, 12),
-    Kind.LOAD: Cost(2, 1, 2, paired=1),
-    Kind.STORE: Cost(1, 1, 2, paired=1),
-    Kind.LOAD_MANY: Cost(1, 1, 1, each=1, taken=_JUMP),
-    Kind.STORE_MANY: Cost(1, 1, 1, each=1),
-    Kind.BRANCH: Cost(1, 1, 1, taken=_JUMP),
-    Kind.CALL: Cost(1, 1, 1, taken=_JUMP),
-    Kind.CALL_BY_REGISTER: Cost(1, 1, 1, taken=_JUMP),
-    Kind.RETURN: Cost(1, 1, 1, taken=_JUMP),
+    Kind.MULTIPLY: CycleCost(1.5, 1, 2),
+    Kind.MULTIPLY_LONG: CycleCost(5, 3, 7),
+    Kind.DIVIDE: CycleCost(6, 2, 12),
+    Kind.LOAD: CycleCost(2, 1, 2, paired=1),
+    Kind.STORE: CycleCost(1, 1, 2, paired=1),
+    Kind.LOAD_MANY: CycleCost(1, 1, 1, each=1, taken=_JUMP),
+    Kind.STORE_MANY: CycleCost(1, 1, 1, each=1),
+    Kind.BRANCH: CycleCost(1, 1, 1, taken=_JUMP),
+    Kind.CALL: CycleCost(1, 1, 1, taken=_JUMP),
+    Kind.CALL_BY_REGISTER: CycleCost(1, 1, 1, taken=_JUMP),
+    Kind.RETURN: CycleCost(1, 1, 1, taken=_JUMP),
 }
 
 _M4 = _M3 | {
-    Kind.MULTIPLY: Cost(1, 1, 1),
-    Kind.MULTIPLY_LONG: Cost(1, 1, 1),
-    Kind.FLOAT: Cost(1, 1, 2),  # one more if the next instruction needs the result
-    Kind.FLOAT_MULTIPLY_ADD: Cost(3, 3, 4),
-    Kind.FLOAT_DIVIDE: Cost(14, 14, 15),
+    Kind.MULTIPLY: CycleCost(1, 1, 1),
+    Kind.MULTIPLY_LONG: CycleCost(1, 1, 1),
+    Kind.FLOAT: CycleCost(1, 1, 2),  # one more if the next instruction needs the result
+    Kind.FLOAT_MULTIPLY_ADD: CycleCost(3, 3, 4),
+    Kind.FLOAT_DIVIDE: CycleCost(14, 14, 15),
 }
 
 _M33 = _M4 | {
-    Kind.LOAD: Cost(1.5, 1, 2, paired=1),
-    Kind.FLOAT_MULTIPLY_ADD: Cost(2, 1, 3),
+    Kind.LOAD: CycleCost(1.5, 1, 2, paired=1),
+    Kind.FLOAT_MULTIPLY_ADD: CycleCost(2, 1, 3),
 }
 
 _PREDICTED = (1, 0, 8)  # a branch that is foreseen costs little
 
 _M7 = {
-    Kind.MULTIPLY: Cost(1, 0.5, 2),
-    Kind.MULTIPLY_LONG: Cost(1, 1, 2),
-    Kind.DIVIDE: Cost(6, 2, 12),
-    Kind.LOAD: Cost(0.75, 0.5, 2),
-    Kind.STORE: Cost(0.75, 0.5, 1),
-    Kind.LOAD_MANY: Cost(1, 0, 2, each=0.5, taken=_PREDICTED),
-    Kind.STORE_MANY: Cost(1, 0, 2, each=0.5),
-    Kind.BRANCH: Cost(0.5, 0.5, 1, taken=(0.5, 0, 8)),
-    Kind.CALL: Cost(1, 0.5, 1, taken=_PREDICTED),
-    Kind.CALL_BY_REGISTER: Cost(1, 0.5, 1, taken=_PREDICTED),
-    Kind.RETURN: Cost(1, 0.5, 1, taken=_PREDICTED),
-    Kind.FLOAT: Cost(1, 0.5, 3),
-    Kind.FLOAT_MULTIPLY_ADD: Cost(1.5, 1, 5),
-    Kind.FLOAT_DIVIDE: Cost(15, 14, 30),
+    Kind.MULTIPLY: CycleCost(1, 0.5, 2),
+    Kind.MULTIPLY_LONG: CycleCost(1, 1, 2),
+    Kind.DIVIDE: CycleCost(6, 2, 12),
+    Kind.LOAD: CycleCost(0.75, 0.5, 2),
+    Kind.STORE: CycleCost(0.75, 0.5, 1),
+    Kind.LOAD_MANY: CycleCost(1, 0, 2, each=0.5, taken=_PREDICTED),
+    Kind.STORE_MANY: CycleCost(1, 0, 2, each=0.5),
+    Kind.BRANCH: CycleCost(0.5, 0.5, 1, taken=(0.5, 0, 8)),
+    Kind.CALL: CycleCost(1, 0.5, 1, taken=_PREDICTED),
+    Kind.CALL_BY_REGISTER: CycleCost(1, 0.5, 1, taken=_PREDICTED),
+    Kind.RETURN: CycleCost(1, 0.5, 1, taken=_PREDICTED),
+    Kind.FLOAT: CycleCost(1, 0.5, 3),
+    Kind.FLOAT_MULTIPLY_ADD: CycleCost(1.5, 1, 5),
+    Kind.FLOAT_DIVIDE: CycleCost(15, 14, 30),
 }
 
 _M55 = _M33 | {
-    Kind.LOAD: Cost(1, 1, 2),
-    Kind.STORE: Cost(1, 1, 1),
-    Kind.LOOP_END: Cost(0, 0, 1, taken=(0, 0, 1)),
-    Kind.FLOAT_MULTIPLY_ADD: Cost(1, 1, 4),
-    Kind.VECTOR: Cost(2, 1, 2, paired=1),
-    Kind.VECTOR_LOAD: Cost(2, 1, 4, paired=1),
-    Kind.VECTOR_STORE: Cost(2, 1, 4, paired=1),
+    Kind.LOAD: CycleCost(1, 1, 2),
+    Kind.STORE: CycleCost(1, 1, 1),
+    Kind.LOOP_END: CycleCost(0, 0, 1, taken=(0, 0, 1)),
+    Kind.FLOAT_MULTIPLY_ADD: CycleCost(1, 1, 4),
+    Kind.VECTOR: CycleCost(2, 1, 2, paired=1),
+    Kind.VECTOR_LOAD: CycleCost(2, 1, 4, paired=1),
+    Kind.VECTOR_STORE: CycleCost(2, 1, 4, paired=1),
 }
 
 _RV32 = {
-    Kind.MULTIPLY: Cost(1, 1, 5),
-    Kind.MULTIPLY_LONG: Cost(1, 1, 5),
-    Kind.DIVIDE: Cost(18, 2, 35),
-    Kind.LOAD: Cost(1.5, 1, 3),
-    Kind.BRANCH: Cost(1, 1, 1, taken=(1, 0, 3)),
-    Kind.CALL: Cost(1, 1, 1, taken=(1, 0, 3)),
-    Kind.RETURN: Cost(1, 1, 1, taken=(1, 0, 3)),
-    Kind.FLOAT: Cost(1, 1, 4),
-    Kind.FLOAT_MULTIPLY_ADD: Cost(1, 1, 5),
-    Kind.FLOAT_DIVIDE: Cost(20, 8, 30),
+    Kind.MULTIPLY: CycleCost(1, 1, 5),
+    Kind.MULTIPLY_LONG: CycleCost(1, 1, 5),
+    Kind.DIVIDE: CycleCost(18, 2, 35),
+    Kind.LOAD: CycleCost(1.5, 1, 3),
+    Kind.BRANCH: CycleCost(1, 1, 1, taken=(1, 0, 3)),
+    Kind.CALL: CycleCost(1, 1, 1, taken=(1, 0, 3)),
+    Kind.RETURN: CycleCost(1, 1, 1, taken=(1, 0, 3)),
+    Kind.FLOAT: CycleCost(1, 1, 4),
+    Kind.FLOAT_MULTIPLY_ADD: CycleCost(1, 1, 5),
+    Kind.FLOAT_DIVIDE: CycleCost(20, 8, 30),
 }
 
 _HAZARD3 = {
-    Kind.DIVIDE: Cost(18, 18, 19),
-    Kind.LOAD: Cost(1.5, 1, 2),  # one more if the next instruction needs what was loaded
-    Kind.BRANCH: Cost(
+    Kind.DIVIDE: CycleCost(18, 18, 19),
+    Kind.LOAD: CycleCost(1.5, 1, 2),  # one more if the next instruction needs what was loaded
+    Kind.BRANCH: CycleCost(
         1, 1, 1, taken=(1, 0, 2)
     ),  # it foresees the last one taken; an unaligned target takes a fetch more
-    Kind.CALL: Cost(1, 1, 1, taken=(1, 1, 2)),
-    Kind.RETURN: Cost(1, 1, 1, taken=(1, 1, 2)),
+    Kind.CALL: CycleCost(1, 1, 1, taken=(1, 1, 2)),
+    Kind.RETURN: CycleCost(1, 1, 1, taken=(1, 1, 2)),
 }
 
 
-def _avr(return_bytes: int) -> dict[Kind, Cost]:
+def _avr(return_bytes: int) -> dict[Kind, CycleCost]:
     """A call and a return take a cycle for every byte of the address. Nothing is left open: there is no pipeline to
     refill, no cache, and flash answers in time."""
     call, far = return_bytes + 1, return_bytes + 2
     return {
-        Kind.PAIR: Cost(2, 2, 2),
-        Kind.MULTIPLY: Cost(2, 2, 2),
-        Kind.LOAD: Cost(2, 2, 2),
-        Kind.STORE: Cost(2, 2, 2),
-        Kind.LOAD_CODE: Cost(3, 3, 3),
-        Kind.BRANCH: Cost(1, 1, 1, taken=(1, 1, 1)),
-        Kind.SKIP: Cost(1, 1, 1, taken=(1, 1, 1)),
-        Kind.SKIP_LONG: Cost(1, 1, 1, taken=(2, 2, 2)),
-        Kind.JUMP_FAR: Cost(3, 3, 3),
-        Kind.CALL: Cost(call, call, call),
-        Kind.CALL_BY_REGISTER: Cost(call, call, call),
-        Kind.CALL_FAR: Cost(far, far, far),
-        Kind.RETURN: Cost(far, far, far),
+        Kind.PAIR: CycleCost(2, 2, 2),
+        Kind.MULTIPLY: CycleCost(2, 2, 2),
+        Kind.LOAD: CycleCost(2, 2, 2),
+        Kind.STORE: CycleCost(2, 2, 2),
+        Kind.LOAD_CODE: CycleCost(3, 3, 3),
+        Kind.BRANCH: CycleCost(1, 1, 1, taken=(1, 1, 1)),
+        Kind.SKIP: CycleCost(1, 1, 1, taken=(1, 1, 1)),
+        Kind.SKIP_LONG: CycleCost(1, 1, 1, taken=(2, 2, 2)),
+        Kind.JUMP_FAR: CycleCost(3, 3, 3),
+        Kind.CALL: CycleCost(call, call, call),
+        Kind.CALL_BY_REGISTER: CycleCost(call, call, call),
+        Kind.CALL_FAR: CycleCost(far, far, far),
+        Kind.RETURN: CycleCost(far, far, far),
     }
 
 
@@ -177,8 +177,8 @@ CORTEX_M0PLUS = Timing("cycle table of the Cortex-M0+ manual, Arm DDI 0484, fast
 CORTEX_M3 = Timing("cycle table of the Cortex-M3 manual, Arm DDI 0337", _M3)
 CORTEX_M4F = Timing("cycle table of the Cortex-M4 manual, Arm DDI 0439", _M4)
 CORTEX_M33 = Timing("assumed: a Cortex-M4 with faster loads and multiply-adds", _M33)
-CORTEX_M7 = Timing("assumed: two instructions a cycle at best", _M7, Cost(0.6, 0.5, 1))
+CORTEX_M7 = Timing("assumed: two instructions a cycle at best", _M7, CycleCost(0.6, 0.5, 1))
 CORTEX_M55 = Timing("assumed: half a vector a cycle, loads beside computation", _M55)
-CORTEX_M85 = Timing("assumed: half a vector a cycle, loads beside computation", _M55, Cost(0.75, 0.5, 1))
+CORTEX_M85 = Timing("assumed: half a vector a cycle, loads beside computation", _M55, CycleCost(0.75, 0.5, 1))
 HAZARD3 = Timing("Hazard3's documentation, instruction cycle counts, with fast multipliers", _HAZARD3)
 RV32 = Timing("no core in particular: a short pipeline without caches", _RV32)

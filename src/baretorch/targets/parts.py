@@ -134,7 +134,7 @@ class Watchdog:
 
 
 @dataclass(frozen=True)
-class Cores:
+class CoreGroup:
     """Several identical cores. The driver starts core 1."""
 
     count: Annotated[
@@ -206,7 +206,7 @@ class Gemm:
 
 
 @dataclass(frozen=True)
-class Events:
+class EventUnit:
     """The event unit, where cores of a cluster wait for each other: the first word at `base` is granted to all of them
     in the cycle after the last has asked, or `barrier_cycles` later."""
 
@@ -227,7 +227,7 @@ class Cluster:
     ]
     slow_cycles: Annotated[int, Key("cycles that an access to another memory takes longer", most=_CYCLES)]
     register_cycles: Annotated[int, Key("the same for registers", most=_CYCLES)]
-    events: Annotated[Events, Key("the event unit")]
+    events: Annotated[EventUnit, Key("the event unit")]
     stack_bytes: Annotated[
         int, _count("reserved for the stack of each core but the first, whose stack is the chip's", 1 << 20)
     ]

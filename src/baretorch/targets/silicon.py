@@ -20,7 +20,7 @@ from functools import cache
 from typing import Annotated, Any, TypeAlias
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.targets.toml import BOARDS, Key, Table, read_record, read_toml
+from baretorch.targets.toml import BOARDS, Key, TomlTable, read_record, read_toml
 
 SILICON = BOARDS / "silicon"
 _CONDITION = re.compile(r"([\w.]+)(?: (=|!=|>=|<=) (\w+))?")
@@ -29,7 +29,7 @@ _WORDS = ("at", "reset", "read_back", "base", "source", "atomic", "needs")
 
 
 @dataclass(frozen=True)
-class Field:
+class RegisterField:
     """Bits of a register; `means` translates what they say."""
 
     shift: int
@@ -49,7 +49,7 @@ class ChipRegister:
     address: int
     reset: int
     read_back: bool
-    fields: Mapping[str, Field]
+    fields: Mapping[str, RegisterField]
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Device:
+class DriverNeeds:
     """The console or the counter: its clock, what its block needs, and what must hold on its pins."""
 
     clock: Annotated[str, Key("its clock")]
@@ -193,7 +193,7 @@ def _blocks(rows: Mapping[str, Mapping[str, Any]]) -> tuple[ChipBlock, ...]:
 def _clocks(rows: Mapping[str, Mapping[str, Any]]) -> tuple[Clock, ...]:
     """Parse clocks; `hz` is a product of one factor."""
     tables = {name: {"of" if key == "hz" else key: value for key, value in row.items()} for name, row in rows.items()}
-    return tuple(read_record(Table(name, table), Clock, name=name) for name, table in tables.items())
+    return tuple(read_record(TomlTable(name, table), Clock, name=name) for name, table in tables.items())
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,8 @@ class Silicon:
 
     name: str
     cpu: Annotated[str, Key("the clock of the cores")]
-    uart: Annotated[Device, Key("the console")]
-    counter: Annotated[Device, Key("the counter")]
+    uart: Annotated[DriverNeeds, Key("the console")]
+    counter: Annotated[DriverNeeds, Key("the counter")]
     blocks: Annotated[tuple[ChipBlock, ...], Key("peripherals", name="block", raw=dict, into=_blocks)]
     clocks: Annotated[tuple[Clock, ...], Key("clocks", name="clock", raw=dict, into=_clocks)]
     memories: Annotated[
@@ -213,7 +213,7 @@ class Silicon:
     ] = field(default_factory=dict)
     signals: Annotated[tuple[Signal, ...], Key("bits that the hardware sets", name="signal")] = ()
     rules: Annotated[tuple[Rule, ...], Key("rules", name="rule")] = ()
-    usb: Annotated[Device | None, Key("the USB controller")] = None
+    usb: Annotated[DriverNeeds | None, Key("the USB controller")] = None
     flash: Annotated[FlashWindow | None, Key("flash behind a controller")] = None
 
 
@@ -245,11 +245,11 @@ def registers(block: str, base: int, rows: Mapping[str, Mapping[str, Any]]) -> t
     )
 
 
-def _field(value: int | str | Mapping[str, Any]) -> Field:
+def _field(value: int | str | Mapping[str, Any]) -> RegisterField:
     if isinstance(value, Mapping):
         plain = _field(value["bits"])
-        return Field(plain.shift, plain.bits, tuple(value["means"]))
+        return RegisterField(plain.shift, plain.bits, tuple(value["means"]))
     if isinstance(value, int):
-        return Field(value, 1)
+        return RegisterField(value, 1)
     high, low = map(int, value.split(":"))
-    return Field(low, high - low + 1)
+    return RegisterField(low, high - low + 1)

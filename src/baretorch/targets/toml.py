@@ -114,7 +114,7 @@ def _declared(kind: Any) -> tuple[DeclaredKey, ...]:
     return tuple(found)
 
 
-def read_toml(path: Path) -> Table:
+def read_toml(path: Path) -> TomlTable:
     """Read a TOML file, or raise CompileError."""
     try:
         rows = read.read_toml(path)
@@ -124,7 +124,7 @@ def read_toml(path: Path) -> Table:
         raise CompileError(f"cannot read {path}", have=str(error)) from None
     except ValueError as error:
         raise CompileError(f"{path} is not TOML", have=str(error)) from None
-    return Table(place(path), rows)
+    return TomlTable(place(path), rows)
 
 
 def place(path: Path) -> str:
@@ -133,14 +133,14 @@ def place(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Table:
+class TomlTable:
     """The rows of a TOML table, and where they are."""
 
     where: str
     rows: dict[str, Any]
 
 
-def read_record(table: Table, kind: type[T], **given: object) -> T:
+def read_record(table: TomlTable, kind: type[T], **given: object) -> T:
     """Read the dataclass whose fields declare the table's keys. `given` has the fields that are not read from it."""
     keys = keys_of(kind)
     values = {k.field: _value(table, k, keys) for k in keys if k.field not in given and _is_there(table, k, keys)}
@@ -150,14 +150,14 @@ def read_record(table: Table, kind: type[T], **given: object) -> T:
     return kind(**values, **given)
 
 
-def read_key(table: Table, kind: type, field: str) -> Any:
+def read_key(table: TomlTable, kind: type, field: str) -> Any:
     """Read one key of the dataclass."""
     keys = keys_of(kind)
     key = next(k for k in keys if k.field == field)
     return _value(table, key, keys) if _is_there(table, key, keys) else None
 
 
-def _is_there(table: Table, key: DeclaredKey, keys: Sequence[DeclaredKey]) -> bool:
+def _is_there(table: TomlTable, key: DeclaredKey, keys: Sequence[DeclaredKey]) -> bool:
     if key.name in table.rows or key.optional:
         return key.name in table.rows
     near = difflib.get_close_matches(key.name, set(table.rows) - {k.name for k in keys}, n=1)
@@ -169,7 +169,7 @@ def _is_there(table: Table, key: DeclaredKey, keys: Sequence[DeclaredKey]) -> bo
     )
 
 
-def _value(table: Table, key: DeclaredKey, keys: Sequence[DeclaredKey]) -> Any:
+def _value(table: TomlTable, key: DeclaredKey, keys: Sequence[DeclaredKey]) -> Any:
     """Check and convert the value of a key that is there."""
     value = table.rows[key.name]
     if not _is(value, key.raw):
@@ -177,7 +177,7 @@ def _value(table: Table, key: DeclaredKey, keys: Sequence[DeclaredKey]) -> Any:
             f"{key.name} must be {_TOML_KINDS[key.raw]}", at=table.where, have=short(f"{key.name} = {shown(value)}")
         )
     if key.section is not None and key.items is None:
-        return read_record(Table(f"{table.where} [{key.name}]", value), key.section)
+        return read_record(TomlTable(f"{table.where} [{key.name}]", value), key.section)
     if key.items is not None:
         return tuple(_item(table, key, i, item) for i, item in enumerate(value))
     _check(table, key, value)
@@ -191,12 +191,12 @@ def _value(table: Table, key: DeclaredKey, keys: Sequence[DeclaredKey]) -> Any:
         ) from None
 
 
-def _item(table: Table, key: DeclaredKey, index: int, item: object) -> Any:
+def _item(table: TomlTable, key: DeclaredKey, index: int, item: object) -> Any:
     """Check and convert an item of an array."""
     if key.section is not None:
         if not isinstance(item, dict):
             raise CompileError(f"{key.name} must be an array of tables", at=table.where, need=f"[[{key.name}]]")
-        return read_record(Table(f"{table.where} [[{key.name}]] number {index + 1}", item), key.section)
+        return read_record(TomlTable(f"{table.where} [[{key.name}]] number {index + 1}", item), key.section)
     if not _is(item, key.items):
         raise CompileError(f"each of {key.name} must be {_TOML_KINDS[key.items]}", at=table.where, have=shown(item))
     _check(table, key, item)
@@ -208,7 +208,7 @@ def _is(value: object, kind: type) -> bool:
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
-def _check(table: Table, key: DeclaredKey, value: Any) -> None:
+def _check(table: TomlTable, key: DeclaredKey, value: Any) -> None:
     """Check a text or a number against its Key."""
     rule = key.key
     if isinstance(value, int) and not rule.least <= value <= rule.most:

@@ -14,7 +14,7 @@ from baretorch.targets.flash import FlashPath
 from baretorch.targets.parts import (
     Alarm,
     Cluster,
-    Cores,
+    CoreGroup,
     Counter,
     FlashDma,
     Interrupts,
@@ -99,7 +99,7 @@ class Chip:
             into=load_silicon,
         ),
     ] = None
-    cores: Annotated[Cores | None, Key("identical cores")] = None
+    cores: Annotated[CoreGroup | None, Key("identical cores")] = None
     flash_path: Annotated[FlashPath | None, Key("how cores read `code`")] = None
     interrupts: Annotated[Interrupts | None, Key("the interrupt controller")] = None
     watchdog: Annotated[Watchdog | None, Key("the watchdog")] = None

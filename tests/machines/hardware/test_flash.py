@@ -21,7 +21,7 @@ from baretorch.machines.hardware import avrdude
 from baretorch.machines.hardware import flash as module
 from baretorch.machines.hardware import serial as ports
 from baretorch.machines.hardware.flash import Drive, flash, flash_uf2, uf2_drives
-from baretorch.machines.hardware.serial import Port
+from baretorch.machines.hardware.serial import SerialPort
 from baretorch.targets.boards import board_names, load_board
 from tests.cli.program import baretorch
 from tests.pipes import ending
@@ -73,7 +73,7 @@ def a_pyocd(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str = "", name:
     return log
 
 
-PORTS = (Port("/dev/ttyACM0", "Pico", 0x2E8A, "pico"), Port("/dev/ttyACM1", "ST-LINK", 0x0483))
+PORTS = (SerialPort("/dev/ttyACM0", "Pico", 0x2E8A, "pico"), SerialPort("/dev/ttyACM1", "ST-LINK", 0x0483))
 
 
 def test_a_running_board_is_asked_for_its_drive(
@@ -106,7 +106,7 @@ def test_boards_that_are_not_asked(tmp_path: Path, mounted: list[Path], monkeypa
     monkeypatch.setattr(module, "serial_ports", lambda: PORTS)
     with pytest.raises(CompileError, match="no way found to flash board pico2"):
         flash(an_image(tmp_path, "pico2"))
-    other = Port("/dev/ttyACM2", "Pico", 0x2E8A, "mine", "E66118604B3A7C25")
+    other = SerialPort("/dev/ttyACM2", "Pico", 0x2E8A, "mine", "E66118604B3A7C25")
     monkeypatch.setattr(module, "serial_ports", lambda: (*PORTS, other))
     with pytest.raises(CompileError) as several:
         flash(an_image(tmp_path, "pico"))
@@ -123,7 +123,11 @@ def test_boards_that_are_not_asked(tmp_path: Path, mounted: list[Path], monkeypa
     assert touched == ["/dev/ttyACM0"]
 
 
-SEVERAL = (*PORTS, Port("/dev/ttyACM2", "Pico", 0x2E8A, "pico", "E660"), Port("COM3", "serial", 0x2E8A, "", "E661"))
+SEVERAL = (
+    *PORTS,
+    SerialPort("/dev/ttyACM2", "Pico", 0x2E8A, "pico", "E660"),
+    SerialPort("COM3", "serial", 0x2E8A, "", "E661"),
+)
 
 
 @pytest.mark.parametrize(
@@ -348,8 +352,8 @@ def test_avrdude(
 
 def test_avrdude_takes_the_only_arduino(tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     a_pyocd(tmp_path, monkeypatch, name="avrdude")
-    uno = Port("/dev/ttyACM3", "Arduino Uno", 0x2341)
-    monkeypatch.setattr(avrdude, "serial_ports", lambda: (*PORTS, uno, Port("/dev/ttyS0", "ttyS0")))
+    uno = SerialPort("/dev/ttyACM3", "Arduino Uno", 0x2341)
+    monkeypatch.setattr(avrdude, "serial_ports", lambda: (*PORTS, uno, SerialPort("/dev/ttyS0", "ttyS0")))
     assert flash(an_image(tmp_path, "arduino-uno")) == "m328p on /dev/ttyACM3"
     monkeypatch.setattr(avrdude, "serial_ports", lambda: PORTS)
     with pytest.raises(CompileError) as error:

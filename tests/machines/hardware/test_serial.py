@@ -18,7 +18,7 @@ import serial
 
 from baretorch.errors import CompileError
 from baretorch.machines.hardware import serial as ports
-from baretorch.machines.hardware.serial import Port, SerialMachine, find_port, open_port, serial_ports, touch
+from baretorch.machines.hardware.serial import SerialMachine, SerialPort, find_port, open_port, serial_ports, touch
 from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceFault, DeviceHang
 from baretorch.options import Console
@@ -81,7 +81,7 @@ def test_an_unplugged_board(monkeypatch: pytest.MonkeyPatch, board: tuple[str, F
 
 
 def test_no_such_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "serial_ports", lambda: (Port("/dev/ttyACM0", "Pico", 0x2E8A),))
+    monkeypatch.setattr(ports, "serial_ports", lambda: (SerialPort("/dev/ttyACM0", "Pico", 0x2E8A),))
     with pytest.raises(CompileError) as error:
         SerialMachine("/dev/ttyNOPE", 115200)
     assert error.value.render() == (
@@ -126,10 +126,10 @@ def test_ports_on_usb_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     found[-1].manufacturer = "Baretorch"
     monkeypatch.setattr(ports.list_ports, "comports", lambda: found)
     assert serial_ports() == (
-        Port("/dev/ttyACM0", "Pico", 0x2E8A),
-        Port("/dev/ttyACM1", "ST-LINK", 0x0483),
-        Port("/dev/ttyACM2", "Pico", 0x2E8A, "mine", "E660"),
-        Port("/dev/ttyS0", "/dev/ttyS0"),
+        SerialPort("/dev/ttyACM0", "Pico", 0x2E8A),
+        SerialPort("/dev/ttyACM1", "ST-LINK", 0x0483),
+        SerialPort("/dev/ttyACM2", "Pico", 0x2E8A, "mine", "E660"),
+        SerialPort("/dev/ttyS0", "/dev/ttyS0"),
     )
     monkeypatch.setattr(sys, "platform", "win32")  # which does not tell who made it: nobody's until somebody says so
     assert [port.board for port in serial_ports()] == ["", None, "", None]
@@ -139,7 +139,10 @@ def test_nothing_is_sent_to_what_is_not_ours(monkeypatch: pytest.MonkeyPatch) ->
     """An image that talks over USB says who it is. On a UART anything may be between, such as an adapter."""
     opened: list[str] = []
     monkeypatch.setattr(serial, "serial_for_url", lambda name, **_: opened.append(name))
-    found = (Port("/dev/ttyACM0", "A printer", 0x1234), Port("/dev/ttyACM1", "Pico", 0x2E8A, "pico", "E660"))
+    found = (
+        SerialPort("/dev/ttyACM0", "A printer", 0x1234),
+        SerialPort("/dev/ttyACM1", "Pico", 0x2E8A, "pico", "E660"),
+    )
     monkeypatch.setattr(ports, "serial_ports", lambda: found)
     pico = load_board("pico")
     with pytest.raises(CompileError) as error:
@@ -163,8 +166,8 @@ def test_a_link_names_its_port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     device, link = tmp_path / "ttyACM5", tmp_path / "usb-Baretorch_pico-if00"
     device.touch()
     link.symlink_to(device)
-    monkeypatch.setattr(ports, "serial_ports", lambda: (Port(str(device), "Pico", 0x2E8A, "pico"),))
-    assert find_port(str(link)) == find_port(str(device)) == Port(str(device), "Pico", 0x2E8A, "pico")
+    monkeypatch.setattr(ports, "serial_ports", lambda: (SerialPort(str(device), "Pico", 0x2E8A, "pico"),))
+    assert find_port(str(link)) == find_port(str(device)) == SerialPort(str(device), "Pico", 0x2E8A, "pico")
     assert find_port(str(tmp_path)) is None
 
 

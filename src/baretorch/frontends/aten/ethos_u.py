@@ -15,7 +15,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import Row
 from baretorch.frontends.lowering import Lowering
 from baretorch.ir.graph import Array, DType, Graph, Shape, Tensor
-from baretorch.machines.npu.faults import Fault
+from baretorch.machines.npu.faults import NpuFault
 from baretorch.machines.npu.interpreter import run_payload
 from baretorch.npu.accelerators import by_config
 from baretorch.npu.payload import SCRATCH, Payload, Slot
@@ -86,7 +86,7 @@ def _emulated(payload: Payload) -> Computes:
     def answers(given: tuple[bytes, ...]) -> tuple[bytes, ...]:
         try:
             return tuple(run_payload(payload, given))
-        except Fault as fault:
+        except NpuFault as fault:
             raise CompileError(
                 "a delegate's command stream goes wrong on the emulated NPU",
                 have=str(fault),

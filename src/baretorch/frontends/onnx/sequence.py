@@ -30,7 +30,7 @@ LONGEST = 64  # times that are written out
 
 
 @dataclass(frozen=True)
-class Kind:
+class SequenceKind:
     """A recurrent layer: the operator, the order of ONNX's gates as the operator has them, and the activations."""
 
     op: Recurrent
@@ -39,9 +39,9 @@ class Kind:
 
 
 KINDS = {
-    "LSTM": Kind(Lstm(), (0, 2, 3, 1), ("Sigmoid", "Tanh", "Tanh")),
-    "GRU": Kind(Gru(), (1, 0, 2), ("Sigmoid", "Tanh")),
-    "RNN": Kind(Rnn(), (0,), ("Tanh",)),
+    "LSTM": SequenceKind(Lstm(), (0, 2, 3, 1), ("Sigmoid", "Tanh", "Tanh")),
+    "GRU": SequenceKind(Gru(), (1, 0, 2), ("Sigmoid", "Tanh")),
+    "RNN": SequenceKind(Rnn(), (0,), ("Tanh",)),
 }
 
 
@@ -72,7 +72,9 @@ def recurrent(g: OnnxLowering, call: Call) -> Result:
     return (y, *states)
 
 
-def _direction(g: OnnxLowering, call: Call, kind: Kind, x: str, i: int, back: bool, first: bool) -> tuple[str, ...]:
+def _direction(
+    g: OnnxLowering, call: Call, kind: SequenceKind, x: str, i: int, back: bool, first: bool
+) -> tuple[str, ...]:
     w, r = (shapes.select(g, call.need(n), 0, i) for n in (1, 2))
     hidden = g.shape(r)[1]
     b_w, b_r = _biases(g, call, i, g.shape(w)[0])
@@ -97,7 +99,7 @@ def _biases(g: OnnxLowering, call: Call, i: int, count: int) -> tuple[str, str]:
     return b_w, b_r
 
 
-def _states(g: OnnxLowering, call: Call, kind: Kind, i: int, axis: int, shape: Shape) -> list[str]:
+def _states(g: OnnxLowering, call: Call, kind: SequenceKind, i: int, axis: int, shape: Shape) -> list[str]:
     """Where each begins; none if all begin at zero."""
     given = [call.input(5 + n) for n in range(kind.op.states)]
     if all(s is None or _is_zero(g.known(s)) for s in given):
@@ -178,7 +180,7 @@ ALPHA = {"LeakyRelu": 0.01, "ThresholdedRelu": 1.0, "HardSigmoid": 0.2, "Elu": 1
 BETA = {"HardSigmoid": 0.5, "Affine": 0.0, "ScaledTanh": 1.0}
 
 
-def _activations(call: Call, kind: Kind, direction: int) -> tuple[Named, ...]:
+def _activations(call: Call, kind: SequenceKind, direction: int) -> tuple[Named, ...]:
     """Those of one direction: the attribute has one after the other."""
     names = call.attribute("activations") or kind.activations * 2
     alphas, betas = iter(call.attribute("activation_alpha", ())), iter(call.attribute("activation_beta", ()))
@@ -192,7 +194,7 @@ def _activations(call: Call, kind: Kind, direction: int) -> tuple[Named, ...]:
     return tuple(found[direction * count : (direction + 1) * count])
 
 
-def _whole(call: Call, kind: Kind, functions: Sequence[Named]) -> Recurrent | None:
+def _whole(call: Call, kind: SequenceKind, functions: Sequence[Named]) -> Recurrent | None:
     """The Graph's operator, if it means the same."""
     if call.attribute("clip") is not None or (call.op == "LSTM" and call.input(7) is not None):
         return None

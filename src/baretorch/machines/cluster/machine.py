@@ -9,9 +9,9 @@ from baretorch.firmware.chunks import loaded
 from baretorch.firmware.types import Image
 from baretorch.machines.blame import calls_of
 from baretorch.machines.cluster.library import ConfigStruct, MemoryStruct
-from baretorch.machines.cluster.simulator import Fault, Report, Simulator, Stop
+from baretorch.machines.cluster.simulator import ClusterFault, ClusterStop, FaultReport, Simulator
 from baretorch.machines.code import Code, read_code
-from baretorch.machines.types import Block, Cores, DeviceFault, DeviceHang, FlashReads, Trace
+from baretorch.machines.types import Block, ClusterTrace, Cores, DeviceFault, DeviceHang, FlashReads
 from baretorch.targets.flash import Waits
 from baretorch.targets.parts import Cluster
 from baretorch.targets.types import Chip
@@ -19,15 +19,15 @@ from baretorch.targets.types import Chip
 SLICE = 20_000_000  # cycles between two looks at the clock on the wall
 
 _TEXTS = {
-    Fault.ILLEGAL: "an instruction that the core does not have",
-    Fault.NO_CODE: "a jump to where no code is",
-    Fault.NO_MEMORY: "an access to where nothing is",
-    Fault.STOPPED: "the image stopped itself: ebreak or ecall",
-    Fault.LOOP_RULE: "a hardware loop that the core's manual forbids",
-    Fault.RACE: "two cores touch the same byte between two barriers, and one of them writes",
-    Fault.IN_TRANSFER: "a byte is touched that is being copied or computed, and nobody has waited for that",
-    Fault.UNIT_RULE: "the DMA engine or the GEMM unit is asked for what it cannot do",
-    Fault.DEADLOCK: "the cores wait for ever",
+    ClusterFault.ILLEGAL: "an instruction that the core does not have",
+    ClusterFault.NO_CODE: "a jump to where no code is",
+    ClusterFault.NO_MEMORY: "an access to where nothing is",
+    ClusterFault.STOPPED: "the image stopped itself: ebreak or ecall",
+    ClusterFault.LOOP_RULE: "a hardware loop that the core's manual forbids",
+    ClusterFault.RACE: "two cores touch the same byte between two barriers, and one of them writes",
+    ClusterFault.IN_TRANSFER: "a byte is touched that is being copied or computed, and nobody has waited for that",
+    ClusterFault.UNIT_RULE: "the DMA engine or the GEMM unit is asked for what it cannot do",
+    ClusterFault.DEADLOCK: "the cores wait for ever",
 }
 
 
@@ -57,9 +57,9 @@ class ClusterMachine:
             why = self._simulator.run(SLICE)
             if sent := self._simulator.output():
                 return sent
-            if why is Stop.FAULT:
+            if why is ClusterStop.FAULT:
                 self._fault = self._explain(self._simulator.report())
-            elif why is Stop.WANTS_INPUT:
+            elif why is ClusterStop.WANTS_INPUT:
                 raise DeviceHang("the image waits for input", have="awake")
             elif time.monotonic() > deadline:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s")
@@ -71,13 +71,13 @@ class ClusterMachine:
     def cycles(self) -> tuple[int, ...]:
         return self._simulator.calls(cycles=True)
 
-    def trace(self) -> Trace | None:
+    def trace(self) -> ClusterTrace | None:
         spans = self._simulator.spans()
         if not self.cycles():
             return None
         own = [span for span in spans if span.core == 0]
         works, pauses = self._simulator.works(), self._simulator.pauses()
-        return Trace(own[0].begin, own[-1].end, spans, pauses, works, calls_of(self._code))
+        return ClusterTrace(own[0].begin, own[-1].end, spans, pauses, works, calls_of(self._code))
 
     def cores(self) -> Cores | None:
         """What each core did in the last call; the critical path is in cycles."""
@@ -110,13 +110,13 @@ class ClusterMachine:
         self._fault = DeviceFault("the emulation was closed")
         self._simulator.close()
 
-    def _explain(self, report: Report) -> DeviceFault:
+    def _explain(self, report: FaultReport) -> DeviceFault:
         where = f"core {report.core} at {report.pc:#010x} in {self._code.function_at(report.pc)}"
         have = [where, f"address {report.address:#010x}"]
-        if report.fault is Fault.RACE:
+        if report.fault is ClusterFault.RACE:
             did = "wrote" if report.other_writes else "read"
             have.append(f"core {report.other} {did} it")
-        elif report.fault is Fault.IN_TRANSFER:
+        elif report.fault is ClusterFault.IN_TRANSFER:
             have.append(f"channel {report.other}")
         fault = DeviceFault(_TEXTS[report.fault], have=have)
         fault.addresses = tuple(site for site in (report.site, report.other_site) if site)

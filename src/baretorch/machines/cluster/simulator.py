@@ -10,14 +10,14 @@ from typing import Any
 
 from baretorch.machines.cluster.library import CHANNELS, HERE, SOURCES, ConfigStruct, EventStruct, load_library
 from baretorch.machines.hooks import shared_library
-from baretorch.machines.types import BARRIER, Pause, Span, Work
+from baretorch.machines.types import BARRIER, CoreSpan, Pause, UnitWork
 
 OUTPUT_ROOM = 1 << 16
 DMA, GEMM = "dma0", "gemm0"  # as the plan calls them
 _WHAT = {CHANNELS: GEMM, CHANNELS + 1: BARRIER}
 
 
-class Stop(IntEnum):
+class ClusterStop(IntEnum):
     """Why it stopped, as bt_cluster_run tells."""
 
     HAS_OUTPUT = 0
@@ -26,7 +26,7 @@ class Stop(IntEnum):
     FAULT = 3
 
 
-class Fault(IntEnum):
+class ClusterFault(IntEnum):
     """enum bt_fault."""
 
     NONE = 0
@@ -42,10 +42,10 @@ class Fault(IntEnum):
 
 
 @dataclass(frozen=True)
-class Report:
+class FaultReport:
     """What stopped a core for good; `other` is the core that touched the byte before, or the channel of a transfer."""
 
-    fault: Fault
+    fault: ClusterFault
     core: int
     other: int
     address: int
@@ -102,8 +102,8 @@ class Simulator:
         room = (ctypes.c_uint8 * OUTPUT_ROOM)()
         return bytes(room[: self.library.bt_cluster_output(self.handle, room, OUTPUT_ROOM)])
 
-    def run(self, cycles: int) -> Stop:
-        return Stop(self.library.bt_cluster_run(self.handle, cycles))
+    def run(self, cycles: int) -> ClusterStop:
+        return ClusterStop(self.library.bt_cluster_run(self.handle, cycles))
 
     def trace(self, room: int, registers: bool = False) -> None:
         """Keep so many requests, the first, if there are more; all, or those to registers."""
@@ -116,27 +116,27 @@ class Simulator:
             for e in self._rows("bt_cluster_events")
         ]
 
-    def spans(self) -> tuple[Span, ...]:
+    def spans(self) -> tuple[CoreSpan, ...]:
         """Of the last call of the run function, in the order in which visits ended."""
-        names = Span.__dataclass_fields__
-        return tuple(Span(**{name: getattr(s, name) for name in names}) for s in self._rows("bt_cluster_spans"))
+        names = CoreSpan.__dataclass_fields__
+        return tuple(CoreSpan(**{name: getattr(s, name) for name in names}) for s in self._rows("bt_cluster_spans"))
 
     def pauses(self) -> tuple[Pause, ...]:
         return tuple(Pause(p.core, _WHAT.get(p.channel, DMA), p.begin, p.end) for p in self._rows("bt_cluster_pauses"))
 
-    def works(self) -> tuple[Work, ...]:
-        names = [name for name in Work.__dataclass_fields__ if name != "unit"]
+    def works(self) -> tuple[UnitWork, ...]:
+        names = [name for name in UnitWork.__dataclass_fields__ if name != "unit"]
         found = self._rows("bt_cluster_works")
-        return tuple(Work(_WHAT.get(w.channel, DMA), **{name: getattr(w, name) for name in names}) for w in found)
+        return tuple(UnitWork(_WHAT.get(w.channel, DMA), **{name: getattr(w, name) for name in names}) for w in found)
 
     def calls(self, cycles: bool) -> tuple[int, ...]:
         """Cycles or instructions of core 0 in each call of the run function."""
         return tuple(self._rows("bt_cluster_calls", cycles))
 
-    def report(self) -> Report:
+    def report(self) -> FaultReport:
         r = self.library.bt_cluster_report(self.handle).contents
         places = (r.core, r.other, r.address, r.pc, r.site, r.other_site)
-        return Report(Fault(r.fault), *places, bool(r.writes), bool(r.other_writes))
+        return FaultReport(ClusterFault(r.fault), *places, bool(r.writes), bool(r.other_writes))
 
     def _rows(self, function: str, *arguments: object) -> list[Any]:
         count = ctypes.c_uint64()

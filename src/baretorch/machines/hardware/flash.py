@@ -21,7 +21,7 @@ from baretorch.files.write import copy_to_drive
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import check_uf2, decode_uf2
 from baretorch.machines.hardware.avrdude import REMEDY, find_avrdude, flash_avrdude
-from baretorch.machines.hardware.serial import Port, find_port, no_port, not_ours, serial_ports, touch
+from baretorch.machines.hardware.serial import SerialPort, find_port, no_port, not_ours, serial_ports, touch
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.types import Board
 
@@ -132,7 +132,7 @@ def _asked_for_drive(image: Image, folders: Sequence[Path] | None, named: str | 
     return drives
 
 
-def _named_port(name: str, board: Board) -> Port:
+def _named_port(name: str, board: Board) -> SerialPort:
     """A port that can be asked. Nothing else is opened, whatever it is."""
     port = find_port(name)
     if port is None:
@@ -144,7 +144,7 @@ def _named_port(name: str, board: Board) -> Port:
     return port
 
 
-def _only_board(board: Board) -> Port | None:
+def _only_board(board: Board) -> SerialPort | None:
     ports = [port for port in serial_ports() if port.board and _same_chip(port.board, board)]
     if len(ports) > 1:
         remedy = "--port PORT names one of them, or --port with its number"

@@ -25,7 +25,7 @@ BOOT_BAUD = 1200
 
 
 @dataclass(frozen=True)
-class Port:
+class SerialPort:
     """A serial port of this computer, and what hangs on it: if an image of ours, the `board` it was built for. That is
     empty if it may be one, and only its user knows. `vendor` is USB's number, `number` one that no other board has."""
 
@@ -44,10 +44,10 @@ class Port:
         return f"{self.device} ({', '.join(map(reported, filter(None, (self.board or self.title, self.number))))})"
 
 
-def serial_ports() -> tuple[Port, ...]:
+def serial_ports() -> tuple[SerialPort, ...]:
     """The ports there are; those on USB, where boards are, first."""
     found = [
-        Port(p.device, reported(p.description or p.device), p.vid, _board(p), p.serial_number or None)
+        SerialPort(p.device, reported(p.description or p.device), p.vid, _board(p), p.serial_number or None)
         for p in list_ports.comports()
     ]
     return tuple(sorted(found, key=lambda port: (not port.usb, port.device)))
@@ -63,7 +63,7 @@ def _board(port: ListPortInfo) -> str | None:
     return (port.product or None) if port.manufacturer == MAKER else None
 
 
-def find_port(name: str) -> Port | None:
+def find_port(name: str) -> SerialPort | None:
     """The port of that name, which may be a link to it, or of the board with that number; None if this computer lists
     none, such as of an address."""
     real = os.path.realpath(name)
@@ -79,7 +79,7 @@ def open_port(name: str, board: Board) -> SerialMachine:
     return SerialMachine(port.device if port else name, board.chip.uart.baud)
 
 
-def not_ours(port: Port) -> CompileError:
+def not_ours(port: SerialPort) -> CompileError:
     return CompileError(
         f"no image of Baretorch talks on port {port.device}",
         have=f"{port.title}, which was left alone",

@@ -14,9 +14,9 @@ from itertools import islice
 import numpy as np
 
 from baretorch.machines.npu.commands import Do, Set
-from baretorch.machines.npu.core import Core
-from baretorch.machines.npu.faults import Fault, Kind
-from baretorch.machines.npu.memory import Access, Touched
+from baretorch.machines.npu.core import NpuCore
+from baretorch.machines.npu.faults import FaultKind, NpuFault
+from baretorch.machines.npu.memory import NpuAccess, Touched
 from baretorch.machines.npu.registers import IFM, POINT, Ints, Shape, Window, element, ofm_shape, window
 from baretorch.npu.accelerators import Family
 
@@ -24,10 +24,10 @@ SUM_OF_CHANNELS = 2  # of POOL
 
 
 @dataclass(frozen=True)
-class Done:
+class FinishedOperation:
     """An operation that wrote memory, as those after it see it."""
 
-    writes: tuple[Access, ...]
+    writes: tuple[NpuAccess, ...]
     block: Shape
     turned: bool  # its output is not written in the order of its blocks
 
@@ -42,20 +42,20 @@ def _corners(shape: Shape, block: Shape, last: bool) -> Iterator[tuple[int, int,
         yield y * block[0], x * block[1], z * block[2]
 
 
-def done(core: Core, touched: Touched) -> Done:
+def done(core: NpuCore, touched: Touched) -> FinishedOperation:
     r = core.registers
     block = (r[Set.OFM_BLK_HEIGHT_M1] + 1, r[Set.OFM_BLK_WIDTH_M1] + 1, r[Set.OFM_BLK_DEPTH_M1] + 1)
     turned = core.accelerator.family is Family.U85 and r.bits(Set.OFM_PRECISION, 9, 5) != 0
-    return Done(tuple(touched.writes), block, turned)
+    return FinishedOperation(tuple(touched.writes), block, turned)
 
 
-def check(core: Core, touched: Touched, what: Do, parameter: int, before: Done) -> None:
+def check(core: NpuCore, touched: Touched, what: Do, parameter: int, before: FinishedOperation) -> None:
     """That it does not read what the operation before may not have written yet."""
     ahead = core.registers[Set.BLOCKDEP]
     if not ahead or not any(a.meets(b) for a in touched.reads for b in before.writes):
         return
     if before.turned:
-        raise Fault(Kind.STRICT, f"{what.name} reads what the operation before writes in another order")
+        raise NpuFault(FaultKind.STRICT, f"{what.name} reads what the operation before writes in another order")
     jobs = list(islice(_reads(core, touched, what, parameter), ahead))
     for write in before.writes:
         height, width, depth = write.addresses.shape[:3]
@@ -65,8 +65,8 @@ def check(core: Core, touched: Touched, what: Do, parameter: int, before: Done) 
             written = write.addresses[y : y + b[0], x : x + b[1], z : z + b[2]]
             for i, job in enumerate(jobs[: ahead - j]):
                 if any(_meet(read, written) for space, read in job if space == write.space):
-                    raise Fault(
-                        Kind.STRICT,
+                    raise NpuFault(
+                        FaultKind.STRICT,
                         f"{what.name} may run {ahead} blocks ahead (BLOCKDEP), and its block {i} reads what block "
                         f"{j} from the end of the operation before writes",
                     )
@@ -78,7 +78,7 @@ def _meet(one: Ints, other: Ints) -> bool:
     return bool(np.isin(one, other).any())
 
 
-def _reads(core: Core, touched: Touched, what: Do, parameter: int) -> Iterator[list[tuple[int, Ints]]]:
+def _reads(core: NpuCore, touched: Touched, what: Do, parameter: int) -> Iterator[list[tuple[int, Ints]]]:
     """What each step reads of feature maps: space and addresses."""
     r = core.registers
     out = ofm_shape(r)
@@ -113,7 +113,7 @@ def _span(at: int, block: int, stride: int, kernel: int, padding: int, upscale: 
     return slice(max(0, begin) // scale, max(0, -(-end // scale)))
 
 
-def _input_block(core: Core, w: Window) -> int:
+def _input_block(core: NpuCore, w: Window) -> int:
     """The depth in which an input is read."""
     wide = element(core.registers, IFM).size > 1
     if core.accelerator.family is not Family.U85:

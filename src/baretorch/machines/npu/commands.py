@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.npu.accelerators import Family
 
 WIDE = 0x4000  # a second word follows
@@ -326,7 +326,7 @@ def decode(words: bytes, family: Family) -> Iterator[Command]:
         word = int.from_bytes(words[4 * at : 4 * at + 4], "little")
         number, parameter = word & 0xFFFF, word >> 16
         if number not in table:
-            raise Fault(Kind.PARSE, f"no command has the number {number:#06x}", 4 * at)
+            raise NpuFault(FaultKind.PARSE, f"no command has the number {number:#06x}", 4 * at)
         what, legal = table[number]
         carries, length = parameter, 1
         if number & WIDE:
@@ -335,11 +335,11 @@ def decode(words: bytes, family: Family) -> Iterator[Command]:
             carries |= int.from_bytes(words[4 * at + 4 : 4 * at + 8], "little") << 16
             length = 2
         if carries & ~legal:
-            raise Fault(
-                Kind.PARSE, f"{what.name} carries {carries:#x}, of which {carries & ~legal:#x} is reserved", 4 * at
+            raise NpuFault(
+                FaultKind.PARSE, f"{what.name} carries {carries:#x}, of which {carries & ~legal:#x} is reserved", 4 * at
             )
         yield Command(4 * at, what, carries)
         if what is Do.STOP:
             return
         at += length
-    raise Fault(Kind.PARSE, "the stream ends without STOP", 4 * count)
+    raise NpuFault(FaultKind.PARSE, "the stream ends without STOP", 4 * count)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from baretorch.machines.npu.commands import Set
-from baretorch.machines.npu.faults import Fault, Kind
-from baretorch.machines.npu.memory import INTERNAL, Memory
-from baretorch.machines.npu.registers import Element, Ints, Names, Registers, Shape, Window, surface
+from baretorch.machines.npu.faults import FaultKind, NpuFault
+from baretorch.machines.npu.memory import INTERNAL, NpuMemory
+from baretorch.machines.npu.registers import Element, FeatureMapRegisters, Ints, Registers, Shape, Window, surface
 from baretorch.machines.npu.windows import source_size, upscaled
 from baretorch.npu.accelerators import Accelerator
 
@@ -17,17 +17,17 @@ SCALE_BYTES = 10  # of a channel's bias, factor and shift
 
 
 @dataclass
-class Core:
+class NpuCore:
     """The state of an NPU between operations."""
 
     accelerator: Accelerator
-    memory: Memory
+    memory: NpuMemory
     registers: Registers = field(default_factory=Registers)
     chained: dict[int, Ints] = field(default_factory=dict)  # U85: buffers that hand one operation's output to the next
     sums: Ints | None = None  # U85: accumulators that the next operation goes on with
 
 
-def read_window(core: Core, names: Names, w: Window, out: Shape, depth: int) -> Ints:
+def read_window(core: NpuCore, names: FeatureMapRegisters, w: Window, out: Shape, depth: int) -> Ints:
     """The part of an input that an output is made of, less its zero point."""
     rows, columns = w.needs(out[0], out[1])
     mode = core.registers[Set.IFM_UPSCALE]
@@ -37,11 +37,11 @@ def read_window(core: Core, names: Names, w: Window, out: Shape, depth: int) -> 
     return upscaled(x, mode, rows, columns)
 
 
-def zero_point(r: Registers, names: Names, element: Element) -> int:
+def zero_point(r: Registers, names: FeatureMapRegisters, element: Element) -> int:
     return r.signed(names.zero, element.signed)
 
 
-def stream(core: Core, region: Set, base: Set, length: Set, name: str) -> bytes:
+def stream(core: NpuCore, region: Set, base: Set, length: Set, name: str) -> bytes:
     """Compressed weights, or scales."""
     r = core.registers
     count = r.second(length)
@@ -49,11 +49,11 @@ def stream(core: Core, region: Set, base: Set, length: Set, name: str) -> bytes:
         return b""
     at = r.address(base)
     if at % 16 or (count % 16 and "weights" in name):
-        raise Fault(Kind.BUS, f"{name} at {at:#x}, of {count} bytes, are not aligned")
+        raise NpuFault(FaultKind.BUS, f"{name} at {at:#x}, of {count} bytes, are not aligned")
     return core.memory.read_bytes(r[region], at, count, name)
 
 
-def table(core: Core, address: int, kind: str, count: int) -> Ints:
+def table(core: NpuCore, address: int, kind: str, count: int) -> Ints:
     """A lookup table of internal memory."""
     size = np.dtype(kind).itemsize * count
     data = core.memory.read_bytes(INTERNAL, address, size, "a lookup table")

@@ -13,9 +13,9 @@ from enum import Enum, auto
 
 import numpy as np
 
-from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.interpreter import internal_memory, run_stream
-from baretorch.machines.npu.memory import INTERNAL, Memory, Region
+from baretorch.machines.npu.memory import INTERNAL, NpuMemory, NpuRegion
 from baretorch.npu.accelerators import Accelerator, Family
 
 SIZE = 0x1000
@@ -45,8 +45,8 @@ DECODER_FAULT, ECC_FAULT, BRANCH_FAULT = (1 << bit for bit in (7, 8, 9))
 HISTORY = 0xFFFF_0000  # what the stream's IRQ and STOP said, until CMD clears it, bit by bit
 RUN, CLEAR_IRQ, CLOCK_GATING, POWER_GATING = 1, 2, 4, 8
 GATING = CLOCK_GATING | POWER_GATING
-ERRORS = {Kind.PARSE: PARSE_ERROR, Kind.BUS: BUS_ERROR, Kind.DECODER: DECODER_FAULT}
-U85_ERRORS = {Kind.PARSE: PARSE_ERROR, Kind.BUS: BUS_ERROR, Kind.BRANCH: BRANCH_FAULT}
+ERRORS = {FaultKind.PARSE: PARSE_ERROR, FaultKind.BUS: BUS_ERROR, FaultKind.DECODER: DECODER_FAULT}
+U85_ERRORS = {FaultKind.PARSE: PARSE_ERROR, FaultKind.BUS: BUS_ERROR, FaultKind.BRANCH: BRANCH_FAULT}
 FAULTS = BUS_ERROR | PARSE_ERROR | DECODER_FAULT | ECC_FAULT | BRANCH_FAULT
 
 
@@ -60,14 +60,14 @@ def _registers(family: Family) -> dict[int, int]:
 
 
 @dataclass(frozen=True)
-class Bank:
+class NpuBank:
     """Memory that the NPU reaches, where the core has it."""
 
     origin: int
-    region: Region  # all of it
+    region: NpuRegion  # all of it
 
 
-class State(Enum):
+class Progress(Enum):
     IDLE = auto()
     STARTED = auto()
     SEEN_RUNNING = auto()
@@ -78,7 +78,7 @@ class Misuse(Exception):
 
 
 @dataclass(frozen=True)
-class Variant:
+class OddNpu:
     """How a chip differs from the usual one, for tests of drivers."""
 
     stuck: bool = False  # it never ends
@@ -89,8 +89,8 @@ class Variant:
     cuts_power: bool = False  # its power is cut as soon as it is idle, if power gating is enabled
 
 
-class Device:
-    def __init__(self, accelerator: Accelerator, banks: Sequence[Bank], variant: Variant = Variant()) -> None:
+class NpuDevice:
+    def __init__(self, accelerator: Accelerator, banks: Sequence[NpuBank], variant: OddNpu = OddNpu()) -> None:
         self.accelerator = accelerator
         self.variant = variant
         self._banks = banks
@@ -105,7 +105,7 @@ class Device:
         self._prot = prot if self.variant.prot is None else self.variant.prot
         self._status = RESETTING
         self._read = 0
-        self._state = State.IDLE
+        self._state = Progress.IDLE
         self._gating = GATING
         self._fresh = False
         self._powered = True  # until CMD is written
@@ -123,12 +123,12 @@ class Device:
 
     @property
     def busy(self) -> bool:
-        return self._state is not State.IDLE
+        return self._state is not Progress.IDLE
 
     @property
     def seen(self) -> bool:
         """It is busy, and the core knows."""
-        return self._state is State.SEEN_RUNNING
+        return self._state is Progress.SEEN_RUNNING
 
     def read(self, offset: int) -> int:
         self._cut_power()
@@ -147,11 +147,11 @@ class Device:
 
     def _read_status(self) -> int:
         status = self._status
-        if self._state is State.SEEN_RUNNING:
+        if self._state is Progress.SEEN_RUNNING:
             self.work()
             return self._status
-        if self._state is State.STARTED:
-            self._state = State.SEEN_RUNNING
+        if self._state is Progress.STARTED:
+            self._state = Progress.SEEN_RUNNING
         self._status &= ~RESETTING
         return status
 
@@ -196,13 +196,13 @@ class Device:
         if self._status & END:
             raise Misuse("the NPU is started, and neither QBASE nor QSIZE was written since the last stream ended")
         self._status |= RUNNING
-        self._state = State.STARTED
+        self._state = Progress.STARTED
 
     def work(self) -> None:
         """All of what the stream says, if there is one to be run. Faults that no STATUS tells of are raised."""
         if not self.busy or self.variant.stuck:
             return
-        self._state = State.IDLE
+        self._state = Progress.IDLE
         self._status &= ~RUNNING
         if self.variant.ecc:
             self._status |= ECC_FAULT | IRQ
@@ -214,7 +214,7 @@ class Device:
             self._read = len(stream)
             self._status |= END | IRQ | int.from_bytes(stream[-2:], "little") << 16
             self.runs += 1
-        except Fault as fault:
+        except NpuFault as fault:
             if fault.kind not in errors:
                 raise
             self._read = fault.at or 0
@@ -226,19 +226,19 @@ class Device:
     def _stream(self) -> bytes:
         at, size = self._address(QBASE), self._values[QSIZE]
         if at % 4 or size % 4 or size == 0:
-            raise Fault(Kind.BUS, f"a stream of {size} bytes at {at:#x}", 0)
-        memory = Memory({0: self._region(at) or Region(np.zeros(0, np.uint8))})
+            raise NpuFault(FaultKind.BUS, f"a stream of {size} bytes at {at:#x}", 0)
+        memory = NpuMemory({0: self._region(at) or NpuRegion(np.zeros(0, np.uint8))})
         try:
             return memory.read_bytes(0, 0, size, "the command stream")
-        except Fault as fault:
+        except NpuFault as fault:
             raise fault.placed(0, None) from None
 
-    def _memory(self) -> Memory:
+    def _memory(self) -> NpuMemory:
         found = {i: self._region(self._address(BASEP[2 * i])) for i in range(REGIONS)}
         regions = {i: region for i, region in found.items() if region is not None}
-        return Memory({**regions, INTERNAL: internal_memory(self.accelerator)})
+        return NpuMemory({**regions, INTERNAL: internal_memory(self.accelerator)})
 
-    def _region(self, address: int) -> Region | None:
+    def _region(self, address: int) -> NpuRegion | None:
         """From an address to the end of its bank; what is in no bank is answered by nobody."""
         for bank in self._banks:
             if 0 <= address - bank.origin < len(bank.region.data):
@@ -246,11 +246,11 @@ class Device:
         return None
 
 
-def _part(bank: Bank, address: int) -> Region:
+def _part(bank: NpuBank, address: int) -> NpuRegion:
     whole, at = bank.region, address - bank.origin
 
     def moved(told: Callable[[int, int], None] | None) -> Callable[[int, int], None] | None:
         return None if told is None else lambda low, end: told(low + at, end + at)
 
     fetch, wrote = moved(whole.fetch), moved(whole.wrote)
-    return Region(whole.data[at:], None, whole.constant, EXTERNAL, address, fetch, wrote)
+    return NpuRegion(whole.data[at:], None, whole.constant, EXTERNAL, address, fetch, wrote)

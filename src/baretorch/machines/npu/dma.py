@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 from baretorch.machines.npu.commands import Set
-from baretorch.machines.npu.core import Core
-from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.core import NpuCore
+from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.memory import INTERNAL
 from baretorch.npu.accelerators import Family
 
@@ -14,7 +14,7 @@ ALIGNED = 16
 MOST_LINES = 1 << 20
 
 
-def run(core: Core) -> None:
+def run(core: NpuCore) -> None:
     r = core.registers
     source, target = r[Set.DMA0_SRC_REGION], r[Set.DMA0_DST_REGION]
     length = r.address(Set.DMA0_LEN)
@@ -22,27 +22,27 @@ def run(core: Core) -> None:
     out_of = INTERNAL if source >> 8 & 1 else source & 7
     begin, end = r.address(Set.DMA0_SRC), r.address(Set.DMA0_DST)
     if into == INTERNAL and (length % ALIGNED or end % ALIGNED):
-        raise Fault(Kind.BUS, f"DMA of {length} bytes to {end:#x} inside the NPU is not aligned")
+        raise NpuFault(FaultKind.BUS, f"DMA of {length} bytes to {end:#x} inside the NPU is not aligned")
     if source >> 9 == 0 and target >> 9 == 0:
         core.memory.copy(out_of, begin, into, end, length, "DMA")
         return
     if core.accelerator.family is not Family.U85:
-        raise Fault(Kind.MODEL, "DMA with strides, which nothing here makes for a U55 or U65")
+        raise NpuFault(FaultKind.MODEL, "DMA with strides, which nothing here makes for a U55 or U65")
     for first, second in _lines(core, source, target):
         core.memory.copy(out_of, begin + first, into, end + second, length, "DMA")
 
 
-def _lines(core: Core, source: int, target: int) -> list[tuple[int, int]]:
+def _lines(core: NpuCore, source: int, target: int) -> list[tuple[int, int]]:
     """Where lines begin: in what is read, and in what is written."""
     r = core.registers
     dims = (source >> 9 & 3) + 1
     if dims > 3:
-        raise Fault(Kind.PARSE, "DMA of four dimensions")
+        raise NpuFault(FaultKind.PARSE, "DMA of four dimensions")
     size0 = r[Set.DMA0_SIZE0] if dims > 1 else 1
     size1 = r[Set.DMA0_SIZE1] if dims > 2 else 1
     by_source, by_target = bool(source >> 11 & 1), bool(target >> 11 & 1)
     if size0 * size1 > MOST_LINES or (by_source and by_target):
-        raise Fault(Kind.MODEL, f"DMA of {size0} times {size1} lines")
+        raise NpuFault(FaultKind.MODEL, f"DMA of {size0} times {size1} lines")
     step_in = r.stride(Set.DMA0_SRC_STRIDE0) if dims > 1 or by_source else 0
     step_out = r.stride(Set.DMA0_DST_STRIDE0) if dims > 1 or by_target else 0
     leap_in = r.stride(Set.DMA0_SRC_STRIDE1) if dims > 2 else 0
@@ -60,7 +60,7 @@ def _lines(core: Core, source: int, target: int) -> list[tuple[int, int]]:
     return made
 
 
-def _numbers(core: Core, row: int, count: int, dims: int) -> list[int]:
+def _numbers(core: NpuCore, row: int, count: int, dims: int) -> list[int]:
     r = core.registers
     skip = r.stride(Set.DMA0_IDX_SKIP1) if dims > 2 else 0
     begin = r.address(Set.DMA0_IDX) + row * (4 * count + skip)
@@ -69,5 +69,5 @@ def _numbers(core: Core, row: int, count: int, dims: int) -> list[int]:
     most = r.second(Set.DMA0_IDX_MAX)
     for number in numbers:
         if not 0 <= number <= most:
-            raise Fault(Kind.BUS, f"the list of a DMA has {number}, and the largest may be {most}")
+            raise NpuFault(FaultKind.BUS, f"the list of a DMA has {number}, and the largest may be {most}")
     return numbers

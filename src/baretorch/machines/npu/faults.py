@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Kind(Enum):
+class FaultKind(Enum):
     """What the hardware would do of it, if anything."""
 
     PARSE = "illegal command"  # STATUS says so, and the NPU stops
@@ -16,10 +16,10 @@ class Kind(Enum):
     STRICT = "unsafe stream"  # the hardware would go on, and compute something that depends on chance
 
 
-class Fault(Exception):
+class NpuFault(Exception):
     """`at` is the position of the command, in bytes from the beginning of the stream."""
 
-    def __init__(self, kind: Kind, what: str, at: int | None = None, layer: str | None = None) -> None:
+    def __init__(self, kind: FaultKind, what: str, at: int | None = None, layer: str | None = None) -> None:
         super().__init__(what)
         self.kind = kind
         self.what = what
@@ -31,6 +31,6 @@ class Fault(Exception):
         layer = "" if self.layer is None else f", in {self.layer}"
         return f"{self.kind.value}: {self.what}{place}{layer}"
 
-    def placed(self, at: int, layer: str | None) -> Fault:
+    def placed(self, at: int, layer: str | None) -> NpuFault:
         """The same, with its place."""
-        return Fault(self.kind, self.what, at if self.at is None else self.at, layer)
+        return NpuFault(self.kind, self.what, at if self.at is None else self.at, layer)

@@ -12,9 +12,9 @@ import numpy as np
 
 from baretorch.machines.npu import dma, u55, u85
 from baretorch.machines.npu.commands import Command, Do, decode
-from baretorch.machines.npu.core import Core
-from baretorch.machines.npu.faults import Fault, Kind
-from baretorch.machines.npu.memory import INTERNAL, Memory, Region
+from baretorch.machines.npu.core import NpuCore
+from baretorch.machines.npu.faults import FaultKind, NpuFault
+from baretorch.machines.npu.memory import INTERNAL, NpuMemory, NpuRegion
 from baretorch.machines.npu.overlap import Queues
 from baretorch.machines.npu.registers import Ints
 from baretorch.npu.accelerators import Accelerator, Family
@@ -29,7 +29,7 @@ Watch = Callable[[Command, Ints], None]  # told of each operation, and of the fe
 def run_stream(
     accelerator: Accelerator,
     words: bytes,
-    memory: Memory,
+    memory: NpuMemory,
     layers: Mapping[int, str] | None = None,
     watch: Watch | None = None,
 ) -> None:
@@ -37,7 +37,7 @@ def run_stream(
 
     `layers` are names of layers, by the position of their first command.
     """
-    core = Core(accelerator, memory)
+    core = NpuCore(accelerator, memory)
     queues = Queues(accelerator.family)
     kernels = u85.run if accelerator.family is Family.U85 else u55.run
     at = 0
@@ -64,9 +64,9 @@ def run_stream(
             elif what is Do.BRANCH:
                 target = command.carries >> 16
                 if target % 4 or target >= len(words):
-                    raise Fault(Kind.BRANCH, f"a branch to {target:#x} in a stream of {len(words):#x} bytes")
-                raise Fault(Kind.MODEL, "a branch in a command stream")
-    except Fault as fault:
+                    raise NpuFault(FaultKind.BRANCH, f"a branch to {target:#x} in a stream of {len(words):#x} bytes")
+                raise NpuFault(FaultKind.MODEL, "a branch in a command stream")
+    except NpuFault as fault:
         raise fault.placed(at, _layer(layers, at)) from None
 
 
@@ -77,27 +77,27 @@ def _layer(layers: Mapping[int, str] | None, at: int) -> str | None:
     return layers[max(before)] if before else None
 
 
-def payload_memory(payload: Payload) -> Memory:
+def payload_memory(payload: Payload) -> NpuMemory:
     """What a stream sees before it runs: constants, and memory that nobody has written."""
     scratch = _unwritten(payload.scratch, SCRATCH)
     regions = {
-        WEIGHTS: Region(np.frombuffer(payload.weights, np.uint8), constant=True),
+        WEIGHTS: NpuRegion(np.frombuffer(payload.weights, np.uint8), constant=True),
         SCRATCH: scratch,
         FAST: _unwritten(payload.fast, FAST) if payload.fast else scratch,
         INPUT: _unwritten(payload.room(INPUT), INPUT),
         OUTPUT: _unwritten(payload.room(OUTPUT), OUTPUT),
         INTERNAL: internal_memory(payload.accelerator),
     }
-    return Memory(regions)
+    return NpuMemory(regions)
 
 
-def internal_memory(accelerator: Accelerator) -> Region:
+def internal_memory(accelerator: Accelerator) -> NpuRegion:
     """Where tables are."""
     return _unwritten(accelerator.internal, INTERNAL)
 
 
-def _unwritten(size: int, space: int) -> Region:
-    return Region(np.full(size, 0xA5, np.uint8), np.zeros(size, np.bool_), space=space)
+def _unwritten(size: int, space: int) -> NpuRegion:
+    return NpuRegion(np.full(size, 0xA5, np.uint8), np.zeros(size, np.bool_), space=space)
 
 
 def run_payload(
@@ -107,7 +107,7 @@ def run_payload(
     memory = payload_memory(payload)
     for slot, data in zip(payload.inputs, inputs, strict=True):
         if len(data) != slot.size:
-            raise Fault(Kind.BUS, f"an input has {len(data)} bytes, and the stream wants {slot.size}")
+            raise NpuFault(FaultKind.BUS, f"an input has {len(data)} bytes, and the stream wants {slot.size}")
         memory.write_bytes(slot.region, slot.offset, data, "an input")
     run_stream(payload.accelerator, payload.commands, memory, layers, watch)
     return [memory.read_bytes(slot.region, slot.offset, slot.size, "an output") for slot in payload.outputs]

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.registers import Ints, Shape, Surface
 
 Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -18,7 +18,7 @@ INTERNAL = 8  # the number of the memory inside the NPU, behind those of the reg
 
 
 @dataclass
-class Region:
+class NpuRegion:
     """`data` may be a copy of memory that is elsewhere: then `fetch` is told which bytes, from one to before another,
     are going to be looked at, and `wrote` which ones were changed."""
 
@@ -32,7 +32,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Access:
+class NpuAccess:
     """The bytes of a space that an operation reads or writes."""
 
     space: int
@@ -40,7 +40,7 @@ class Access:
     low: int
     end: int
 
-    def meets(self, other: Access) -> bool:
+    def meets(self, other: NpuAccess) -> bool:
         if self.space != other.space or self.end <= other.low or other.end <= self.low:
             return False
         low, end = max(self.low, other.low), min(self.end, other.end)
@@ -49,22 +49,22 @@ class Access:
         return bool(marks[other.addresses[(other.addresses >= low) & (other.addresses < end)] - low].any())
 
 
-def access(region: Region, addresses: Ints) -> Access:
+def access(region: NpuRegion, addresses: Ints) -> NpuAccess:
     there = addresses + region.base
-    return Access(region.space, there, int(there.min()), int(there.max()) + 1)
+    return NpuAccess(region.space, there, int(there.min()), int(there.max()) + 1)
 
 
 @dataclass
 class Touched:
     """What an operation has read and written."""
 
-    reads: list[Access] = field(default_factory=list)
-    writes: list[Access] = field(default_factory=list)
+    reads: list[NpuAccess] = field(default_factory=list)
+    writes: list[NpuAccess] = field(default_factory=list)
     made: Ints | None = None  # the feature map that it wrote, as it lies in memory
 
 
-class Memory:
-    def __init__(self, regions: dict[int, Region]) -> None:
+class NpuMemory:
+    def __init__(self, regions: dict[int, NpuRegion]) -> None:
         self._regions = regions
         self.touched = Touched()
 
@@ -92,12 +92,12 @@ class Memory:
         size = surface.element.size
         region = self._reached(surface.region, addresses, size, surface.name)
         if region.constant:
-            raise Fault(Kind.BUS, f"{surface.name} is in region {surface.region}, which cannot be written")
+            raise NpuFault(FaultKind.BUS, f"{surface.name} is in region {surface.region}, which cannot be written")
         spread = addresses[..., None] + np.arange(size) if size > 1 else addresses[..., None]
         marks = np.zeros(int(addresses.max()) - int(addresses.min()) + size, np.bool_)
         marks[spread - addresses.min()] = True
         if np.count_nonzero(marks) != spread.size:
-            raise Fault(Kind.STRICT, f"{surface.name} has elements that share a byte")
+            raise NpuFault(FaultKind.STRICT, f"{surface.name} has elements that share a byte")
         raw = values.astype(surface.element.dtype)[..., None].view(np.uint8)
         region.data[spread] = raw
         if region.known is not None:
@@ -115,7 +115,7 @@ class Memory:
     def write_bytes(self, number: int, address: int, data: bytes, name: str) -> None:
         region = self._stretch(number, address, len(data), name)
         if region.constant:
-            raise Fault(Kind.BUS, f"{name} is in region {number}, which cannot be written")
+            raise NpuFault(FaultKind.BUS, f"{name} is in region {number}, which cannot be written")
         region.data[address : address + len(data)] = np.frombuffer(data, np.uint8)
         if region.known is not None:
             region.known[address : address + len(data)] = True
@@ -126,7 +126,7 @@ class Memory:
         """Bytes that nobody has written may be moved; who then reads them is at fault."""
         source, target = self._stretch(out_of, begin, length, name), self._stretch(into, end, length, name)
         if target.constant:
-            raise Fault(Kind.BUS, f"{name} writes to region {into}, which is constant")
+            raise NpuFault(FaultKind.BUS, f"{name} writes to region {into}, which is constant")
         target.data[end : end + length] = source.data[begin : begin + length].copy()
         if target.known is not None:
             known = True if source.known is None else source.known[begin : begin + length].copy()
@@ -141,34 +141,34 @@ class Memory:
         if region.known is not None:
             region.known[address : address + length] = False
 
-    def _stretch(self, number: int, address: int, length: int, name: str) -> Region:
+    def _stretch(self, number: int, address: int, length: int, name: str) -> NpuRegion:
         if length < 1:
-            raise Fault(Kind.PARSE, f"{name} has {length} bytes")
+            raise NpuFault(FaultKind.PARSE, f"{name} has {length} bytes")
         return self._reached(number, np.array([address, address + length - 1]), 1, name)
 
-    def _reached(self, number: int, addresses: Ints, size: int, name: str) -> Region:
+    def _reached(self, number: int, addresses: Ints, size: int, name: str) -> NpuRegion:
         if number not in self._regions:
-            raise Fault(Kind.BUS, f"{name} is in region {number}, which there is not")
+            raise NpuFault(FaultKind.BUS, f"{name} is in region {number}, which there is not")
         region = self._regions[number]
         low, high = int(addresses.min()), int(addresses.max()) + size
         if low < 0 or high > len(region.data):
-            raise Fault(
-                Kind.BUS,
+            raise NpuFault(
+                FaultKind.BUS,
                 f"{name} reaches from {low:#x} to {high:#x} in region {number}, which has {len(region.data):#x} bytes",
             )
         if region.fetch is not None:
             region.fetch(low, high)
         return region
 
-    def _check_known(self, region: Region, addresses: Ints, name: str) -> None:
+    def _check_known(self, region: NpuRegion, addresses: Ints, name: str) -> None:
         if region.known is None:
             return
         known = region.known[addresses]
         if not known.all():
             first = int(addresses.reshape(-1)[int(np.argmin(known.reshape(-1)))])
-            raise Fault(Kind.STRICT, f"{name} reads byte {first:#x}, which nobody has written")
+            raise NpuFault(FaultKind.STRICT, f"{name} reads byte {first:#x}, which nobody has written")
 
 
-def _tell(region: Region, low: int, end: int) -> None:
+def _tell(region: NpuRegion, low: int, end: int) -> None:
     if region.wrote is not None:
         region.wrote(low, end)

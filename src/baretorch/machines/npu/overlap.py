@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 
-from baretorch.machines.npu.blocks import Done, done
+from baretorch.machines.npu.blocks import FinishedOperation, done
 from baretorch.machines.npu.blocks import check as check_blocks
 from baretorch.machines.npu.commands import Do, Set
-from baretorch.machines.npu.core import Core
-from baretorch.machines.npu.faults import Fault, Kind
-from baretorch.machines.npu.memory import Access, Touched
+from baretorch.machines.npu.core import NpuCore
+from baretorch.machines.npu.faults import FaultKind, NpuFault
+from baretorch.machines.npu.memory import NpuAccess, Touched
 from baretorch.npu.accelerators import Family
 
 MOST_KERNELS = 2
@@ -25,9 +25,9 @@ class Queues:
         self._kernels: deque[Touched] = deque()
         self._dmas: deque[Touched] = deque()
         self._most_dmas = MOST_DMAS[family]
-        self._before: Done | None = None
+        self._before: FinishedOperation | None = None
 
-    def kernel(self, core: Core, touched: Touched, what: Do, parameter: int) -> None:
+    def kernel(self, core: NpuCore, touched: Touched, what: Do, parameter: int) -> None:
         if self._before is not None:
             check_blocks(core, touched, what, parameter, self._before)
         if touched.writes:
@@ -68,8 +68,8 @@ def _check(now: Touched, before: Touched, what: str) -> None:
     ):
         met = _meeting(ours, theirs)
         if met is not None:
-            raise Fault(Kind.STRICT, f"{what}: it {how}, around {met.low:#x}")
+            raise NpuFault(FaultKind.STRICT, f"{what}: it {how}, around {met.low:#x}")
 
 
-def _meeting(ours: list[Access], theirs: list[Access]) -> Access | None:
+def _meeting(ours: list[NpuAccess], theirs: list[NpuAccess]) -> NpuAccess | None:
     return next((a for a in ours for b in theirs if a.meets(b)), None)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from baretorch.machines.npu.commands import Set
-from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.faults import FaultKind, NpuFault
 
 MOST = 1 << 24  # elements of a feature map: more is damage, because no microcontroller has memory for it
 
@@ -52,7 +52,7 @@ class Registers:
 
     def _whole(self, which: Set) -> int:
         if which not in self._values:
-            raise Fault(Kind.STRICT, f"{which.name} was never set")
+            raise NpuFault(FaultKind.STRICT, f"{which.name} was never set")
         return self._values[which]
 
 
@@ -119,20 +119,22 @@ class Surface:
         """That addresses and strides are as aligned as the hardware wants them."""
         height, width, depth = shape
         if height * width * depth > MOST:
-            raise Fault(Kind.BUS, f"{self.name} has {height * width * depth:,} elements, more than there is memory for")
+            raise NpuFault(
+                FaultKind.BUS, f"{self.name} has {height * width * depth:,} elements, more than there is memory for"
+            )
         used = [True, width > self.width0, height > self.height0, width > self.width0 and height > self.height1]
         unit = 16 if self.bricks else self.element.size
         for base, use in zip(self.bases, used, strict=True):
             if use and base % unit:
-                raise Fault(Kind.BUS, f"{self.name} begins at {base:#x}, which is no multiple of {unit}")
+                raise NpuFault(FaultKind.BUS, f"{self.name} begins at {base:#x}, which is no multiple of {unit}")
         strides = (self.stride_y, self.stride_c) if self.bricks else (self.stride_y, self.stride_x)
         for stride in strides:
             if stride % unit:
-                raise Fault(Kind.BUS, f"a stride of {self.name} is {stride}, which is no multiple of {unit}")
+                raise NpuFault(FaultKind.BUS, f"a stride of {self.name} is {stride}, which is no multiple of {unit}")
 
 
 @dataclass(frozen=True)
-class Names:
+class FeatureMapRegisters:
     """The registers of a feature map."""
 
     name: str
@@ -148,7 +150,7 @@ class Names:
     zero: Set
 
 
-IFM = Names(
+IFM = FeatureMapRegisters(
     "the input",
     Set.IFM_REGION,
     Set.IFM_PRECISION,
@@ -161,7 +163,7 @@ IFM = Names(
     Set.IFM_STRIDE_C,
     Set.IFM_ZERO_POINT,
 )
-IFM2 = Names(
+IFM2 = FeatureMapRegisters(
     "the second input",
     Set.IFM2_REGION,
     Set.IFM2_PRECISION,
@@ -174,7 +176,7 @@ IFM2 = Names(
     Set.IFM2_STRIDE_C,
     Set.IFM2_ZERO_POINT,
 )
-OFM = Names(
+OFM = FeatureMapRegisters(
     "the output",
     Set.OFM_REGION,
     Set.OFM_PRECISION,
@@ -189,15 +191,15 @@ OFM = Names(
 )
 
 
-def element(r: Registers, names: Names) -> Element:
+def element(r: Registers, names: FeatureMapRegisters) -> Element:
     low = 1 if names is OFM else 2
     return Element(1 << r.bits(names.precision, low, 2), bool(r.bits(names.precision, 0, 1)))
 
 
-def surface(r: Registers, names: Names) -> Surface:
+def surface(r: Registers, names: FeatureMapRegisters) -> Surface:
     form = r.bits(names.precision, 6, 2)
     if form > 1:
-        raise Fault(Kind.PARSE, f"{names.name} has the unknown format {form}")
+        raise NpuFault(FaultKind.PARSE, f"{names.name} has the unknown format {form}")
     base0, base1, base2, base3 = (r.address(each) for each in names.bases)
     return Surface(
         names.name,
@@ -216,7 +218,7 @@ def surface(r: Registers, names: Names) -> Surface:
 
 def within(shape: Shape) -> Shape:
     if shape[0] * shape[1] * shape[2] > MOST:
-        raise Fault(Kind.MODEL, f"a feature map of {shape[0]}x{shape[1]}x{shape[2]} elements")
+        raise NpuFault(FaultKind.MODEL, f"a feature map of {shape[0]}x{shape[1]}x{shape[2]} elements")
     return shape
 
 
@@ -245,7 +247,7 @@ class Window:
         rows = (height - 1) * self.stride_y + (self.height - 1) * self.dilation_y + 1 - self.top - self.bottom
         columns = (width - 1) * self.stride_x + (self.width - 1) * self.dilation_x + 1 - self.left - self.right
         if rows < 1 or columns < 1:
-            raise Fault(Kind.PARSE, "padding is all that the window sees")
+            raise NpuFault(FaultKind.PARSE, "padding is all that the window sees")
         return rows, columns
 
 
@@ -254,9 +256,9 @@ def window(r: Registers) -> Window:
     dilation_x, dilation_y = 1 + (word >> 3 & 1), 1 + (word >> 4 & 1)
     height, width = r[Set.KERNEL_HEIGHT_M1], r[Set.KERNEL_WIDTH_M1]
     if height % dilation_y or width % dilation_x:
-        raise Fault(Kind.PARSE, f"a kernel of {height + 1}x{width + 1} does not fit its dilation")
+        raise NpuFault(FaultKind.PARSE, f"a kernel of {height + 1}x{width + 1} does not fit its dilation")
     if word >> 5 & 1:
-        raise Fault(Kind.MODEL, "kernels in parts of 4x4")
+        raise NpuFault(FaultKind.MODEL, "kernels in parts of 4x4")
     return Window(
         height // dilation_y + 1,
         width // dilation_x + 1,

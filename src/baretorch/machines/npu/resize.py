@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from baretorch.machines.npu.commands import Set
-from baretorch.machines.npu.core import Core, zero_point
-from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.core import NpuCore, zero_point
+from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.registers import IFM, Ints, ofm_shape, surface
 
 BILINEAR, REPLICATE, NEAREST = range(3)
@@ -19,7 +19,7 @@ def _places(count: int, n: int, step: int, offset: int, size: int) -> tuple[Ints
     return np.clip(first, 0, size - 1), np.clip(first + 1, 0, size - 1), past
 
 
-def _axis(core: Core, count: int, scale: Set, step: Set, offset: Set, size: int) -> tuple[Ints, Ints, Ints, int]:
+def _axis(core: NpuCore, count: int, scale: Set, step: Set, offset: Set, size: int) -> tuple[Ints, Ints, Ints, int]:
     r = core.registers
     n = r[scale] + 1
     whole, rest = r.bits(step, 0, 4), r.second(step) & 0x7FF
@@ -27,7 +27,7 @@ def _axis(core: Core, count: int, scale: Set, step: Set, offset: Set, size: int)
     return *_places(count, n, whole * n + rest, begin, size), n
 
 
-def resized(core: Core, mode: int) -> Ints:
+def resized(core: NpuCore, mode: int) -> Ints:
     """Mixed pixels are so many times too large as there are parts between four of them."""
     r = core.registers
     out = ofm_shape(r)
@@ -41,7 +41,7 @@ def resized(core: Core, mode: int) -> Ints:
     if mode == REPLICATE:
         return x[y0[:, None], x0[None, :]]
     if mode != BILINEAR:
-        raise Fault(Kind.PARSE, f"no way to resize is {mode}")
+        raise NpuFault(FaultKind.PARSE, f"no way to resize is {mode}")
     a, b = py[:, None, None], px[None, :, None]
     upper: Ints = x[y0][:, x0] * (nx - b) + x[y0][:, x1] * b
     lower: Ints = x[y1][:, x0] * (nx - b) + x[y1][:, x1] * b

@@ -9,7 +9,7 @@ import numpy as np
 from baretorch.machines.npu.registers import Ints
 
 
-class Round(Enum):
+class RoundingMode(Enum):
     DOUBLE = auto()  # half up, and before that once more at bit 31, away from zero
     NATURAL = auto()  # half up
     DOUBLE_ASYMMETRIC = auto()  # half up, and before that once more at bit 31, up
@@ -18,7 +18,7 @@ class Round(Enum):
     DOWN = auto()
 
 
-def scaled(values: Ints, factor: Ints | int, shift: Ints | int, how: Round) -> Ints:
+def scaled(values: Ints, factor: Ints | int, shift: Ints | int, how: RoundingMode) -> Ints:
     """`values * factor / 2^shift`, rounded."""
     most = max(int(values.max(initial=0)), -int(values.min(initial=0)))
     if most * (int(np.max(factor)) if np.size(factor) else 0) >= 1 << 62:
@@ -29,19 +29,19 @@ def scaled(values: Ints, factor: Ints | int, shift: Ints | int, how: Round) -> I
     return _shifted(values * factor, np.asarray(shift), how)
 
 
-def _shifted(product: Ints, shift: Ints, how: Round) -> Ints:
+def _shifted(product: Ints, shift: Ints, how: RoundingMode) -> Ints:
     one = np.ones_like(shift)
     half = np.where(shift > 0, one << np.maximum(shift - 1, 0), 0)
-    if how is Round.DOWN:
+    if how is RoundingMode.DOWN:
         return product >> shift
-    if how is Round.TO_ZERO:
+    if how is RoundingMode.TO_ZERO:
         return np.where(product < 0, -((-product) >> shift), product >> shift)
-    if how is Round.SYMMETRIC:
+    if how is RoundingMode.SYMMETRIC:
         return np.where(product < 0, -((-product + half) >> shift), (product + half) >> shift)
-    if how is Round.DOUBLE:
+    if how is RoundingMode.DOUBLE:
         early = np.where(product < 0, -(1 << 30), 1 << 30)
         return (product + half + np.where(shift > 31, early, 0)) >> shift
-    if how is Round.DOUBLE_ASYMMETRIC:
+    if how is RoundingMode.DOUBLE_ASYMMETRIC:
         return (product + half + np.where(shift > 31, 1 << 30, 0)) >> shift
     return (product + half) >> shift
 

@@ -13,7 +13,7 @@ import numpy as np
 from baretorch.errors import InternalError
 from baretorch.ir.graph import Array, Graph, Node, interpret
 from baretorch.machines.npu.commands import Command
-from baretorch.machines.npu.faults import Fault
+from baretorch.machines.npu.faults import NpuFault
 from baretorch.machines.npu.interpreter import run_payload
 from baretorch.machines.npu.registers import Ints
 from baretorch.npu import reference
@@ -45,7 +45,7 @@ def judge(graph: Graph, payload: Payload, samples: Iterable[Sequence[Array]]) ->
 
         try:
             answers = run_payload(payload, [x.tobytes() for x in inputs], watch=watch)
-        except Fault as fault:
+        except NpuFault as fault:
             wrong = _wrong(graph, _first_missing(graph, values, seen), "", f"on the emulated NPU: {fault}")
             wrong.sure = False
             raise wrong from None

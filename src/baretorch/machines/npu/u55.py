@@ -7,7 +7,7 @@ import numpy as np
 from baretorch.machines.npu.commands import Do, Set
 from baretorch.machines.npu.core import (
     SCALE_BYTES,
-    Core,
+    NpuCore,
     interpolated,
     leading_zeros,
     read_window,
@@ -15,7 +15,7 @@ from baretorch.machines.npu.core import (
     table,
     zero_point,
 )
-from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.memory import INTERNAL
 from baretorch.machines.npu.registers import (
     IFM,
@@ -30,21 +30,21 @@ from baretorch.machines.npu.registers import (
     surface,
     window,
 )
-from baretorch.machines.npu.scaling import Round, reciprocal, scaled, wrapped
-from baretorch.machines.npu.weights import Layer, decoded
+from baretorch.machines.npu.scaling import RoundingMode, reciprocal, scaled, wrapped
+from baretorch.machines.npu.weights import LayerShape, decoded
 from baretorch.machines.npu.windows import convolved, convolved_depthwise, largest, summed
 
 TABLE_BYTES = 2048
 SLOT_BYTES = 256
 FIRST_TABLE = 16  # number of an activation function
 NO_FUNCTION = (0, 1)  # none, and the limits alone
-ROUNDINGS = {0: Round.DOUBLE, 1: Round.TO_ZERO, 2: Round.NATURAL}
+ROUNDINGS = {0: RoundingMode.DOUBLE, 1: RoundingMode.TO_ZERO, 2: RoundingMode.NATURAL}
 
 MAX, AVERAGE, REDUCE_SUM = range(3)
 MUL, ADD, SUB, MIN, MAXIMUM, LRELU, ABS, CLZ, SHR, SHL = range(10)
 
 
-def run(core: Core, what: Do, parameter: int) -> None:
+def run(core: NpuCore, what: Do, parameter: int) -> None:
     """One operation that makes an output."""
     keep_tables(core)
     if what in (Do.CONV, Do.DEPTHWISE):
@@ -56,18 +56,18 @@ def run(core: Core, what: Do, parameter: int) -> None:
     core.memory.write(surface(core.registers, OFM), _activated(core, y))
 
 
-def keep_tables(core: Core) -> None:
+def keep_tables(core: NpuCore) -> None:
     """The smallest NPUs have accumulators where tables are, unless an operation uses those."""
     if core.accelerator.macs <= 64 and core.registers.bits(Set.ACTIVATION, 0, 5) < FIRST_TABLE:
         core.memory.forget(INTERNAL, core.accelerator.lut, TABLE_BYTES)
 
 
-def _convolution(core: Core, depthwise: bool) -> Ints:
+def _convolution(core: NpuCore, depthwise: bool) -> Ints:
     r = core.registers
     out, w = ofm_shape(r), window(r)
     x = read_window(core, IFM, w, out, out[2] if depthwise else r[Set.IFM_DEPTH_M1] + 1)
     wide = element(r, IFM).size == 2
-    layer = Layer(out[2], 1 if depthwise else x.shape[2], w, r[Set.OFM_BLK_DEPTH_M1] + 1, wide, depthwise)
+    layer = LayerShape(out[2], 1 if depthwise else x.shape[2], w, r[Set.OFM_BLK_DEPTH_M1] + 1, wide, depthwise)
     streams = [stream(core, Set.WEIGHT_REGION, Set.WEIGHT_BASE, Set.WEIGHT_LENGTH, "the weights")]
     if core.accelerator.cores == 2:
         streams.append(stream(core, Set.WEIGHT_REGION, Set.WEIGHT1_BASE, Set.WEIGHT1_LENGTH, "the weights of core 1"))
@@ -76,7 +76,7 @@ def _convolution(core: Core, depthwise: bool) -> Ints:
     return _scaled(core, total)
 
 
-def _scaled(core: Core, total: Ints) -> Ints:
+def _scaled(core: NpuCore, total: Ints) -> Ints:
     """Biased and scaled as OFM_PRECISION says."""
     r = core.registers
     how = _rounding(r.bits(Set.OFM_PRECISION, 14, 2))
@@ -86,7 +86,7 @@ def _scaled(core: Core, total: Ints) -> Ints:
     return scaled(total + bias, factor, shift, how)
 
 
-def _channels(core: Core, depth: int) -> tuple[Ints, Ints, Ints]:
+def _channels(core: NpuCore, depth: int) -> tuple[Ints, Ints, Ints]:
     """Bias, factor and shift of each channel; cores take channels in turn."""
     names = [(Set.SCALE_BASE, Set.SCALE_LENGTH), (Set.SCALE1_BASE, Set.SCALE1_LENGTH)][: core.accelerator.cores]
     made = np.zeros((depth, SCALE_BYTES), np.uint8)
@@ -94,7 +94,7 @@ def _channels(core: Core, depth: int) -> tuple[Ints, Ints, Ints]:
         rows = made[i :: len(names)]
         data = stream(core, Set.SCALE_REGION, base, length, "the scales")
         if len(data) < rows.size:
-            raise Fault(Kind.PARSE, f"there are {len(data)} bytes of scales, for {len(rows)} channels")
+            raise NpuFault(FaultKind.PARSE, f"there are {len(data)} bytes of scales, for {len(rows)} channels")
         rows[:] = np.frombuffer(data, np.uint8)[: rows.size].reshape(rows.shape)
     wide = made.astype(np.int64)
     bias = sum((wide[:, i] << (8 * i) for i in range(5)), np.zeros(depth, np.int64))
@@ -102,19 +102,19 @@ def _channels(core: Core, depth: int) -> tuple[Ints, Ints, Ints]:
     return wrapped(bias, 40), factor, wide[:, 9] & 0x3F
 
 
-def _pool(core: Core, mode: int) -> Ints:
+def _pool(core: NpuCore, mode: int) -> Ints:
     r = core.registers
     out, w = ofm_shape(r), window(r)
     if mode == REDUCE_SUM:
         if out[2] != 1:
-            raise Fault(Kind.PARSE, f"a sum over channels has {out[2]} of them")
+            raise NpuFault(FaultKind.PARSE, f"a sum over channels has {out[2]} of them")
         x = read_window(core, IFM, w, out, r[Set.IFM_DEPTH_M1] + 1)
         return _scaled(core, summed(x.sum(2, keepdims=True), w, out)[0])
     x = read_window(core, IFM, w, out, out[2])
     if mode == MAX:
         return _scaled(core, largest(x, w, out))
     if mode != AVERAGE:
-        raise Fault(Kind.PARSE, f"no pool is {mode}")
+        raise NpuFault(FaultKind.PARSE, f"no pool is {mode}")
     total, count = summed(x, w, out)
     if w.top or w.left or w.bottom or w.right:
         return divided(total, count)
@@ -125,17 +125,17 @@ def divided(total: Ints, count: Ints) -> Ints:
     """Averages of windows that are not all of one size."""
     most = int(count.max())
     pairs = np.array([reciprocal(max(n, 1)) for n in range(most + 1)], np.int64)[count]
-    return scaled(total, pairs[..., 0], pairs[..., 1], Round.NATURAL)
+    return scaled(total, pairs[..., 0], pairs[..., 1], RoundingMode.NATURAL)
 
 
-def _elementwise(core: Core, mode: int) -> Ints:
+def _elementwise(core: NpuCore, mode: int) -> Ints:
     r = core.registers
     out = ofm_shape(r)
     a = read_window(core, IFM, POINT, out, out[2])
     if mode in (ABS, CLZ):
         return _scaled(core, np.abs(a)) if mode == ABS else leading_zeros(a)
     if mode == LRELU:
-        raise Fault(Kind.MODEL, "a leaky ReLU of a U55, which nothing here makes")
+        raise NpuFault(FaultKind.MODEL, "a leaky ReLU of a U55, which nothing here makes")
     b = _second(core, out)
     reversed_ = bool(r.bits(Set.IFM2_BROADCAST, 6, 1))
     if reversed_:
@@ -151,11 +151,11 @@ def _elementwise(core: Core, mode: int) -> Ints:
         return wrapped(a << np.clip(b, 0, 63), 32)
     if mode == SHR:
         how = _rounding(r.bits(Set.OFM_PRECISION, 14, 2))
-        return scaled(a, 1, np.clip(b, 0, 62), how if how is Round.NATURAL else Round.DOWN)
-    raise Fault(Kind.PARSE, f"no elementwise operation is {mode}")
+        return scaled(a, 1, np.clip(b, 0, 62), how if how is RoundingMode.NATURAL else RoundingMode.DOWN)
+    raise NpuFault(FaultKind.PARSE, f"no elementwise operation is {mode}")
 
 
-def _second(core: Core, out: Shape) -> Ints:
+def _second(core: NpuCore, out: Shape) -> Ints:
     """The second input, less its zero point, as large as it is: NumPy broadcasts it."""
     r = core.registers
     word = r[Set.IFM2_BROADCAST]
@@ -167,7 +167,7 @@ def _second(core: Core, out: Shape) -> Ints:
     return core.memory.read(surface(r, IFM2), shape) - zero
 
 
-def _operands(core: Core, a: Ints, b: Ints) -> tuple[Ints, Ints]:
+def _operands(core: NpuCore, a: Ints, b: Ints) -> tuple[Ints, Ints]:
     """The two of a sum, in one scale."""
     r = core.registers
     mode = r.bits(Set.IFM_PRECISION, 8, 2)
@@ -180,16 +180,16 @@ def _operands(core: Core, a: Ints, b: Ints) -> tuple[Ints, Ints]:
         return scaled(a, factor, shift, how), b << left
     if mode == 2:
         return a << left, scaled(b, factor, shift, how)
-    raise Fault(Kind.PARSE, f"no way to scale operands is {mode}")
+    raise NpuFault(FaultKind.PARSE, f"no way to scale operands is {mode}")
 
 
-def _rounding(number: int) -> Round:
+def _rounding(number: int) -> RoundingMode:
     if number not in ROUNDINGS:
-        raise Fault(Kind.PARSE, f"no rounding is {number}")
+        raise NpuFault(FaultKind.PARSE, f"no rounding is {number}")
     return ROUNDINGS[number]
 
 
-def _activated(core: Core, y: Ints) -> Ints:
+def _activated(core: NpuCore, y: Ints) -> Ints:
     """With zero point, within limits, and looked up."""
     r = core.registers
     kind = element(r, OFM)
@@ -197,7 +197,7 @@ def _activated(core: Core, y: Ints) -> Ints:
     y = y + zero_point(r, OFM, kind)
     limits = {0: kind, 2: Element(1, False), 3: Element(1, True), 5: Element(2, True)}
     if clip not in limits:
-        raise Fault(Kind.PARSE, f"no range to limit an output to is {clip}")
+        raise NpuFault(FaultKind.PARSE, f"no range to limit an output to is {clip}")
     if clip or kind.size < 4:
         ends = limits[clip]
         low, high = r.signed(Set.ACTIVATION_MIN, ends.signed), r.signed(Set.ACTIVATION_MAX, ends.signed)
@@ -205,11 +205,11 @@ def _activated(core: Core, y: Ints) -> Ints:
     if function >= FIRST_TABLE:
         return _looked_up(core, y, kind, function - FIRST_TABLE)
     if function not in NO_FUNCTION:
-        raise Fault(Kind.MODEL, f"the activation function {function}, which nothing here makes")
+        raise NpuFault(FaultKind.MODEL, f"the activation function {function}, which nothing here makes")
     return wrapped(y, 32) if kind.size == 4 else y
 
 
-def _looked_up(core: Core, y: Ints, kind: Element, slot: int) -> Ints:
+def _looked_up(core: NpuCore, y: Ints, kind: Element, slot: int) -> Ints:
     at = core.accelerator.lut + slot * SLOT_BYTES
     if kind.size == 2:
         return (interpolated(table(core, at, "<i2", 1024), y) + 64) >> 7

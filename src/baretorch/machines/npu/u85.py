@@ -9,7 +9,7 @@ import numpy as np
 from baretorch.machines.npu.commands import Do, Set
 from baretorch.machines.npu.core import (
     SCALE_BYTES,
-    Core,
+    NpuCore,
     interpolated,
     leading_zeros,
     read_window,
@@ -17,12 +17,23 @@ from baretorch.machines.npu.core import (
     table,
     zero_point,
 )
-from baretorch.machines.npu.faults import Fault, Kind
-from baretorch.machines.npu.registers import IFM, IFM2, OFM, Ints, Names, Shape, element, ofm_shape, surface, window
+from baretorch.machines.npu.faults import FaultKind, NpuFault
+from baretorch.machines.npu.registers import (
+    IFM,
+    IFM2,
+    OFM,
+    FeatureMapRegisters,
+    Ints,
+    Shape,
+    element,
+    ofm_shape,
+    surface,
+    window,
+)
 from baretorch.machines.npu.resize import resized
-from baretorch.machines.npu.scaling import Round, scaled, wrapped
+from baretorch.machines.npu.scaling import RoundingMode, scaled, wrapped
 from baretorch.machines.npu.u55 import divided
-from baretorch.machines.npu.weights import Layer, decoded
+from baretorch.machines.npu.weights import LayerShape, decoded
 from baretorch.machines.npu.windows import convolved, convolved_depthwise, largest, summed, taps
 
 TILES, CHAINED, NOWHERE = 0, 2, 3  # where a feature map is
@@ -31,12 +42,12 @@ MICROBLOCKS = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 16}  # how many pixels are worke
 TRANSPOSED = {0: (0, 1, 2), 1: (1, 0, 2), 2: (0, 2, 1), 3: (1, 2, 0), 6: (2, 0, 1), 7: (2, 1, 0)}  # axes of an output
 REVERSED = {1: 0, 2: 1, 3: 2}  # the axis
 ROUNDINGS = {
-    0: Round.DOUBLE,
-    1: Round.NATURAL,
-    2: Round.DOUBLE_ASYMMETRIC,
-    3: Round.SYMMETRIC,
-    4: Round.TO_ZERO,
-    5: Round.DOWN,
+    0: RoundingMode.DOUBLE,
+    1: RoundingMode.NATURAL,
+    2: RoundingMode.DOUBLE_ASYMMETRIC,
+    3: RoundingMode.SYMMETRIC,
+    4: RoundingMode.TO_ZERO,
+    5: RoundingMode.DOWN,
 }
 
 MAX, AVERAGE, REDUCE_SUM, SUM, NONE, MIN, ARGMAX_X, ARGMAX_Y = range(8)
@@ -79,7 +90,7 @@ LUT_S16_S32 = 9
 LUT_U8 = 1
 
 
-def run(core: Core, what: Do, parameter: int) -> None:
+def run(core: NpuCore, what: Do, parameter: int) -> None:
     """One operation that makes an output, or leaves its sums for the next."""
     if what in (Do.CONV, Do.DEPTHWISE):
         y = _convolution(core, what is Do.DEPTHWISE, bool(parameter))
@@ -93,11 +104,11 @@ def run(core: Core, what: Do, parameter: int) -> None:
         _write(core, _activated(core, y))
 
 
-def _storage(core: Core, names: Names) -> int:
+def _storage(core: NpuCore, names: FeatureMapRegisters) -> int:
     return core.registers.bits(names.precision, 14, 2)
 
 
-def _input(core: Core, names: Names, broadcast: Set, out: Shape) -> Ints:
+def _input(core: NpuCore, names: FeatureMapRegisters, broadcast: Set, out: Shape) -> Ints:
     """An input of an elementwise operation, less its zero point, as large as it is: NumPy broadcasts it."""
     r = core.registers
     word = r[broadcast]
@@ -112,14 +123,14 @@ def _input(core: Core, names: Names, broadcast: Set, out: Shape) -> Ints:
     return core.memory.read(surface(r, names), shape) - zero
 
 
-def _chained(core: Core, names: Names) -> Ints:
+def _chained(core: NpuCore, names: FeatureMapRegisters) -> Ints:
     number = core.registers[names.region]
     if number not in core.chained:
-        raise Fault(Kind.STRICT, f"{names.name} comes from chain buffer {number}, which nobody has filled")
+        raise NpuFault(FaultKind.STRICT, f"{names.name} comes from chain buffer {number}, which nobody has filled")
     return core.chained[number]
 
 
-def _write(core: Core, y: Ints) -> None:
+def _write(core: NpuCore, y: Ints) -> None:
     r = core.registers
     storage = _storage(core, OFM)
     if storage == CHAINED:
@@ -127,22 +138,22 @@ def _write(core: Core, y: Ints) -> None:
         return
     core.chained.clear()
     if storage != TILES:
-        raise Fault(Kind.MODEL, f"an output stored in the way {storage}")
+        raise NpuFault(FaultKind.MODEL, f"an output stored in the way {storage}")
     turn, back = r.bits(Set.OFM_PRECISION, 11, 3), r.bits(Set.OFM_PRECISION, 9, 2)
     if turn not in TRANSPOSED:
-        raise Fault(Kind.PARSE, f"no order of axes is {turn}")
+        raise NpuFault(FaultKind.PARSE, f"no order of axes is {turn}")
     if back:
         y = np.flip(y, REVERSED[back])
     core.memory.write(surface(r, OFM), y.transpose(TRANSPOSED[turn]))
 
 
-def _finished(core: Core, total: Ints, join: Pair = np.add) -> Ints | None:
+def _finished(core: NpuCore, total: Ints, join: Pair = np.add) -> Ints | None:
     """Sums, or what else is joined, with what they go on from, scaled; None: the next operation goes on with them."""
     r = core.registers
     begin = r.bits(Set.ACC_FORMAT, 4, 2)
     if begin == KEEP:
         if core.sums is None or core.sums.shape != total.shape:
-            raise Fault(Kind.STRICT, "accumulators go on with what no operation has left there")
+            raise NpuFault(FaultKind.STRICT, "accumulators go on with what no operation has left there")
         total = join(total, core.sums)
     elif begin == FROM_IFM2:
         kind = element(r, IFM2)
@@ -159,30 +170,30 @@ def _shape(values: Ints) -> Shape:
     return height, width, depth
 
 
-def _rounding(core: Core) -> Round:
+def _rounding(core: NpuCore) -> RoundingMode:
     number = core.registers.bits(Set.OFM_SCALE, 13, 3)
     if number not in ROUNDINGS:
-        raise Fault(Kind.PARSE, f"no rounding is {number}")
+        raise NpuFault(FaultKind.PARSE, f"no rounding is {number}")
     return ROUNDINGS[number]
 
 
-def _scaled(core: Core, total: Ints) -> Ints:
+def _scaled(core: NpuCore, total: Ints) -> Ints:
     """Biased and scaled, as OFM_PRECISION says by one factor or by one for each channel."""
     r = core.registers
     how = _rounding(core)
     if r.bits(Set.OFM_SCALE, 6, 5):
-        raise Fault(Kind.MODEL, "an output that is rounded a second time")
+        raise NpuFault(FaultKind.MODEL, "an output that is rounded a second time")
     if r.bits(Set.OFM_PRECISION, 8, 1):
         return scaled(total, r.second(Set.OFM_SCALE), r.bits(Set.OFM_SCALE, 0, 6), how)
     bias, factor, shift = _channels(core, total.shape[2])
     return scaled(total + bias, factor, shift, how)
 
 
-def _channels(core: Core, depth: int) -> tuple[Ints, Ints, Ints]:
+def _channels(core: NpuCore, depth: int) -> tuple[Ints, Ints, Ints]:
     """Bias, factor and shift of each channel."""
     data = stream(core, Set.SCALE_REGION, Set.SCALE_BASE, Set.SCALE_LENGTH, "the scales")
     if len(data) < depth * SCALE_BYTES:
-        raise Fault(Kind.PARSE, f"there are {len(data)} bytes of scales, for {depth} channels")
+        raise NpuFault(FaultKind.PARSE, f"there are {len(data)} bytes of scales, for {depth} channels")
     rows = np.frombuffer(data, np.uint8)[: depth * SCALE_BYTES].reshape(depth, SCALE_BYTES).astype(np.int64)
     split = 6 if core.registers.bits(Set.ACC_FORMAT, 0, 2) else 4  # accumulators of 48 bits, or of 32
     zeros = np.zeros(depth, np.int64)
@@ -191,20 +202,20 @@ def _channels(core: Core, depth: int) -> tuple[Ints, Ints, Ints]:
     return wrapped(bias, 8 * split), factor & ((1 << (8 * (8 - split) - 1)) - 1), rows[:, 8] & 0x3F
 
 
-def _convolution(core: Core, depthwise: bool, dynamic: bool) -> Ints | None:
+def _convolution(core: NpuCore, depthwise: bool, dynamic: bool) -> Ints | None:
     r = core.registers
     out, w = ofm_shape(r), window(r)
     x = read_window(core, IFM, w, out, out[2] if depthwise else r[Set.IFM_DEPTH_M1] + 1)
     if dynamic:
         if (w.height, w.width) != (1, 1):
-            raise Fault(Kind.MODEL, "a kernel of more than one element that is computed")
+            raise NpuFault(FaultKind.MODEL, "a kernel of more than one element that is computed")
         y = core.memory.read(surface(r, IFM2), (1, out[2], x.shape[2])) - zero_point(r, IFM2, element(r, IFM2))
         return _finished(core, convolved(x, y.reshape(out[2], 1, 1, x.shape[2]), w, out))
     form = r[Set.WEIGHT_FORMAT]
     pixels = MICROBLOCKS.get(r.bits(Set.ACC_FORMAT, 8, 3))
     if pixels is None:
-        raise Fault(Kind.PARSE, "ACC_FORMAT names no block")
-    layer = Layer(
+        raise NpuFault(FaultKind.PARSE, "ACC_FORMAT names no block")
+    layer = LayerShape(
         out[2],
         1 if depthwise else x.shape[2],
         w,
@@ -226,7 +237,7 @@ def _convolution(core: Core, depthwise: bool, dynamic: bool) -> Ints | None:
     return _finished(core, convolved_depthwise(x, weights, w, out) if depthwise else convolved(x, weights, w, out))
 
 
-def _pool(core: Core, mode: int) -> Ints | None:
+def _pool(core: NpuCore, mode: int) -> Ints | None:
     r = core.registers
     out = ofm_shape(r)
     if mode == NONE:
@@ -234,7 +245,7 @@ def _pool(core: Core, mode: int) -> Ints | None:
     w = window(r)
     if mode == REDUCE_SUM:
         if out[2] != 1:
-            raise Fault(Kind.PARSE, f"a sum over channels has {out[2]} of them")
+            raise NpuFault(FaultKind.PARSE, f"a sum over channels has {out[2]} of them")
         x = read_window(core, IFM, w, out, r[Set.IFM_DEPTH_M1] + 1)
         return _finished(core, summed(x.sum(2, keepdims=True), w, out)[0])
     x = read_window(core, IFM, w, out, out[2])
@@ -249,7 +260,7 @@ def _pool(core: Core, mode: int) -> Ints | None:
     return _finished(core, divided(total, count) if mode == AVERAGE else total)
 
 
-def _elementwise(core: Core, mode: int) -> Ints:
+def _elementwise(core: NpuCore, mode: int) -> Ints:
     """Both operands are scaled, and so is what is made of them."""
     r = core.registers
     out = ofm_shape(r)
@@ -263,20 +274,20 @@ def _elementwise(core: Core, mode: int) -> Ints:
     if mode == SHR:
         return scaled(a, 1, np.clip(b, 0, 62), _rounding(core))
     if mode not in PAIRS:
-        raise Fault(Kind.PARSE, f"no elementwise operation is {mode}")
+        raise NpuFault(FaultKind.PARSE, f"no elementwise operation is {mode}")
     return _scaled(core, PAIRS[mode](a, b))
 
 
-def _operand(core: Core, values: Ints, name: Set) -> Ints:
+def _operand(core: NpuCore, values: Ints, name: Set) -> Ints:
     """Scaled on its own."""
     r = core.registers
     if r.bits(name, 6, 5):
-        raise Fault(Kind.MODEL, f"{name.name} that rounds a second time")
-    how = Round.NATURAL if r.bits(name, 13, 1) else Round.DOUBLE
+        raise NpuFault(FaultKind.MODEL, f"{name.name} that rounds a second time")
+    how = RoundingMode.NATURAL if r.bits(name, 13, 1) else RoundingMode.DOUBLE
     return scaled(values, r.second(name), r.bits(name, 0, 6), how)
 
 
-def _activated(core: Core, y: Ints) -> Ints:
+def _activated(core: NpuCore, y: Ints) -> Ints:
     """With zero point, within limits, and looked up."""
     r = core.registers
     kind = element(r, OFM)
@@ -290,9 +301,9 @@ def _activated(core: Core, y: Ints) -> Ints:
     return wrapped(y, 8 * kind.size) if kind.size > 2 else np.clip(y, kind.low, kind.high)
 
 
-def _looked_up(core: Core, y: Ints, function: int) -> Ints:
+def _looked_up(core: NpuCore, y: Ints, function: int) -> Ints:
     if function not in LUT:
-        raise Fault(Kind.MODEL, f"the activation function {function}, which nothing here makes")
+        raise NpuFault(FaultKind.MODEL, f"the activation function {function}, which nothing here makes")
     kind, count, wide = LUT[function]
     size = np.dtype(kind).itemsize * count
     entries = table(core, core.accelerator.lut + core.registers.bits(Set.ACTIVATION, 5, 3) * size, kind, count)

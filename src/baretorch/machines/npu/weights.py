@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.machines.hooks import shared_library
-from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.registers import Ints, Window
 from baretorch.npu.accelerators import Accelerator, Family
 
@@ -70,7 +70,7 @@ class _Order(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerShape:
     """What decides about the order of a layer's weights."""
 
     outputs: int
@@ -89,10 +89,10 @@ def _library() -> ctypes.CDLL:
     return ctypes.CDLL(str(shared_library("npu_weights.c")))
 
 
-_kept: OrderedDict[tuple[Accelerator, Layer, tuple[bytes, ...]], Ints] = OrderedDict()
+_kept: OrderedDict[tuple[Accelerator, LayerShape, tuple[bytes, ...]], Ints] = OrderedDict()
 
 
-def decoded(accelerator: Accelerator, layer: Layer, streams: tuple[bytes, ...]) -> Ints:
+def decoded(accelerator: Accelerator, layer: LayerShape, streams: tuple[bytes, ...]) -> Ints:
     """[output, row, column, input], from a stream per core (of the fast decoder: one)."""
     key = accelerator, layer, streams
     if key not in _kept:
@@ -103,7 +103,7 @@ def decoded(accelerator: Accelerator, layer: Layer, streams: tuple[bytes, ...]) 
     return _kept[key]
 
 
-def _decoded(accelerator: Accelerator, layer: Layer, streams: tuple[bytes, ...]) -> Ints:
+def _decoded(accelerator: Accelerator, layer: LayerShape, streams: tuple[bytes, ...]) -> Ints:
     w = layer.window
     shape = (layer.outputs, w.height, w.width, layer.inputs)
     new = accelerator.family is Family.U85
@@ -111,7 +111,7 @@ def _decoded(accelerator: Accelerator, layer: Layer, streams: tuple[bytes, ...])
     place = _library().bt_npu_order_u85 if new else _library().bt_npu_order_u55
     orders = [order(accelerator, layer, core) for core in range(accelerator.cores)]
     if layer.block < accelerator.cores or (layer.fast and layer.depthwise) or _places(layer, orders[0]) > _MOST:
-        raise Fault(Kind.PARSE, f"a layer of {shape} weights, in blocks of {layer.block}")
+        raise NpuFault(FaultKind.PARSE, f"a layer of {shape} weights, in blocks of {layer.block}")
     made = np.zeros(shape, np.int16)
     empty = np.zeros(1, np.int16)
     counts = [place(ctypes.byref(o), _pointer(empty), 0, _pointer(made)) for o in orders]
@@ -125,7 +125,7 @@ def _decoded(accelerator: Accelerator, layer: Layer, streams: tuple[bytes, ...])
     return made.astype(np.int64)
 
 
-def _places(layer: Layer, o: _Order) -> int:
+def _places(layer: LayerShape, o: _Order) -> int:
     """How long a stream may get, at most."""
     w = layer.window
     elements = w.height * w.width * (o.round + o.padding)
@@ -139,12 +139,12 @@ def _standard(count: int, stream: bytes) -> np.ndarray[tuple[int], np.dtype[np.i
         return found
     made = _check(_library().bt_npu_decode(stream, len(stream), _pointer(found), count))
     if made != count:
-        raise Fault(Kind.DECODER, f"there are {made} weights, and the layer has {count}")
+        raise NpuFault(FaultKind.DECODER, f"there are {made} weights, and the layer has {count}")
     return found
 
 
 def _fast(
-    layer: Layer, orders: list[_Order], counts: list[int], stream: bytes
+    layer: LayerShape, orders: list[_Order], counts: list[int], stream: bytes
 ) -> list[np.ndarray[tuple[int], np.dtype[np.int16]]]:
     """One stream for all cores, which take blocks of it in turn."""
     found = np.zeros(max(sum(counts), 1), np.int16)
@@ -155,12 +155,12 @@ def _fast(
     o = orders[0]
     size = o.unit * o.input_unit * o.round // cores
     if len(set(counts)) > 1 or counts[0] % size:
-        raise Fault(Kind.MODEL, "fast weights that cores do not share evenly")
+        raise NpuFault(FaultKind.MODEL, "fast weights that cores do not share evenly")
     shares = found.reshape(-1, cores, size)
     return [np.ascontiguousarray(shares[:, core]).reshape(-1) for core in range(cores)]
 
 
-def _order_u55(accelerator: Accelerator, layer: Layer, core: int) -> _Order:
+def _order_u55(accelerator: Accelerator, layer: LayerShape, core: int) -> _Order:
     w = layer.window
     made = _common(layer, core, accelerator.cores)
     made.input_block = 16 if w.part_kernel or layer.wide else 32
@@ -170,7 +170,7 @@ def _order_u55(accelerator: Accelerator, layer: Layer, core: int) -> _Order:
     return made
 
 
-def _order_u85(accelerator: Accelerator, layer: Layer, core: int) -> _Order:
+def _order_u85(accelerator: Accelerator, layer: LayerShape, core: int) -> _Order:
     w = layer.window
     made = _common(layer, core, accelerator.cores)
     made.unit = layer.unit
@@ -190,7 +190,7 @@ def _order_u85(accelerator: Accelerator, layer: Layer, core: int) -> _Order:
     return made
 
 
-def _common(layer: Layer, core: int, cores: int) -> _Order:
+def _common(layer: LayerShape, core: int, cores: int) -> _Order:
     w = layer.window
     return _Order(
         outputs=layer.outputs,
@@ -211,7 +211,7 @@ def _common(layer: Layer, core: int, cores: int) -> _Order:
 
 def _check(result: int) -> int:
     if result < 0:
-        raise Fault(Kind.DECODER, _WRONG[result])
+        raise NpuFault(FaultKind.DECODER, _WRONG[result])
     return result
 
 

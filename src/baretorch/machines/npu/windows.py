@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from baretorch.machines.npu.faults import Fault, Kind
+from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.registers import Ints, Shape, Window
 
 NONE, NEAREST, ZEROS = 0, 1, 2  # how a feature map is made twice as large
@@ -24,7 +24,7 @@ def upscaled(values: Ints, mode: int, rows: int, columns: int) -> Ints:
     if mode == NEAREST:
         return values.repeat(2, 0).repeat(2, 1)[:rows, :columns]
     if mode != ZEROS:
-        raise Fault(Kind.PARSE, f"no way to make an input larger is {mode}")
+        raise NpuFault(FaultKind.PARSE, f"no way to make an input larger is {mode}")
     large = np.zeros((2 * values.shape[0], 2 * values.shape[1], values.shape[2]), np.int64)
     large[::2, ::2] = values
     return large[:rows, :columns]

@@ -16,8 +16,8 @@ from baretorch.firmware.types import Image
 from baretorch.machines.code import read_code
 from baretorch.machines.hooks import shared_library
 from baretorch.machines.process import HasFileno, Process
-from baretorch.machines.qemu.npu import Beside
-from baretorch.machines.qemu.npu import Place as NpuPlace
+from baretorch.machines.qemu.npu import AttachedNpu
+from baretorch.machines.qemu.npu import NpuPlace as NpuPlace
 from baretorch.machines.rows import ROW_ROOM, ROWS, read_rows
 from baretorch.machines.types import Block
 from baretorch.npu.accelerators import by_name
@@ -108,7 +108,7 @@ def _starts_elsewhere(board: Board) -> int | None:
     return None if start == board.chip.memory(board.chip.code).origin else start
 
 
-def _npu(board: Board) -> Beside | None:
+def _npu(board: Board) -> AttachedNpu | None:
     """The chip's NPU, which none of QEMU's machines has."""
     npu, chip = board.chip.npu, board.chip
     if npu is None:
@@ -117,7 +117,7 @@ def _npu(board: Board) -> Beside | None:
     assert accelerator is not None, npu.accelerator
     reached = (chip.memory(name) for name in dict.fromkeys((npu.ram, npu.constants)))
     place = NpuPlace(npu.base, npu.irq, tuple((m.origin, m.size) for m in reached))
-    return Beside(accelerator, place, board.qemu_machine or "")
+    return AttachedNpu(accelerator, place, board.qemu_machine or "")
 
 
 def _escaped(path: Path) -> str:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baretorch.machines.npu.device import SIZE, Bank, Device, Misuse
-from baretorch.machines.npu.faults import Fault
-from baretorch.machines.npu.memory import Region
+from baretorch.machines.npu.device import SIZE, Misuse, NpuBank, NpuDevice
+from baretorch.machines.npu.faults import NpuFault
+from baretorch.machines.npu.memory import NpuRegion
 from baretorch.machines.qemu.gdb_client import PC, GdbClient
 from baretorch.machines.qemu.thumb import transfer
 from baretorch.machines.types import DeviceFault
@@ -35,7 +35,7 @@ LINES = {  # of QEMU's machines: from which number on which device takes interru
 
 
 @dataclass(frozen=True)
-class Place:
+class NpuPlace:
     """Where the NPU is."""
 
     base: int
@@ -48,7 +48,7 @@ class _Copy:
 
     def __init__(self, stub: GdbClient, origin: int, size: int) -> None:
         self._stub, self._origin = stub, origin
-        self.region = Region(np.zeros(size, np.uint8), fetch=self._fetch, wrote=self._wrote)
+        self.region = NpuRegion(np.zeros(size, np.uint8), fetch=self._fetch, wrote=self._wrote)
         pages = -(-size // PAGE)
         self._here, self._changed = np.zeros(pages, np.bool_), np.zeros(pages, np.bool_)
 
@@ -73,10 +73,10 @@ class _Copy:
         self._changed[:] = False
 
 
-class Beside:
+class AttachedNpu:
     """The NPU beside a QEMU that is going to be started with `options`, and with `files` open."""
 
-    def __init__(self, accelerator: Accelerator, place: Place, machine: str) -> None:
+    def __init__(self, accelerator: Accelerator, place: NpuPlace, machine: str) -> None:
         ours, theirs = socket.socketpair()
         our_lines, their_lines = socket.socketpair()
         self._stub, self._lines = GdbClient(ours), our_lines
@@ -89,8 +89,8 @@ class Beside:
         )
         self._place, self._machine = place, machine
         self._copies = [_Copy(self._stub, origin, size) for origin, size in place.banks]
-        banks = [Bank(origin, copy.region) for (origin, _), copy in zip(place.banks, self._copies, strict=True)]
-        self.device = Device(accelerator, banks)
+        banks = [NpuBank(origin, copy.region) for (origin, _), copy in zip(place.banks, self._copies, strict=True)]
+        self.device = NpuDevice(accelerator, banks)
         self._raised = False
         self._last = 0.0  # when it was last touched
 
@@ -157,7 +157,7 @@ class Beside:
             do()
         except Misuse as misuse:
             raise DeviceFault(f"the NPU is used wrongly: {misuse}") from None
-        except Fault as fault:
+        except NpuFault as fault:
             raise DeviceFault(f"the NPU: {fault}") from None
         for copy in self._copies:
             copy.give_back()

@@ -41,7 +41,7 @@ class Breaks(StrEnum):
 
 
 @dataclass(frozen=True)
-class Fault:
+class PinFault:
     """Something is out of order from one millisecond after power-up to another."""
 
     what: Breaks
@@ -58,7 +58,7 @@ class Attached:
     by: By = By.PINS
     hold: int = 1
     pictures: bool = False
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[PinFault, ...] = ()
 
     def about(self, board: Board, events: int) -> dict[str, Any]:
         """What js/attached.mjs reads."""
@@ -87,7 +87,7 @@ def _pins(board: Board, part: str) -> dict[str, int]:
     return found
 
 
-class Events:
+class AttachedEvents:
     """What camera and display reported: a frame was sent, with its number modulo 256 and that of its scene; a picture
     was shown."""
 

@@ -13,7 +13,7 @@ from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import decode_uf2, flash_contents
 from baretorch.machines.code import read_code
 from baretorch.machines.process import Process
-from baretorch.machines.rp2040js.attached import Attached, Events
+from baretorch.machines.rp2040js.attached import Attached, AttachedEvents
 from baretorch.machines.rp2040js.node import find_node, find_package
 from baretorch.machines.types import Block, Cores
 
@@ -43,7 +43,7 @@ class Rp2040JsMachine(Process):
         check_rp2040(flash_contents(decode_uf2(uf2.read_bytes()), chip.uf2_family))
         code = read_code(image, run_symbol)
         self._counts = tempfile.TemporaryFile()  # noqa: SIM115
-        self.events = Events()
+        self.events = AttachedEvents()
         about = {
             "library": str(library),
             "uf2": str(uf2.absolute()),

@@ -19,7 +19,7 @@ from baretorch.machines.unicorn import exceptions
 from baretorch.machines.unicorn.boot_rom import Launch, boot_rom
 from baretorch.machines.unicorn.registers import KEPT, MAIL_ROOM
 from baretorch.machines.unicorn.rom_functions import RomFunctions
-from baretorch.machines.unicorn.state import NEVER, NO_IRQ, CBank, ChipState, Doze, Range, Stop, core_state
+from baretorch.machines.unicorn.state import NEVER, NO_IRQ, CBank, ChipState, Doze, Range, StopReason, core_state
 from baretorch.targets.parts import Usb
 from baretorch.targets.types import Chip
 
@@ -27,8 +27,12 @@ HOOKS = ("unicorn.c", "registers.c", "interrupts.c", "alarm.c", "watchdog.c", "u
 PAGE = 0x1000
 SEV = (0xBF40).to_bytes(2, "little")
 WFE, WFI = b"\x20\xbf", b"\x30\xbf"  # where Unicorn stops: it calls the first invalid
-DOZING = {Doze.AWAKE: Stop.NOT_STOPPED, Doze.UNTIL_INPUT: Stop.WAITS_FOR_INPUT, Doze.FOR_EVER: Stop.SLEEPS}
-DOZING[Doze.UNTIL_BITTEN] = Stop.WATCHDOG_BITES
+DOZING = {
+    Doze.AWAKE: StopReason.NOT_STOPPED,
+    Doze.UNTIL_INPUT: StopReason.WAITS_FOR_INPUT,
+    Doze.FOR_EVER: StopReason.SLEEPS,
+}
+DOZING[Doze.UNTIL_BITTEN] = StopReason.WATCHDOG_BITES
 EVERYWHERE = (1, 0)  # an empty range means all addresses to Unicorn
 
 REGISTERS = {f"r{i}": arm.UC_ARM_REG_R0 + i for i in range(13)} | {
@@ -115,7 +119,7 @@ class Core:
         if address == self._passed:
             self._passed = None
             return
-        self._shared.stopped = Stop.BREAKPOINT
+        self._shared.stopped = StopReason.BREAKPOINT
         self.uc.emu_stop()
 
     def time_flash(self) -> None:
@@ -169,23 +173,23 @@ class Core:
     def can_run(self) -> bool:
         return not self.state.halted and bool(not self.state.asleep or self.state.event)
 
-    def run(self) -> Stop:
+    def run(self) -> StopReason:
         """Until the hooks stop it, it sleeps, or it faults."""
         if self.state.asleep and not self._wait():
-            return Stop.SLEEPS
-        if self.state.dozing and (why := self._doze()) is not Stop.NOT_STOPPED:
+            return StopReason.SLEEPS
+        if self.state.dozing and (why := self._doze()) is not StopReason.NOT_STOPPED:
             return why
         while True:
             self._take_interrupt()
             waits = self._run_rom() if self.in_rom else self._emulate()
             if self.fault is not None:
-                return Stop.FAULT
+                return StopReason.FAULT
             if self.state.dozing in (Doze.UNTIL_INPUT, Doze.UNTIL_BITTEN):
                 return DOZING[Doze(self.state.dozing)]
             if self.state.halted or (waits and not self._wait()):
-                return Stop.SLEEPS
+                return StopReason.SLEEPS
             if self._shared.stopped:
-                return Stop(self._shared.stopped)
+                return StopReason(self._shared.stopped)
 
     def blocks(self) -> tuple[Block, ...]:
         return read_rows(memoryview(self._rows), self.state.row_count)
@@ -252,7 +256,7 @@ class Core:
         if opcode == WFI:
             self._doze()
         if self.stepping and not self._shared.stopped:
-            self._shared.stopped = Stop.BREAKPOINT
+            self._shared.stopped = StopReason.BREAKPOINT
         return opcode == WFE
 
     def sleeps_until_alarm(self) -> bool:
@@ -263,7 +267,7 @@ class Core:
         state.idle = max(state.idle, alarm.due - state.instructions)
         return True
 
-    def _doze(self) -> Stop:
+    def _doze(self) -> StopReason:
         """WFI: what comes of it."""
         self.before_sleep()
         dozing = Doze(self._hooks.bt_doze(ctypes.byref(self.state)))

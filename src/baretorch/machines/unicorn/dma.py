@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from baretorch.machines.types import DeviceFault, FlashReads
 from baretorch.machines.unicorn.core import Core, SharedMemory
 from baretorch.machines.unicorn.silicon import Stopped
-from baretorch.machines.unicorn.state import USB, Change, ChipState
+from baretorch.machines.unicorn.state import USB, ChipChange, ChipState
 from baretorch.targets.flash import Waits
 from baretorch.targets.parts import FlashDma
 
@@ -74,7 +74,7 @@ class DmaEngine:
         try:
             if not self._answers():
                 raise Stopped("the engine is in reset", "rule: RESETS first")
-            if why == Change.READ:
+            if why == ChipChange.READ:
                 return self._read(address, clock)
             if self._left is not None and address != self._dma.base + CTRL:
                 raise Stopped("a copy is set up while another one is under way", "rule: wait until it is not BUSY")

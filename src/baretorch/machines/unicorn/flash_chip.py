@@ -38,7 +38,7 @@ READS: Mapping[int, Format] = {
 
 
 @dataclass(frozen=True)
-class Request:
+class FlashRequest:
     """A read as a controller makes it; without a command where the chip is to be in continuous mode."""
 
     command: int | None
@@ -112,13 +112,13 @@ class FlashChip:
         self._done = now + WRITE_US
         self.writes += 1
 
-    def read(self, request: Request, now: float) -> None:
+    def read(self, request: FlashRequest, now: float) -> None:
         """Data is asked for."""
         if not self._misunderstands(request, now):
             command = request.command if request.command is not None else self.continuous
             self.continuous = command if request.continues and self.kind.continuous else None
 
-    def refuses(self, request: Request, now: float) -> str:
+    def refuses(self, request: FlashRequest, now: float) -> str:
         """Why it would not give what is asked for; empty if it would."""
         if why := self._misunderstands(request, now):
             return why
@@ -127,7 +127,7 @@ class FlashChip:
             return f"{request.hz / 1e6:g} MHz are too fast for the flash chip's {command:02X}h"
         return ""
 
-    def _misunderstands(self, request: Request, now: float) -> str:
+    def _misunderstands(self, request: FlashRequest, now: float) -> str:
         command = request.command
         if self.continuous is not None and command is not None:
             return f"the flash chip is in continuous mode, and takes the command {command:02X}h for an address"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from baretorch.machines.unicorn.flash_chip import READS, FlashChip, Format, Request
+from baretorch.machines.unicorn.flash_chip import READS, FlashChip, FlashRequest, Format
 
 Number = Callable[[str], int]  # what a field says
 EARLY_HZ = 50e6  # assumed: above, a bit arrives later than half a clock after it was asked for
@@ -73,7 +73,9 @@ class Ssi:
         if len(self._sent) == 2:
             command, address = self._sent
             self._sent = []
-            request = Request(command, self._format(), address & 0xFF, hz / max(1, self._number("SSI.BAUDR.SCKDV")))
+            request = FlashRequest(
+                command, self._format(), address & 0xFF, hz / max(1, self._number("SSI.BAUDR.SCKDV"))
+            )
             self._until = max(self._until, now) + self._clocks(8 + 8 + request.format.silence + 8, hz)
             self._chip.read(request, now)
             self._received.append((self._until, 0xFFFFFFFF))
@@ -105,13 +107,13 @@ class Ssi:
             return f"at {request.hz / 1e6:g} MHz flash's bits are looked at too early"
         return self._chip.refuses(request, now)
 
-    def _request(self, hz: float) -> Request:
+    def _request(self, hz: float) -> FlashRequest:
         """What the controller sends for a word of the memory map."""
         number = self._number
         has_command = number("SSI.SPI_CTRLR0.INST_L") == 2
         byte = number("SSI.SPI_CTRLR0.XIP_CMD")
         mode = byte if not has_command and self._format().mode else None
-        return Request(byte if has_command else None, self._format(), mode, hz / max(1, number("SSI.BAUDR.SCKDV")))
+        return FlashRequest(byte if has_command else None, self._format(), mode, hz / max(1, number("SSI.BAUDR.SCKDV")))
 
     def _format(self) -> Format:
         number = self._number
@@ -165,12 +167,12 @@ class Qmi:
             return "the flash controller is in direct mode"
         return self._chip.refuses(self._request(hz), now)
 
-    def _request(self, hz: float) -> Request:
+    def _request(self, hz: float) -> FlashRequest:
         number = self._number
         lines = {key: LINES[min(number(f"QMI.M0_RFMT.{key}_WIDTH"), 2)] for key in ("ADDR", "DUMMY", "DATA")}
         mode = number("QMI.M0_RFMT.SUFFIX_LEN") == 2
         silence = 4 * number("QMI.M0_RFMT.DUMMY_LEN") // lines["DUMMY"]
-        return Request(
+        return FlashRequest(
             number("QMI.M0_RCMD.PREFIX") if number("QMI.M0_RFMT.PREFIX_LEN") else None,
             Format(lines["ADDR"], lines["DATA"], mode, silence),
             number("QMI.M0_RCMD.SUFFIX") if mode else None,
@@ -182,7 +184,7 @@ def left_by_qmi_boot_rom(chip: FlashChip) -> Mapping[str, int]:
     """The RP2350's boot ROM tries the fastest read first, and leaves what gave it an image."""
     formats = {0xEB: 0x000492A8, 0xBB: 0x00009154, 0x0B: 0x00021000, 0x03: 0x00001000}
     for command, value in formats.items():
-        request = Request(command, READS[command], 0 if READS[command].mode else None, 0)
+        request = FlashRequest(command, READS[command], 0 if READS[command].mode else None, 0)
         if not chip.refuses(request, 0):
             return {"QMI.M0_RFMT": value, "QMI.M0_RCMD": command}
     return {}

@@ -24,7 +24,7 @@ INTERRUPTED, TRAP, SEGMENT = 2, 5, 11  # signals, as gdb numbers them
 
 
 @dataclass(frozen=True)
-class Register:
+class GdbRegister:
     """As gdb numbers them, from 0."""
 
     name: str
@@ -34,12 +34,12 @@ class Register:
 
 
 CORE = tuple(
-    Register(name, number, kind={"sp": "data_ptr", "pc": "code_ptr"}.get(name, "int"))
+    GdbRegister(name, number, kind={"sp": "data_ptr", "pc": "code_ptr"}.get(name, "int"))
     for name, number in {**REGISTERS, "xpsr": arm.UC_ARM_REG_CPSR}.items()
 )
 FPU = (
-    *(Register(f"d{i}", arm.UC_ARM_REG_D0 + i, 64, "ieee_double") for i in range(16)),
-    Register("fpscr", arm.UC_ARM_REG_FPSCR),
+    *(GdbRegister(f"d{i}", arm.UC_ARM_REG_D0 + i, 64, "ieee_double") for i in range(16)),
+    GdbRegister("fpscr", arm.UC_ARM_REG_FPSCR),
 )
 
 
@@ -139,13 +139,13 @@ class GdbStub:
             return "OK"
         return ""  # which says that we do not know it
 
-    def _read(self, core: Core, register: Register) -> str:
+    def _read(self, core: Core, register: GdbRegister) -> str:
         value = core.pc if register.name == "pc" else core.uc.reg_read(register.number)
         if register.name == "xpsr":
             value = value & 0xF8000000 | 1 << 24  # Thumb, as always, where M cores have it
         return int(value).to_bytes(register.bits // 8, "little").hex()
 
-    def _write(self, core: Core, register: Register, text: str) -> None:
+    def _write(self, core: Core, register: GdbRegister, text: str) -> None:
         value = int.from_bytes(bytes.fromhex(text), "little")
         if register.name == "pc":
             core.pc = value & ~1
@@ -184,7 +184,7 @@ class GdbStub:
         return None
 
 
-def _feature(name: str, registers: tuple[Register, ...]) -> str:
+def _feature(name: str, registers: tuple[GdbRegister, ...]) -> str:
     rows = "".join(f'<reg name="{r.name}" bitsize="{r.bits}" type="{r.kind}"/>' for r in registers)
     return f'<feature name="org.gnu.gdb.arm.{name}">{rows}</feature>'
 

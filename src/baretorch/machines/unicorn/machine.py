@@ -33,7 +33,7 @@ from baretorch.machines.unicorn.exceptions import clear_it_state
 from baretorch.machines.unicorn.flash_chip import FlashKind
 from baretorch.machines.unicorn.flash_path import FlashSimulation
 from baretorch.machines.unicorn.npu import NpuPort
-from baretorch.machines.unicorn.state import CALL_ROOM, Byte, Stop, chip_state
+from baretorch.machines.unicorn.state import CALL_ROOM, Byte, StopReason, chip_state
 from baretorch.machines.unicorn.usb.port import UsbPort
 from baretorch.machines.unicorn.wiring import Wiring
 from baretorch.targets.flash import Waits
@@ -130,22 +130,22 @@ class UnicornMachine:
             if sent := self._take_output():
                 self._watch_no_more()
                 return sent
-            if why is Stop.TIME_IS_UP:
+            if why is StopReason.TIME_IS_UP:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s", have=self._where())
-            if why is Stop.WAITS_FOR_INPUT:
+            if why is StopReason.WAITS_FOR_INPUT:
                 if self.usb is not None and (silent := self.usb.why_silent()):
                     raise DeviceHang("the image does not answer over USB", have=[*silent, *self._where()])
                 asleep = any(core.state.dozing for core in self._cores)
                 raise DeviceHang("the image waits for input", have="asleep" if asleep else "awake")
-            if why is Stop.SLEEPS:
+            if why is StopReason.SLEEPS:
                 raise self._all_wait()
-            if why is Stop.WATCHDOG_BITES:
+            if why is StopReason.WATCHDOG_BITES:
                 scratch = self._state.watchdog.scratch
                 self._start(None)
                 self._state.watchdog.bit, self._state.watchdog.scratch = 1, scratch
                 if self.usb is not None:  # a serial port over USB goes with its device
                     raise DeviceFault("the device left the bus: its watchdog restarted it")
-            if why is Stop.CONSOLE_IS_DEAD and self._wiring is not None:
+            if why is StopReason.CONSOLE_IS_DEAD and self._wiring is not None:
                 raise self._wiring.dead_console(self._where())
         raise self._fault
 
@@ -220,7 +220,7 @@ class UnicornMachine:
         if self._wiring is None:  # caches are always on then, and the price is fixed
             flash.publish(lambda field: 0, lambda conditions: True)
 
-    def _run(self, deadline: float) -> Stop:
+    def _run(self, deadline: float) -> StopReason:
         """Let the image run until the hooks stop it, it faults, or no core can run."""
         state = self._state
         state.deadline, state.polls = deadline, 0
@@ -232,26 +232,26 @@ class UnicornMachine:
         while True:
             state.stopped = 0
             why = self._turn.run()
-            if why is Stop.CHIP_CHANGED and not self._chip_changed():
+            if why is StopReason.CHIP_CHANGED and not self._chip_changed():
                 continue
-            if why is Stop.INTERRUPTED:
+            if why is StopReason.INTERRUPTED:
                 continue
             if self.debugger is not None and self._debugged(self.debugger, why, deadline):
                 continue
-            if self.usb is not None and why in (Stop.BUS_TURN, Stop.WAITS_FOR_INPUT):
-                goes_on = self.usb.turn(asleep=why is Stop.WAITS_FOR_INPUT)
+            if self.usb is not None and why in (StopReason.BUS_TURN, StopReason.WAITS_FOR_INPUT):
+                goes_on = self.usb.turn(asleep=why is StopReason.WAITS_FOR_INPUT)
                 self._fault = self.usb.stopped(self._where())
                 if self._fault is not None:
-                    return Stop.FAULT
+                    return StopReason.FAULT
                 if goes_on and not self.usb.host.received:
                     continue
-            if why is Stop.FAULT:
+            if why is StopReason.FAULT:
                 self._fault = self._turn.fault
                 if self._fault is not None and self._wiring is not None:
                     self._fault.have = (*self._wiring.why_unreadable(), *self._fault.have)
-            elif why is Stop.RACE:
+            elif why is StopReason.RACE:
                 self._fault = self._race()
-            elif why in (Stop.OTHERS_TURN, Stop.SLEEPS):
+            elif why in (StopReason.OTHERS_TURN, StopReason.SLEEPS):
                 others = [core for core in self._cores if core is not self._turn]
                 ready = [core for core in (*others, self._turn) if core.can_run]
                 if ready:
@@ -259,18 +259,18 @@ class UnicornMachine:
                     continue
             return why
 
-    def _debugged(self, debugger: Debugger, why: Stop, deadline: float) -> bool:
+    def _debugged(self, debugger: Debugger, why: StopReason, deadline: float) -> bool:
         """Let the debugger look, if it has reason to; whether the core goes on."""
-        if why is Stop.TIME_IS_UP and _now() < deadline:
+        if why is StopReason.TIME_IS_UP and _now() < deadline:
             self._state.deadline = min(deadline, _now() + LISTEN_SECONDS)
             if debugger.wants():
                 debugger.stopped(self._turn, None)
             return True
-        if why is Stop.BREAKPOINT:
+        if why is StopReason.BREAKPOINT:
             debugger.stopped(self._turn, None)
-        if why is Stop.FAULT:
+        if why is StopReason.FAULT:
             debugger.stopped(self._turn, self._turn.fault)
-        return why is Stop.BREAKPOINT
+        return why is StopReason.BREAKPOINT
 
     def _chip_changed(self) -> bool:
         """Whether that was the end; else memories can be written that could not."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from baretorch.machines.npu.device import SIZE, Bank, Device, Misuse
-from baretorch.machines.npu.faults import Fault
-from baretorch.machines.npu.memory import Region
+from baretorch.machines.npu.device import SIZE, Misuse, NpuBank, NpuDevice
+from baretorch.machines.npu.faults import NpuFault
+from baretorch.machines.npu.memory import NpuRegion
 from baretorch.machines.types import DeviceFault
 from baretorch.machines.unicorn.core import Core, SharedMemory
-from baretorch.machines.unicorn.state import NEVER, ChipState, Stop
+from baretorch.machines.unicorn.state import NEVER, ChipState, StopReason
 from baretorch.npu.accelerators import by_name
 from baretorch.targets.parts import Npu
 from baretorch.targets.types import Chip
@@ -23,11 +23,11 @@ class NpuPort:
         assert accelerator is not None, npu.accelerator
         reached = {npu.ram, npu.constants}
         banks = [
-            Bank(m.origin, Region(np.frombuffer(m.bytes, np.uint8), constant=chip.memory(m.name).kind == "flash"))
+            NpuBank(m.origin, NpuRegion(np.frombuffer(m.bytes, np.uint8), constant=chip.memory(m.name).kind == "flash"))
             for m in memories
             if m.name in reached
         ]
-        self.device = Device(accelerator, banks)
+        self.device = NpuDevice(accelerator, banks)
         self.error: Exception | None = None
         self._npu, self._state = npu, state
 
@@ -53,7 +53,7 @@ class NpuPort:
             return None
         if isinstance(self.error, Misuse):
             return DeviceFault(f"the NPU is used wrongly: {self.error}", have=where)
-        if isinstance(self.error, Fault):
+        if isinstance(self.error, NpuFault):
             return DeviceFault(f"the NPU: {self.error}", have=where)
         raise self.error
 
@@ -62,7 +62,7 @@ class NpuPort:
             value = act() or 0
         except Exception as error:
             self.error = error  # an exception does not find its way through Unicorn
-            self._state.stopped = Stop.CHIP_CHANGED
+            self._state.stopped = StopReason.CHIP_CHANGED
             core.uc.emu_stop()
             return 0
         if self._npu.irq is not None:

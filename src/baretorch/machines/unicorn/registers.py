@@ -9,7 +9,7 @@ from baretorch.errors import CompileError
 from baretorch.targets.types import Chip
 
 
-class Kind(IntEnum):
+class RegisterKind(IntEnum):
     """What a register does, as hooks/unicorn.h counts them."""
 
     CONSTANT = 0  # reads as `filled`
@@ -26,25 +26,25 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True)
-class Register:
+class ChipRegister:
     """`address` is an offset in the tables below, and absolute in what `chip_registers` gives."""
 
     address: int
-    kind: Kind
+    kind: RegisterKind
     empty: int = 0
     filled: int = 0
 
 
-def _status(offset: int, empty: int, filled: int) -> Register:
-    return Register(offset, Kind.CONSOLE_STATUS, empty, filled)
+def _status(offset: int, empty: int, filled: int) -> ChipRegister:
+    return ChipRegister(offset, RegisterKind.CONSOLE_STATUS, empty, filled)
 
 
-def _data(offset: int) -> Register:
-    return Register(offset, Kind.CONSOLE_DATA)
+def _data(offset: int) -> ChipRegister:
+    return ChipRegister(offset, RegisterKind.CONSOLE_DATA)
 
 
 # Sending is always possible and done at once.
-UARTS: dict[str, tuple[Register, ...]] = {
+UARTS: dict[str, tuple[ChipRegister, ...]] = {
     "pl011": (_data(0x00), _status(0x18, empty=0x90, filled=0x80)),  # FR: TXFE, RXFE
     "cmsdk": (_data(0x00), _status(0x04, empty=0, filled=2)),  # STATE: RX full
     "stm32_usart": (  # ISR: REACK, TEACK, TXE, TC, RXNE; then RDR, TDR
@@ -54,7 +54,7 @@ UARTS: dict[str, tuple[Register, ...]] = {
     ),
     "nrf_uart": (  # EVENTS_RXDRDY, EVENTS_TXDRDY, RXD, TXD
         _status(0x108, empty=0, filled=1),
-        Register(0x11C, Kind.CONSTANT, filled=1),
+        ChipRegister(0x11C, RegisterKind.CONSTANT, filled=1),
         _data(0x518),
         _data(0x51C),
     ),
@@ -107,33 +107,33 @@ WATCHDOGS: dict[str, Dog] = {
     "nrf51822": Dog(DogKind.NRF_WDT, 0x40010000, (0x40000400, 1 << 1, 1 << 1)),  # POWER.RESETREAS
 }
 
-COUNTERS: dict[str, Register] = {
-    "rp_timer": Register(0x28, Kind.COUNTER),  # TIMERAWL
-    "dwt": Register(0x04, Kind.COUNTER),  # CYCCNT
-    "cmsdk_timer": Register(0x04, Kind.COUNTER, filled=0xFFFFFFFF),  # VALUE counts down
-    "nrf_timer": Register(0x540, Kind.COUNTER),  # CC[0], captured at once
+COUNTERS: dict[str, ChipRegister] = {
+    "rp_timer": ChipRegister(0x28, RegisterKind.COUNTER),  # TIMERAWL
+    "dwt": ChipRegister(0x04, RegisterKind.COUNTER),  # CYCCNT
+    "cmsdk_timer": ChipRegister(0x04, RegisterKind.COUNTER, filled=0xFFFFFFFF),  # VALUE counts down
+    "nrf_timer": ChipRegister(0x540, RegisterKind.COUNTER),  # CC[0], captured at once
 }
 
 
 # What images of two cores use besides.
-CORES: dict[str, tuple[Register, ...]] = {
+CORES: dict[str, tuple[ChipRegister, ...]] = {
     "rp_sio": (  # CPUID, FIFO_ST, FIFO_WR, FIFO_RD
-        Register(0x00, Kind.CORE_NUMBER),
-        Register(0x50, Kind.MAIL_STATUS),
-        Register(0x54, Kind.MAIL_SEND),
-        Register(0x58, Kind.MAIL_TAKE),
+        ChipRegister(0x00, RegisterKind.CORE_NUMBER),
+        ChipRegister(0x50, RegisterKind.MAIL_STATUS),
+        ChipRegister(0x54, RegisterKind.MAIL_SEND),
+        ChipRegister(0x58, RegisterKind.MAIL_TAKE),
     ),
 }
 MAIL_ROOM = 4  # words; the RP2040 has room for eight
 
 KEPT = {"VTOR": 0, "CPACR": 1}
 _KEPT = (
-    Register(0xE000ED08, Kind.KEPT, filled=KEPT["VTOR"]),
-    Register(0xE000ED88, Kind.KEPT, filled=KEPT["CPACR"]),
+    ChipRegister(0xE000ED08, RegisterKind.KEPT, filled=KEPT["VTOR"]),
+    ChipRegister(0xE000ED88, RegisterKind.KEPT, filled=KEPT["CPACR"]),
 )
 
 
-def chip_registers(chip: Chip, cores: int = 1) -> tuple[Register, ...]:
+def chip_registers(chip: Chip, cores: int = 1) -> tuple[ChipRegister, ...]:
     """The registers of a chip that do not simply read as zero, for an image that uses so many of its cores."""
     if chip.uart.driver not in UARTS or chip.counter.driver not in COUNTERS:
         raise CompileError(
@@ -146,4 +146,4 @@ def chip_registers(chip: Chip, cores: int = 1) -> tuple[Register, ...]:
     at_base += [(0, r) for r in _KEPT]
     if cores > 1 and chip.cores is not None:
         at_base += [(chip.cores.base, r) for r in CORES[chip.cores.driver]]
-    return tuple(Register(base + r.address, r.kind, r.empty, r.filled) for base, r in at_base)
+    return tuple(ChipRegister(base + r.address, r.kind, r.empty, r.filled) for base, r in at_base)

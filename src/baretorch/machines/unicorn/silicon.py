@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from baretorch.errors import InternalError
-from baretorch.targets.silicon import ChipBlock, Clock, Condition, Factor, Field, Rule, Silicon
+from baretorch.targets.silicon import ChipBlock, Clock, Condition, Factor, RegisterField, Rule, Silicon
 
 ALIASES = (0x0000, 0x1000, 0x2000, 0x3000)  # as it is, toggle, set, clear: of blocks that are atomic
 SWITCH_US = 1.0  # for a glitchless selection: some cycles of both clocks
 NEVER = math.inf
-WHOLE = Field(0, 32)
+WHOLE = RegisterField(0, 32)
 
 
 class Stopped(Exception):
@@ -319,7 +319,7 @@ class ChipModel:
                 for alias, offset in enumerate(ALIASES if block.atomic else ALIASES[:1]):
                     yield register.address + offset, (register.name, alias)
 
-    def _all_fields(self) -> Iterable[tuple[str, tuple[str, Field]]]:
+    def _all_fields(self) -> Iterable[tuple[str, tuple[str, RegisterField]]]:
         for name, register in self._registers.items():
             yield name, (name, WHOLE)
             yield from ((f"{name}.{key}", (name, field)) for key, field in register.fields.items())

@@ -14,7 +14,7 @@ from unicorn.unicorn_py3.unicorn import uclib
 from baretorch.errors import InternalError
 from baretorch.machines.code import MEET, Code
 from baretorch.machines.rows import ROW_ROOM, ROWS
-from baretorch.machines.unicorn.registers import WAKERS, WATCHDOGS, Register, chip_registers
+from baretorch.machines.unicorn.registers import WAKERS, WATCHDOGS, ChipRegister, chip_registers
 from baretorch.targets.types import Chip
 
 OUTPUT_ROOM = 1 << 20
@@ -27,7 +27,7 @@ TURN = 0x10000  # instructions
 NEVER = 2**64 - 1
 
 
-class Stop(IntEnum):
+class StopReason(IntEnum):
     """Why a core does not run on: what the hooks say, and below that what only Python sees."""
 
     NOT_STOPPED = 0
@@ -66,7 +66,7 @@ class Timer(IntEnum):
 TIMERS = {"systick": Timer.SYSTICK, "nrf_timer": Timer.NRF_TIMER}
 
 
-class Console(IntFlag):
+class ConsoleState(IntFlag):
     """What the console does now."""
 
     ANSWERS = 1
@@ -74,7 +74,7 @@ class Console(IntFlag):
     RECEIVES = 4
 
 
-class Change(IntEnum):
+class ChipChange(IntEnum):
     """Why the hooks call the model."""
 
     DUE = 0
@@ -345,7 +345,7 @@ class CBank(ctypes.Structure):
     _fields_ = [("core", POINTER(CoreState)), ("bytes", c_void_p), ("origin", c_uint64)]
 
 
-def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[Register] = ()) -> ChipState:
+def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[ChipRegister] = ()) -> ChipState:
     """A structure keeps the arrays alive that its pointers were made from."""
     registers = (*chip_registers(chip, cores), *modelled)
     if len(code.meets) > MEETINGS:
@@ -374,7 +374,7 @@ def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[Register] 
         returned=code.returned,
         ticks_per_instruction=chip.counter.hz / chip.clock_hz,
         next_change=NEVER,
-        console=Console.ANSWERS | Console.TRANSMITS | Console.RECEIVES,
+        console=ConsoleState.ANSWERS | ConsoleState.TRANSMITS | ConsoleState.RECEIVES,
         taken_irq=NO_IRQ,
         irq=NO_IRQ if chip.uart.irq is None else chip.uart.irq,
         wake=(chip.uart.base + waker.at, waker.bits),

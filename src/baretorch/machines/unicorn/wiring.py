@@ -12,9 +12,9 @@ from baretorch.machines.unicorn.flash_chip import FlashChip, FlashKind
 from baretorch.machines.unicorn.flash_path import FlashSimulation
 from baretorch.machines.unicorn.flash_port import FlashPort, Qmi, Ssi, left_by_qmi_boot_rom
 from baretorch.machines.unicorn.peripherals import COUNTERS, UARTS, device_blocks, device_rules
-from baretorch.machines.unicorn.registers import Kind, Register
+from baretorch.machines.unicorn.registers import ChipRegister, RegisterKind
 from baretorch.machines.unicorn.silicon import ChipModel, Stopped
-from baretorch.machines.unicorn.state import CHANGE, NEVER, Change, ChipState, Console
+from baretorch.machines.unicorn.state import CHANGE, NEVER, ChipChange, ChipState, ConsoleState
 from baretorch.targets.silicon import Silicon
 from baretorch.targets.types import Chip
 
@@ -57,12 +57,12 @@ class Wiring:
         self.watch: Callable[[], object] = lambda: None  # called then
         self._callback = CHANGE(self._change)
 
-    def registers(self) -> tuple[Register, ...]:
+    def registers(self) -> tuple[ChipRegister, ...]:
         found = []
         for at, (name, _) in self.model.places().items():
             live = self._port is not None and name in self._port.live
-            kind = Kind.READ_BACK if live or self.model.must_be_read_back(name) else Kind.MODELLED
-            found.append(Register(at, kind, filled=self._slots[name]))
+            kind = RegisterKind.READ_BACK if live or self.model.must_be_read_back(name) else RegisterKind.MODELLED
+            found.append(ChipRegister(at, kind, filled=self._slots[name]))
         return tuple(found)
 
     def attach(self, state: ChipState) -> None:
@@ -114,12 +114,12 @@ class Wiring:
             model.now = max(model.now, self._time(clock))
             port, hz = self._port, model.hz(model.silicon.cpu)
             name, _ = model.places().get(address, ("", 0))
-            if why == Change.READ and port is not None and name in port.live:
+            if why == ChipChange.READ and port is not None and name in port.live:
                 self._values[self._slots[name]] = port.read(name, model.now)
                 return 0
-            if why == Change.READ:
+            if why == ChipChange.READ:
                 model.read_back(address)
-            elif why == Change.WRITTEN:
+            elif why == ChipChange.WRITTEN:
                 matters = model.write(address, value)
                 if port is not None and name.startswith(f"{port.block}."):
                     self._need_code_in_ram(name)
@@ -186,10 +186,12 @@ class Wiring:
     def _set_console(self) -> None:
         model, state, settings = self.model, self._state, UARTS[self._chip.uart.driver]
         uart, hz = model.silicon.uart, model.hz(model.silicon.uart.clock)
-        console = Console.ANSWERS if model.answers("UART") else Console(0)
+        console = ConsoleState.ANSWERS if model.answers("UART") else ConsoleState(0)
         if console and hz:
-            console |= Console.TRANSMITS if model.holds((*uart.transmits, *settings.transmits)) else Console(0)
-            console |= Console.RECEIVES if model.holds((*uart.receives, *settings.receives)) else Console(0)
+            console |= (
+                ConsoleState.TRANSMITS if model.holds((*uart.transmits, *settings.transmits)) else ConsoleState(0)
+            )
+            console |= ConsoleState.RECEIVES if model.holds((*uart.receives, *settings.receives)) else ConsoleState(0)
         state.console = console
         state.line[:] = line(settings.baud(hz, model.number) / self._chip.uart.baud)
 

@@ -16,7 +16,7 @@ class HostError(Exception):
     """The device broke a rule of USB."""
 
 
-class Kind(Enum):
+class Handshake(Enum):
     """How a device answers a transaction. SILENCE is what a host takes for a lost or damaged packet."""
 
     ACK = "ACK"
@@ -30,12 +30,12 @@ class Kind(Enum):
 class Packet:
     """An answer. Data are DATA0 or DATA1 by `toggle`."""
 
-    kind: Kind
+    kind: Handshake
     toggle: int = 0
     data: bytes = b""
 
 
-ACK, NAK, STALL, SILENCE = (Packet(kind) for kind in (Kind.ACK, Kind.NAK, Kind.STALL, Kind.SILENCE))
+ACK, NAK, STALL, SILENCE = (Packet(kind) for kind in (Handshake.ACK, Handshake.NAK, Handshake.STALL, Handshake.SILENCE))
 
 
 class Bus(Protocol):

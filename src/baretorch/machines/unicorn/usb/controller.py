@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from baretorch.machines.unicorn.silicon import Stopped
-from baretorch.machines.unicorn.usb.bus import ACK, NAK, PACKET, SILENCE, STALL, Kind, Packet
+from baretorch.machines.unicorn.usb.bus import ACK, NAK, PACKET, SILENCE, STALL, Handshake, Packet
 
 MEMORY = 0x1000  # bytes
 REGISTERS = 0x10000  # from the memory's start
@@ -277,7 +277,7 @@ class UsbController:
             return STALL
         if not control & AVAILABLE:
             return NAK
-        return Packet(Kind.DATA, bool(control & DATA1), bytes(self.memory[place : place + (control & LENGTH)]))
+        return Packet(Handshake.DATA, bool(control & DATA1), bytes(self.memory[place : place + (control & LENGTH)]))
 
     def acknowledge(self, address: int, endpoint: int) -> None:
         buffer = 2 * endpoint

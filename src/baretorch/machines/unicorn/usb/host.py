@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from baretorch.errors import InternalError
-from baretorch.machines.unicorn.usb.bus import PACKET, Bus, HostError, Kind, Packet
+from baretorch.machines.unicorn.usb.bus import PACKET, Bus, Handshake, HostError, Packet
 from baretorch.machines.unicorn.usb.descriptors import (
     CONFIGURATION,
     DEVICE,
@@ -189,7 +189,7 @@ class UsbHost:
     def send_packet(self, endpoint: int, data: bytes) -> bool:
         """Whether the device took it."""
         answer = self._heard(endpoint, self.bus.out(self.address, endpoint, self._toggles.get(endpoint, 0), data))
-        if answer.kind is Kind.ACK:
+        if answer.kind is Handshake.ACK:
             self._toggles[endpoint] = self._toggles.get(endpoint, 0) ^ 1
             return True
         return False
@@ -197,7 +197,7 @@ class UsbHost:
     def take_packet(self, endpoint: int) -> bytes | None:
         """What the device sent; None if it has nothing, or what it sent was known."""
         answer = self._heard(endpoint, self.bus.take(self.address, endpoint & 0x7F))
-        if answer.kind is not Kind.DATA:
+        if answer.kind is not Handshake.DATA:
             return None
         if len(answer.data) > PACKET:
             raise HostError(f"a packet of {len(answer.data)} bytes from endpoint {endpoint:#x}")
@@ -209,10 +209,10 @@ class UsbHost:
         return answer.data
 
     def _heard(self, endpoint: int, answer: Packet) -> Packet:
-        if answer.kind is Kind.STALL:
+        if answer.kind is Handshake.STALL:
             raise Stalled(f"endpoint {endpoint:#x} is halted")
-        self._silent[endpoint] = self._silent.get(endpoint, 0) + 1 if answer.kind is Kind.SILENCE else 0
-        self.retries += answer.kind is Kind.SILENCE
+        self._silent[endpoint] = self._silent.get(endpoint, 0) + 1 if answer.kind is Handshake.SILENCE else 0
+        self.retries += answer.kind is Handshake.SILENCE
         if self._silent[endpoint] >= self._errors:
             raise HostError(f"endpoint {endpoint:#x} does not answer")
         return answer
@@ -224,12 +224,12 @@ class UsbHost:
         yield from self.setup(request)
         if request.type & 0x80 and request.length:
             received = yield from self._data_in(request, packets)
-            yield from self._transaction(request, lambda: self.bus.out(self.address, 0, 1, b""), Kind.ACK)
+            yield from self._transaction(request, lambda: self.bus.out(self.address, 0, 1, b""), Handshake.ACK)
             return received
         if data:
             if len(data) > PACKET:
                 raise InternalError("no request that this host knows takes more than a packet")
-            yield from self._transaction(request, lambda: self.bus.out(self.address, 0, 1, data), Kind.ACK)
+            yield from self._transaction(request, lambda: self.bus.out(self.address, 0, 1, data), Handshake.ACK)
         status = yield from self._take_control(request, 1)
         if status:
             raise HostError(f"{request}: a status of {len(status)} bytes")
@@ -238,7 +238,7 @@ class UsbHost:
     def setup(self, request: Request) -> Steps[None]:
         """The setup stage alone: what follows may never come."""
         packet = request.encode()
-        yield from self._transaction(request, lambda: self.bus.setup(self.address, packet), Kind.ACK, naks=0)
+        yield from self._transaction(request, lambda: self.bus.setup(self.address, packet), Handshake.ACK, naks=0)
 
     def _data_in(self, request: Request, packets: int | None) -> Steps[bytes]:
         received, toggle = b"", 1
@@ -255,24 +255,26 @@ class UsbHost:
 
     def _take_control(self, request: Request, toggle: int) -> Steps[bytes]:
         while True:
-            answer = yield from self._transaction(request, lambda: self.bus.take(self.address, 0), Kind.DATA)
+            answer = yield from self._transaction(request, lambda: self.bus.take(self.address, 0), Handshake.DATA)
             self.bus.acknowledge(self.address, 0)
             if answer.toggle == toggle:
                 return answer.data
             self.retries += 1  # our ACK was lost: the same again
 
-    def _transaction(self, request: Request, ask: Callable[[], Packet], want: Kind, naks: int = NAKS) -> Steps[Packet]:
+    def _transaction(
+        self, request: Request, ask: Callable[[], Packet], want: Handshake, naks: int = NAKS
+    ) -> Steps[Packet]:
         silent = waited = 0
         while True:
             answer = ask()
-            yield answer.kind is not Kind.NAK
+            yield answer.kind is not Handshake.NAK
             if answer.kind is want:
                 return answer
-            if answer.kind is Kind.STALL:
+            if answer.kind is Handshake.STALL:
                 raise Stalled(f"{request}: STALL")
-            if answer.kind is Kind.SILENCE:
+            if answer.kind is Handshake.SILENCE:
                 silent, self.retries = silent + 1, self.retries + 1
-            elif answer.kind is Kind.NAK:
+            elif answer.kind is Handshake.NAK:
                 silent, waited = 0, waited + 1
             else:
                 raise HostError(f"{request}: {answer.kind.value} instead of {want.value}")
