@@ -1,4 +1,4 @@
-"""What a debugger is to know of a model: debug.json tells layers and tensors, debug.hex has the reference's values.
+"""Describe a model for a debugger: debug.json lists layers and tensors, debug.hex has the reference's values.
 
 Layers are lines of model.c and tensors are offsets from symbols, so that it holds for any program with this model.
 """
@@ -49,7 +49,7 @@ class DebugInfo:
         return names.methods[self.compiled.source.method]
 
     def layer(self, tensor: str) -> str:
-        """What the user calls what makes a tensor."""
+        """Return the user's name of the layer that computes a tensor."""
         return self.plan.graph[tensor].origin.path or tensor
 
     def tensors(self) -> dict[str, Held]:
@@ -59,7 +59,7 @@ class DebugInfo:
         return {name: held(self.plan, o) for name, o in operands.items()}
 
     def values(self) -> dict[str, Array]:
-        """What the reference has for each tensor in the first run after a reset, on the example's inputs."""
+        """Return the reference's value of each tensor, in the first run after a reset with the example's inputs."""
         given = stored(self.compiled.graph, self.compiled.source.examples)
         return interpret(self.plan.graph, given, keep=True)
 
@@ -116,7 +116,7 @@ class DebugInfo:
 
 
 def held(plan: Plan, operand: Operand) -> Held:
-    """When the bytes of an operand are its tensor."""
+    """Return the steps between which the bytes of an operand are its tensor."""
     written = [(i, o) for i, s in enumerate(plan.steps) for o in s.writes if _meet(o, operand)]
     own = [i for i, o in written if o.tensor == operand.tensor]
     reads = [i for i, s in enumerate(plan.steps) for o in s.uses if o.tensor == operand.tensor]

@@ -19,14 +19,14 @@ CODES = {"float32": "f", "int8": "b", "uint8": "B", "int16": "h", "int32": "i", 
 
 
 class Position(NamedTuple):
-    """Where the program is in a run: about to begin a step, or within it."""
+    """The program's position in a run: before a step, or in it."""
 
     step: int
     inside: bool
 
 
 class Model:
-    """What debug.json says."""
+    """The model as described in debug.json."""
 
     def __init__(self, path: str) -> None:
         with open(path, encoding="utf-8") as file:
@@ -47,7 +47,7 @@ class Model:
         return found or inner
 
     def tensor(self, name: str) -> dict[str, Any]:
-        """That of this name, or the last that the layer of this name makes."""
+        """Return the tensor of this name, or the last tensor of the layer of this name."""
         named = [row for row in self.tensors if row["name"] == name]
         made = sorted((row for row in self.tensors if row["layer"] == name), key=lambda row: int(row["made"]))
         if not named and not made:
@@ -171,7 +171,7 @@ def size_of(row: dict[str, Any]) -> int:
 
 
 def presence(model: Model, row: dict[str, Any]) -> str:
-    """What is to be said if the bytes need not be the tensor now."""
+    """Return a note if the bytes may not be the tensor now."""
     where = model.position()
     if where is None:
         return "" if row["until"] >= len(model.layers) else "its bytes may hold something else: no run is going on"
@@ -191,7 +191,7 @@ def limit() -> int:
 
 
 def nested(numbers: tuple[Any, ...], shape: list[int], most: int) -> str:
-    """As Python writes lists; `...` for what is beyond the limit."""
+    """Format as Python formats lists; `...` replaces what exceeds the limit."""
 
     def part(at: int, dims: list[int]) -> str:
         if not dims:

@@ -1,4 +1,4 @@
-"""What gdb talks to: an emulator that waits for it, or a probe at a real board."""
+"""Start a server for gdb: an emulator, or a debug probe at a real board."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ C_HEADERS = {
 
 @dataclass(frozen=True)
 class Sdk:
-    """One SDK. `needs` are the keys of [sdk.NAME] in a board's TOML without which it does not know the board; `words`
+    """An SDK. `needs` are the keys of [sdk.NAME] in a board's TOML without which it does not know the board; `words`
     are further ones with their defaults. In templates a key is the word @SDK_KEY@.
 
     Without a board a project is portable C for any chip of the SDK, with the words `portable`; None if it needs a

@@ -18,7 +18,7 @@ _SERVER = "serve.c"  # the project's own program is there in its place
 
 
 def board_files(board: Board) -> dict[str, str]:
-    """By their paths below the folder that is theirs."""
+    """Return the files of our own code for a board, by their paths in its folder."""
     files = {_MADE: board_header(board), "link.ld": linker_script(board)}
     waiting = [path for path in runtime_sources(board) if path.name != _SERVER]
     while waiting:

@@ -116,7 +116,7 @@ class _Writer:
         self.ports = self._ports()
 
     def _ports(self) -> Mapping[str, Port]:
-        """How each tensor looks to ExecuTorch, by the name of what it is a view of."""
+        """Return the port of each tensor as ExecuTorch sees it, by the name of the tensor that it is a view of."""
         found: dict[str, Port] = {}
         for port in (*self.graph.takes(), *self.graph.gives()):
             found.setdefault(self.root(port.tensor.name), port)
@@ -206,7 +206,7 @@ class _Writer:
 
 
 def _tree(leaves: int, call: bool) -> str:
-    """How the caller's arguments, or the results, hang together, as PyTorch writes it: a tuple of so many."""
+    """Return PyTorch's description of the arguments or results: a tuple of this many."""
 
     def tree(kind: str | None, children: Sequence[Any], context: str | None) -> dict[str, Any]:
         return {"type": kind, "context": context, "children_spec": list(children)}

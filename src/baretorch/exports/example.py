@@ -27,7 +27,7 @@ STEPS = 4  # runs of a model with state, one after the other
 
 @dataclass(frozen=True)
 class Example:
-    """What an example knows of the model's first runs after a reset, as the C interface has it."""
+    """The inputs and outputs of the model's first runs after a reset, in the types of the C interface."""
 
     names: Names
     inputs: tuple[Array, ...]  # of each run
@@ -45,7 +45,7 @@ class Example:
 
     @property
     def outputs(self) -> tuple[Array, ...]:
-        """Of each output what it is in all runs, one after the other."""
+        """Return for each output its values in all runs."""
         return tuple(np.stack(each) for each in zip(*self.answers, strict=True))
 
 
@@ -72,7 +72,8 @@ def _interpreted(compiled: Compiled, inputs: tuple[Array, ...]) -> tuple[tuple[A
 
 
 def _asked(compiled: Compiled) -> tuple[tuple[Array, ...], ...] | None:
-    """What the model itself answers to the example, again and again if it remembers; None if nobody can be asked."""
+    """Return the original model's outputs for the example, for several runs if it has state; None without the
+    original."""
     source, graph = compiled.source, compiled.graph
     if source.expected is None:
         return None

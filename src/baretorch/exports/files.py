@@ -59,7 +59,7 @@ def _leads_out(folder: Path, path: Path) -> bool:
 
 
 def _record(folder: Path) -> dict[str, str]:
-    """What the record says; one that says nothing sensible says nothing."""
+    """Read the record; an invalid one counts as empty."""
     try:
         files = json.loads(read_file(folder / RECORD, follow=False))["files"]
         return {str(name): str(mark) for name, mark in files.items()}

@@ -30,7 +30,7 @@ Words: TypeAlias = Mapping[str, str]
 
 
 def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict[str, str]:
-    """All files of the project by their paths in it. `figures` are the model's, for README.md and model.json."""
+    """Return all files of the project by their paths in it. `figures` are the model's, for README.md and model.json."""
     example = example_of(compiled)
     name, board = example.names.model, compiled.board.with_console(Console.UART)
     need_name(sdk, name)
@@ -100,7 +100,8 @@ def _template(sdk: Sdk, name: str) -> Path:
 
 
 def _built(board: Board, name: str, sdk: Sdk) -> Words:
-    """How Make and CMake build it: C for a board has its instructions, and no computer can run it."""
+    """Return the words for Make and CMake. C for a board uses its CPU's instructions, so this computer cannot run
+    it."""
     cpu = board.chip.cpu
     if board.hosted:
         run = "`make check`" if sdk.name == "make" else f"`build/{name}_example`"
@@ -119,7 +120,7 @@ def _built(board: Board, name: str, sdk: Sdk) -> Words:
 
 
 def _kconfig(board: Board) -> list[str]:
-    """What Zephyr has to let the compiler use: an FPU is off unless asked for, and a Cortex-M33 has no DSP then."""
+    """Return the CPU features that Zephyr must enable: without them an FPU is off, and a Cortex-M33 has no DSP."""
     cpu = board.chip.cpu
     fpu = ["depends on CPU_HAS_FPU", "select FPU"] if cpu.has_fpu else []
     dsp = ["depends on CPU_CORTEX_M33", "select ARMV8_M_DSP"] if "-mcpu=cortex-m33" in cpu.gcc else []
@@ -127,8 +128,8 @@ def _kconfig(board: Board) -> list[str]:
 
 
 def figures_of(compiled: Compiled, image: Image) -> dict[str, int | float | str]:
-    """What the model takes on its board: bytes of an image, and time if an emulator runs the board. An image that an
-    emulator shows to be wrong is an error here too."""
+    """Measure the model on its board: bytes of an image, and the time if an emulator runs the board. An image whose
+    emulated results are wrong is an error."""
     figures: dict[str, int | float | str] = {
         "board": compiled.board.name,
         "code_bytes": image.flash.model_code,
@@ -173,7 +174,7 @@ def _repeated(text: str, each: Mapping[str, Sequence[str]]) -> str:
 
 
 def _shown(figures: Mapping[str, object]) -> list[tuple[str, str]]:
-    """For people."""
+    """Format the figures for people."""
     return [
         (key.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
         for key, value in figures.items()

@@ -1,4 +1,4 @@
-"""Which layer an image was in when it stopped: each step of a model is one call in the run function."""
+"""Find the layer in which an image stopped: each step of a model is one call in the run function."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def calls_of(code: Code) -> dict[int, str]:
 
 
 def _calls(code: Code, first: int, end: int) -> Iterator[tuple[int, str]]:
-    """Where the function's calls return to, in the order of its code, and what they call, if its code says so."""
+    """Yield the return address of each call in the function, in code order, and the called function's name if it is
+    known."""
     raw = code.elf.bytes_at(first, end - first)
     calls = {ARM: _thumb, AVR: _avr}.get(code.elf.machine, _riscv)
     for behind, target in calls(raw, first):
@@ -51,7 +52,7 @@ def _calls(code: Code, first: int, end: int) -> Iterator[tuple[int, str]]:
 
 
 def _thumb(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
-    """Behind each call, and where that goes if its code says so."""
+    """Yield the address after each call, and the call's target if the code contains it."""
     for i in thumb.instructions(raw, first):
         if thumb.work_of(i).kind in CALLS:
             yield i.address + len(i.raw), thumb.branch_target(i.raw, i.address)

@@ -1,4 +1,4 @@
-"""What the emulators must know of an image's code."""
+"""The addresses in an image's code that emulators need."""
 
 from __future__ import annotations
 

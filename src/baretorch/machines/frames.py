@@ -25,7 +25,7 @@ KINDS = bytes((HELLO, RUN, RESET, HELLO_REPLY, RUN_REPLY, RESET_REPLY, ERROR_REP
 
 @dataclass(frozen=True)
 class Frame:
-    """One message. `seq` ties a reply to its request."""
+    """A message. `seq` connects a reply with its request."""
 
     kind: int
     seq: int

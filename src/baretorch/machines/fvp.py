@@ -44,7 +44,7 @@ class FvpMachine(Process):
         self._beside = self._words
 
     def read(self, timeout: float) -> bytes:
-        """If the image said that it is ready before we were at its line, we speak first."""
+        """Read as the other machines do, but give up waiting if the image was ready before the line was open."""
         if not self._listens:
             try:
                 return super().read(min(timeout, READY_SECONDS))
@@ -59,7 +59,7 @@ class FvpMachine(Process):
         return ()
 
     def _connect(self, fvp: Fvp) -> socket.socket:
-        """To the terminal, as soon as there is one."""
+        """Connect to the terminal as soon as it exists."""
         terminal = fvp.terminal.rpartition(".")[2]
         deadline = time.monotonic() + START_SECONDS
         while (found := re.search(rf"\b{terminal}: Listening .* on port (\d{{1,5}})\b", self._words.said)) is None:
@@ -85,7 +85,7 @@ class FvpMachine(Process):
 
 
 class _Words:
-    """What the platform says itself, beside what the image does."""
+    """The platform's own output, which is separate from the image's."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
@@ -123,7 +123,7 @@ def need_fvp(board: Board) -> tuple[Fvp, str]:
 
 
 def arguments(image: Image, fvp: Fvp) -> Iterator[str]:
-    """What the program is told: the image, where it starts, which NPU there is, and how to talk to UART0."""
+    """Yield the program's arguments: the image, its start, the NPU, and the terminal of UART0."""
     chip = image.board.chip
     settings = [f"{fvp.terminal}.{what}" for what in ("start_telnet=0", "mode=raw", "quiet=0")]
     settings += [f"{name}=1" for name in fvp.on]

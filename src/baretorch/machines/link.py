@@ -45,7 +45,7 @@ _RUN_REPLY = struct.Struct("<II")
 
 @dataclass(frozen=True)
 class Hello:
-    """What the image says about itself: byte sizes of the model's inputs and outputs, names, counter rate, and whether
+    """The image's description of itself: byte sizes of the model's inputs and outputs, names, counter rate, and whether
     its watchdog has restarted it."""
 
     model: str
@@ -92,8 +92,8 @@ class Link:
         self._hello: Hello | None = None
 
     def hello(self, model: str | None = None, seconds: float | None = None) -> Hello:
-        """What runs there; CompileError if `model` is given and the image holds another one. `seconds` is how long its
-        answer may take, if that is not the usual."""
+        """Return the image's description; CompileError if the image has another model than `model`. `seconds` replaces
+        the usual time limit."""
         if self._hello is None:
             seconds = seconds or self._patience
             frame = self._ask(HELLO, HELLO_REPLY, b"", seconds)
@@ -125,7 +125,7 @@ class Link:
             )
 
     def run(self, inputs: Sequence[bytes], timeout: float = 60.0) -> Reply:
-        """One call of the model. `timeout` is how long its answer may take, in seconds."""
+        """Call the model once. `timeout` limits the time of its answer, in seconds."""
         hello = self.hello()
         sizes = tuple(len(data) for data in inputs)
         if sizes != hello.inputs:

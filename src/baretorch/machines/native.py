@@ -39,7 +39,8 @@ class NativeMachine(Process):
         return ()
 
     def _cpu_seconds(self) -> float:
-        """What the process has used so far; proc(5) counts fields from 1, and the name (2) may hold spaces."""
+        """Return the CPU time that the process has used; proc(5) counts fields from 1, and the name (2) may hold
+        spaces."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[14 - 3]) + int(fields[15 - 3])) / os.sysconf("SC_CLK_TCK")
 

@@ -27,12 +27,12 @@ class Closes(Protocol):
 
 
 class Companion(Protocol):
-    """What stands beside a process and acts when it is spoken to, or after some seconds of silence."""
+    """A device next to a process: it acts when it receives data, or after some seconds of silence."""
 
     def fileno(self) -> int: ...
 
     def patience(self) -> float | None:
-        """Seconds of silence after which it wants to look; None: it waits to be spoken to."""
+        """Return the seconds of silence after which it acts; None if it waits for data."""
 
     def look(self) -> None: ...
 

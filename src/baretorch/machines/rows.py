@@ -1,4 +1,4 @@
-"""What the hooks counted, as they write it: bt_row of hooks/unicorn.c and hooks/qemu.c."""
+"""Read the counts that hooks write: bt_row of hooks/unicorn.c and hooks/qemu.c."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from baretorch.machines.types import Block, ClusterTrace, Cores, FlashReads, Mac
 
 @dataclass(frozen=True)
 class Run:
-    """One set of inputs through a running image, twice: `outputs` and figures are of the second call. `others` are the
-    outputs of calls after it, with other inputs."""
+    """Two calls of a running image with one set of inputs: `outputs` and figures are of the second call. `others` are
+    the outputs of calls after it, with other inputs."""
 
     emulator: str
     first: tuple[Array, ...]
@@ -53,7 +53,7 @@ def run_on(
 
 
 def measured(machine: Machine, reply: Reply, first: tuple[Array, ...], outputs: tuple[Array, ...]) -> Run:
-    """What the machine tells of its last call."""
+    """Return the machine's figures of its last call."""
     return Run(
         emulator=machine.name,
         first=first,

@@ -39,7 +39,7 @@ class Session:
 
     @property
     def hello(self) -> Hello:
-        """What the image said of itself."""
+        """Return the image's description of itself."""
         return self._link.hello()
 
     def reset(self) -> None:

@@ -64,7 +64,7 @@ class SimavrMachine(Process):
 
 
 def find_simavr() -> Path | None:
-    """Its headers, with which the library comes."""
+    """Return the header of the installed library, if there is one."""
     return next((found for folder in HEADERS if (found := folder / "simavr" / "sim_avr.h").is_file()), None)
 
 

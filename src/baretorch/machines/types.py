@@ -1,4 +1,4 @@
-"""What an emulator offers: a byte stream to the running image, and exact instruction counts; and how it is started."""
+"""The interface of machines: a byte stream to the running image, exact counts, and how an emulator is started."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DeviceHang(CompileError):
 
 @dataclass(frozen=True)
 class Access:
-    """What a core did to a byte: in the function, and behind the call at `site`, as in a Block."""
+    """An access of a core to a byte: in the function, and in the call before `site`, as in a Block."""
 
     core: int
     writes: bool
@@ -62,9 +62,9 @@ class CoresRace(DeviceFault):
 
 @dataclass(frozen=True)
 class Cores:
-    """What a call of the run function took, from its entry on core 0 to its return: of each core its instructions and
-    how long it waited in meetings or asleep; and how long all of it took, in instructions of the core that was last. Of
-    a cluster both times are cycles."""
+    """The cost of a call of the run function, from its entry on core 0 to its return: for each core its instructions
+    and the time that it waited in meetings or asleep; and the total, in instructions of the core that was last. For a
+    cluster both times are cycles."""
 
     instructions: tuple[int, ...]
     critical_path: int
@@ -88,9 +88,9 @@ class Block:
 
 @dataclass(frozen=True)
 class FlashReads:
-    """What a core read from flash in a call of the run function, past its caches, and how many cycles it waited for it.
-    `site` is as in a Block. What was `copied` beside the core takes so many cycles from the call behind which that
-    address is, and at `site` the core waits for what is left of it then."""
+    """A core's reads from flash in a call of the run function, past its caches, and the cycles that it waited for them.
+    `site` is as in a Block. A copy that runs while the core works takes `copied` cycles from the call before that
+    address, and at `site` the core waits for the rest of it."""
 
     core: int
     site: int
@@ -103,8 +103,8 @@ class FlashReads:
 
 @dataclass(frozen=True)
 class CoreSpan:
-    """What a core of a cluster did on a visit to a site, as in a Block, between two cycles. The last six are cycles in
-    which it waited: for a register that is being loaded, for a bank that served another core, for slower memory, at
+    """The work of a core of a cluster on a visit to a site, as in a Block, between two cycles. The last six are cycles
+    in which it waited: for a register that is being loaded, for a bank that served another core, for slower memory, at
     barriers, for registers of the DMA engine, and of other units."""
 
     core: int
@@ -139,8 +139,8 @@ class Pause:
 
 @dataclass(frozen=True)
 class UnitWork:
-    """What a unit beside the cores did: it was asked to at a site, began and ended. `bytes` are written from `target`
-    on, in one piece or in rows."""
+    """The work of a unit other than the cores: it was started at a site, began and ended. `bytes` are written from
+    `target` on, in one piece or in rows."""
 
     unit: str
     channel: int
@@ -156,8 +156,8 @@ class UnitWork:
 
 @dataclass(frozen=True)
 class ClusterTrace:
-    """All that happened in a cluster between two cycles: a call of the run function. `calls` are the names of the
-    functions that sites are behind."""
+    """The events in a cluster between two cycles: a call of the run function. `calls` are the names of the functions
+    whose calls return to sites."""
 
     begin: int
     end: int
@@ -191,16 +191,18 @@ class Machine(Protocol):
         """Clock cycles of each call of the run function, by a table of the emulator's own; empty if it has none."""
 
     def cores(self) -> Cores | None:
-        """What each core did in the last call of the run function; None if the image uses one, or it is not known."""
+        """Return what each core did in the last call of the run function; None for one core, or if it is not known."""
 
     def blocks(self) -> tuple[Block, ...]:
-        """What the last call of the run function executed, in the order of its visits to sites; empty if not known."""
+        """Return what the last call of the run function executed, in the order of its visits to sites; empty if not
+        known."""
 
     def flash_reads(self) -> tuple[FlashReads, ...] | None:
-        """What the last call of the run function read from flash; None if that costs nothing, or it is not known."""
+        """Return the reads from flash in the last call of the run function; None if they cost nothing or are not
+        known."""
 
     def trace(self) -> ClusterTrace | None:
-        """What the last call of the run function did when; None of all but a cluster."""
+        """Return the events in the last call of the run function; None except for clusters."""
 
     def close(self) -> None: ...
 
@@ -233,7 +235,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Driver:
-    """How an emulator is started: `DRIVER` of the module that has the emulator's name. Large libraries are imported
+    """The start of an emulator: `DRIVER` of the module that has the emulator's name. Large libraries are imported
     when it is used.
 
     `start` boots an image whose run function has that symbol; the last argument requests what reading flash costs,

@@ -1,4 +1,4 @@
-"""What a CPU can do that others cannot, and what a kernel asks of it.
+"""The features of CPUs, and the features that kernels need.
 
 Operators say what their kernels need with this file, so it knows nothing else of targets.
 """
@@ -31,7 +31,7 @@ def feature_names(features: Set[Feature]) -> list[str]:
 
 @dataclass(frozen=True)
 class Needs:
-    """All features of one of these sets. Without any set: nothing, so that any CPU will do."""
+    """Alternative sets of features; a CPU needs all features of one set. Without sets any CPU is sufficient."""
 
     alternatives: tuple[frozenset[Feature], ...] = ()
 
@@ -54,7 +54,7 @@ class Needs:
 
 
 def needs(*features: Feature) -> Needs:
-    """All of them."""
+    """Return Needs for all of these features."""
     return Needs((frozenset(features),))
 
 

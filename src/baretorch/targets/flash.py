@@ -28,9 +28,9 @@ class Waits(NamedTuple):
 
 @dataclass(frozen=True)
 class Price:
-    """Of a fill: `first`, or if it goes on where the last one ended, and no more than `window` instructions later.
-    One that begins a `page` of so many bytes never goes on; 0: there are no pages. If code is read `ahead`, what goes
-    on is code behind what was fetched last, and no data."""
+    """The prices of fills: `first`, or `next_code` and `next_data` if a fill continues where the last one ended at most
+    `window` instructions later. A fill at the begin of a `page` of this many bytes never continues; 0: there are no
+    pages. If code is read `ahead`, only code after the last fetched code continues, and no data."""
 
     first: Waits
     next_code: Waits
@@ -200,7 +200,7 @@ class FlashPath:
 
 
 def price_of(path: FlashPath, fill: int, number: Number) -> Price:
-    """Of a fill of so many bytes, as registers are now."""
+    """Return the price of a fill of this many bytes, with the current registers."""
     if path.controller != FIXED:
         return CONTROLLERS[path.controller].price(number, fill)
     share = fill / path.fills[0]

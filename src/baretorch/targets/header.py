@@ -89,7 +89,7 @@ def _watchdog(chip: Chip, ms: int | None) -> list[tuple[str, str]]:
 
 
 def _cluster(chip: Chip, cores: int) -> list[tuple[str, str]]:
-    """For runtime/cluster/cluster.h."""
+    """Yield the lines for runtime/cluster/cluster.h."""
     cluster = chip.cluster
     if cluster is None:
         return []

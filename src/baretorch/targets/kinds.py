@@ -40,7 +40,7 @@ CALLS = frozenset({Kind.CALL, Kind.CALL_BY_REGISTER, Kind.CALL_FAR})
 
 
 class Work(NamedTuple):
-    """What an instruction does; `registers` counts those that a MANY moves, the program counter included."""
+    """The work of an instruction; `registers` counts those that a MANY moves, the program counter included."""
 
     kind: Kind
     registers: int = 1

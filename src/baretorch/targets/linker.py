@@ -195,12 +195,12 @@ def _ram(chip: Chip) -> list[str]:
 
 
 def _copy(section: str) -> str:
-    """What start-up code copies: from where, to where, up to where."""
+    """Return the symbols of a section that start-up code copies: its source, its start and its end."""
     return f"        LONG(LOADADDR({section})) LONG(ADDR({section})) LONG(ADDR({section}) + SIZEOF({section}))"
 
 
 def _weights(chip: Chip) -> str:
-    """One section per RAM bank. Their symbols keep those alive that nothing lies in."""
+    """Return one section of weights per RAM bank. Their symbols keep empty sections."""
     return "".join(
         f"    .weights.{bank} : ALIGN(16)\n    {{\n        bt_weights_{bank} = .;\n"
         f"        *(.data.bt_weights.{bank}.*)\n        . = ALIGN(4);\n    }} > {bank} AT > {{code}}\n"
@@ -209,7 +209,8 @@ def _weights(chip: Chip) -> str:
 
 
 def _arenas(chip: Chip) -> str:
-    """One section per RAM bank. The first pattern that fits wins, so the named banks come before the default."""
+    """Return one arena section per RAM bank. The first matching pattern wins, so named banks come before the
+    default."""
     others = [bank for bank in _ram(chip) if bank != chip.data]
     rows = [(f".arena.{bank}", f".bss.bt_arena.{bank}* .sbss.bt_arena.{bank}*", bank) for bank in others]
     rows.append((".arena", ".bss.bt_arena* .sbss.bt_arena*", chip.data))

@@ -1,4 +1,4 @@
-"""Which files of the device runtime an image for a board is made of."""
+"""Select the files of the device runtime for a board's image."""
 
 from __future__ import annotations
 

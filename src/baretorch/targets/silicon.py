@@ -68,7 +68,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Factor:
-    """Of a product: a clock's rate, a field's meaning or a number, and what is added to it; or what is divided by."""
+    """A factor of a product: a clock's rate, a field's meaning or a number, plus an offset; or a divisor."""
 
     name: str
     plus: int
@@ -108,7 +108,8 @@ Product: TypeAlias = tuple[Factor, ...]
 
 @dataclass(frozen=True)
 class ChipBlock:
-    """With `atomic` its registers have three aliases more: to toggle, set and clear the bits that are written as 1."""
+    """A block of registers. With `atomic` each has three aliases: to toggle, set and clear the bits that are written as
+    1."""
 
     name: str
     registers: tuple[ChipRegister, ...]
@@ -166,7 +167,7 @@ class DriverNeeds:
 
 @dataclass(frozen=True)
 class FlashWindow:
-    """Where flash is seen through a `controller`: the bank `memory`, and the same past the cache at `uncached`."""
+    """The window through which a `controller` shows flash: the bank `memory`, and the same uncached at `uncached`."""
 
     controller: Annotated[str, Key("the block that reads flash")]
     memory: Annotated[str, Key("the bank")]

@@ -1,4 +1,4 @@
-"""What a target is: a chip and a board around it. All of it data, from TOML files whose keys are declared here."""
+"""A target is a chip and a board around it: data from TOML files, whose keys are declared here."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Chip:
 
     @property
     def cpus(self) -> str:
-        """Its cores, for people."""
+        """Describe the cores for people."""
         return self.cpu.name if self.core_count == 1 else f"{self.core_count} × {self.cpu.name}"
 
     def stacks(self, cores: int) -> int:
@@ -160,7 +160,7 @@ EMULATORS: Mapping[str, Emulator] = {
 
 @dataclass(frozen=True)
 class Avrdude:
-    """How avrdude speaks to a board's boot loader, in its own words."""
+    """The settings with which avrdude talks to a board's boot loader."""
 
     part: Annotated[str, Key("avrdude's name for the chip (`-p`)", pattern=NAME, example='"m328p"')]
     programmer: Annotated[str, Key("its name for the boot loader's protocol (`-c`)", pattern=NAME, example='"arduino"')]
@@ -249,7 +249,7 @@ def _pairs(rows: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True)
 class Page:
-    """What people know of a board, for its page in the docs: Markdown in which `{board}` is the board's name."""
+    """The text of a board's page in the docs: Markdown in which `{board}` is the board's name."""
 
     wiring: Annotated[str, Key("what to connect")]
     flashing: Annotated[str, Key("how an image gets onto the board")]
@@ -262,7 +262,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Board:
-    """What a person holds. `emulators` are in order of preference; `console` is that of images unless another is
+    """A board. `emulators` are in order of preference; `console` is that of images unless another is
     requested."""
 
     name: str

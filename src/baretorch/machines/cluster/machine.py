@@ -80,7 +80,7 @@ class ClusterMachine:
         return ClusterTrace(own[0].begin, own[-1].end, spans, pauses, works, calls_of(self._code))
 
     def cores(self) -> Cores | None:
-        """What each core did in the last call; the critical path is in cycles."""
+        """Return what each core did in the last call; the critical path is in cycles."""
         spans, cycles = self._simulator.spans(), self.cycles()
         if self._cores == 1 or not cycles:
             return None
@@ -95,7 +95,8 @@ class ClusterMachine:
         return ()
 
     def flash_reads(self) -> tuple[FlashReads, ...] | None:
-        """What core 0 waited for slower memory: none has a cache, so that each access is a miss of a word."""
+        """Return the time that core 0 waited for slower memory. No core has a cache, so each access is a miss of a
+        word."""
         sites: dict[int, int] = {}
         for span in self._simulator.spans():
             if span.core == 0:

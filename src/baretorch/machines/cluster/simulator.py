@@ -18,7 +18,7 @@ _WHAT = {CHANNELS: GEMM, CHANNELS + 1: BARRIER}
 
 
 class ClusterStop(IntEnum):
-    """Why it stopped, as bt_cluster_run tells."""
+    """The reason why the simulator stopped: the result of bt_cluster_run."""
 
     HAS_OUTPUT = 0
     WANTS_INPUT = 1
@@ -43,7 +43,8 @@ class ClusterFault(IntEnum):
 
 @dataclass(frozen=True)
 class FaultReport:
-    """What stopped a core for good; `other` is the core that touched the byte before, or the channel of a transfer."""
+    """A fault that stopped a core for good; `other` is the core that touched the byte before, or the channel of a
+    transfer."""
 
     fault: ClusterFault
     core: int
@@ -117,7 +118,7 @@ class Simulator:
         ]
 
     def spans(self) -> tuple[CoreSpan, ...]:
-        """Of the last call of the run function, in the order in which visits ended."""
+        """Return the spans of the last call of the run function, in the order in which visits ended."""
         names = CoreSpan.__dataclass_fields__
         return tuple(CoreSpan(**{name: getattr(s, name) for name in names}) for s in self._rows("bt_cluster_spans"))
 

@@ -245,7 +245,7 @@ def _drive_for(image: Image, drives: Sequence[Drive]) -> Drive | None:
 
 
 def _mounted() -> list[Path]:
-    """Where removable drives are mounted."""
+    """Yield the folders of mounted removable drives."""
     if sys.platform == "darwin":
         return sorted(Path("/Volumes").iterdir())
     if sys.platform == "win32":

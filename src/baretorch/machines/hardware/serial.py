@@ -54,8 +54,8 @@ def serial_ports() -> tuple[SerialPort, ...]:
 
 
 def _board(port: ListPortInfo) -> str | None:
-    """What runtime/usb/descriptors.h says of itself. Of the names in it Windows tells none, and the numbers are those
-    of every program that the Pico's SDK gives a serial port."""
+    """Return the board that runtime/usb/descriptors.h names. Windows reports none of its names, and the numbers are
+    those of every program that the Pico's SDK gives a serial port."""
     if (port.vid, port.pid) != OURS:
         return None
     if sys.platform == "win32":

@@ -1,4 +1,4 @@
-"""How far an operation may run ahead of the one before it.
+"""Check how far an operation may run ahead of the one before it.
 
 Operations are done in blocks of their output, depth first, then along rows, then down. With BLOCKDEP n, one may begin
 while the last n blocks of the one before are not yet written: its block i must not read what block j from the end
@@ -33,7 +33,7 @@ class FinishedOperation:
 
 
 def _corners(shape: Shape, block: Shape, last: bool) -> Iterator[tuple[int, int, int]]:
-    """Where blocks begin: the first ones first, or the last ones."""
+    """Yield the corners of blocks, from the first or from the last one."""
     counts = [-(-n // b) for n, b in zip(shape, block, strict=True)]
     total = counts[0] * counts[1] * counts[2]
     for i in reversed(range(total)) if last else range(total):
@@ -50,7 +50,7 @@ def done(core: NpuCore, touched: Touched) -> FinishedOperation:
 
 
 def check(core: NpuCore, touched: Touched, what: Do, parameter: int, before: FinishedOperation) -> None:
-    """That it does not read what the operation before may not have written yet."""
+    """Check that the operation reads nothing that the one before may not have written yet."""
     ahead = core.registers[Set.BLOCKDEP]
     if not ahead or not any(a.meets(b) for a in touched.reads for b in before.writes):
         return
@@ -79,7 +79,7 @@ def _meet(one: Ints, other: Ints) -> bool:
 
 
 def _reads(core: NpuCore, touched: Touched, what: Do, parameter: int) -> Iterator[list[tuple[int, Ints]]]:
-    """What each step reads of feature maps: space and addresses."""
+    """Yield the space and the addresses of feature maps that each step reads."""
     r = core.registers
     out = ofm_shape(r)
     block = (r[Set.OFM_BLK_HEIGHT_M1] + 1, r[Set.OFM_BLK_WIDTH_M1] + 1, r[Set.OFM_BLK_DEPTH_M1] + 1)
@@ -95,7 +95,7 @@ def _reads(core: NpuCore, touched: Touched, what: Do, parameter: int) -> Iterato
 
 
 def _part(addresses: Ints, w: Window, y: int, x: int, block: Shape, channels: slice, upscale: int) -> Ints:
-    """Of a feature map, what a block is made of; of one that is broadcast, all."""
+    """Return the part of a feature map that a block is computed from; all of it if it is broadcast."""
     rows = _span(y, block[0], w.stride_y, (w.height - 1) * w.dilation_y + 1, w.top, upscale)
     columns = _span(x, block[1], w.stride_x, (w.width - 1) * w.dilation_x + 1, w.left, upscale)
     height, width, depth = addresses.shape[:3]

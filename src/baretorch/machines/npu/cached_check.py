@@ -50,7 +50,7 @@ def _judge() -> str:
 
 
 def _identity(graph: Graph, payload: Payload) -> Iterator[str | bytes]:
-    """What a judgement depends on."""
+    """Return a fingerprint of everything that a check depends on."""
     yield _judge()
     yield from (payload.accelerator.name, payload.commands, payload.weights, f"{payload.scratch} {payload.inputs}")
     yield f"{payload.outputs} {reference.installed()}"

@@ -17,7 +17,7 @@ WIDE = 0x4000  # a second word follows
 
 
 class Do(Enum):
-    """What makes the NPU do something."""
+    """Commands that start an operation."""
 
     STOP = auto()
     IRQ = auto()
@@ -34,7 +34,7 @@ class Do(Enum):
 
 
 class Set(Enum):
-    """What sets a register of the command stream, which keeps its value."""
+    """Commands that set a register of the command stream; registers keep their values."""
 
     IFM_PAD_TOP = auto()
     IFM_PAD_LEFT = auto()

@@ -1,4 +1,4 @@
-"""What the operations of all families have in common."""
+"""The parts of operations that all families share."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def table(core: NpuCore, address: int, kind: str, count: int) -> Ints:
 
 
 def interpolated(pairs: Ints, values: Ints) -> Ints:
-    """With 7 fractional bits, from 512 pairs of a base and a slope, for numbers of 16 bits."""
+    """Interpolate 16-bit numbers with 7 fractional bits in a table of 512 pairs of base and slope."""
     base, slope = pairs[0::2], pairs[1::2]
     entry = (values + 32768) >> 7
     found: Ints = (base[entry] << 7) + slope[entry] * (values & 127)
@@ -69,7 +69,7 @@ def interpolated(pairs: Ints, values: Ints) -> Ints:
 
 
 def leading_zeros(values: Ints) -> Ints:
-    """Of 32 bits."""
+    """Count the leading zeros of 32-bit numbers."""
     low = values & 0xFFFFFFFF
     _, bits = np.frexp(low.astype(np.float64))
     return 32 - bits.astype(np.int64)

@@ -74,12 +74,12 @@ class Progress(Enum):
 
 
 class Misuse(Exception):
-    """What no driver may do."""
+    """An error that a driver must not make."""
 
 
 @dataclass(frozen=True)
 class OddNpu:
-    """How a chip differs from the usual one, for tests of drivers."""
+    """Differences from a normal chip, for tests of drivers."""
 
     stuck: bool = False  # it never ends
     config: int = 0  # bits that its CONFIG has besides those of the accelerator
@@ -199,7 +199,7 @@ class NpuDevice:
         self._state = Progress.STARTED
 
     def work(self) -> None:
-        """All of what the stream says, if there is one to be run. Faults that no STATUS tells of are raised."""
+        """Run the whole stream if one was started. Faults that STATUS does not report are raised."""
         if not self.busy or self.variant.stuck:
             return
         self._state = Progress.IDLE
@@ -239,7 +239,7 @@ class NpuDevice:
         return NpuMemory({**regions, INTERNAL: internal_memory(self.accelerator)})
 
     def _region(self, address: int) -> NpuRegion | None:
-        """From an address to the end of its bank; what is in no bank is answered by nobody."""
+        """Return the memory from an address to the end of its bank; empty outside all banks."""
         for bank in self._banks:
             if 0 <= address - bank.origin < len(bank.region.data):
                 return _part(bank, address)

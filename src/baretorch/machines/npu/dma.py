@@ -33,7 +33,7 @@ def run(core: NpuCore) -> None:
 
 
 def _lines(core: NpuCore, source: int, target: int) -> list[tuple[int, int]]:
-    """Where lines begin: in what is read, and in what is written."""
+    """Return the starts of lines in the source and in the target."""
     r = core.registers
     dims = (source >> 9 & 3) + 1
     if dims > 3:

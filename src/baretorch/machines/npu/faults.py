@@ -1,4 +1,4 @@
-"""What can be wrong with a command stream, or with the memory that it works on."""
+"""Faults of a command stream, or of the memory that it uses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class FaultKind(Enum):
-    """What the hardware would do of it, if anything."""
+    """The reaction of the hardware, if there is one."""
 
     PARSE = "illegal command"  # STATUS says so, and the NPU stops
     BUS = "bus error"  # the same

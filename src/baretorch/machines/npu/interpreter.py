@@ -33,7 +33,7 @@ def run_stream(
     layers: Mapping[int, str] | None = None,
     watch: Watch | None = None,
 ) -> None:
-    """All operations of a stream, in order. A Fault says where it went wrong.
+    """Run all operations of a stream, in order. An NpuFault has the position of the failure.
 
     `layers` are names of layers, by the position of their first command.
     """
@@ -78,7 +78,7 @@ def _layer(layers: Mapping[int, str] | None, at: int) -> str | None:
 
 
 def payload_memory(payload: Payload) -> NpuMemory:
-    """What a stream sees before it runs: constants, and memory that nobody has written."""
+    """Return the memory before a stream runs: constants, and uninitialized memory."""
     scratch = _unwritten(payload.scratch, SCRATCH)
     regions = {
         WEIGHTS: NpuRegion(np.frombuffer(payload.weights, np.uint8), constant=True),
@@ -92,7 +92,7 @@ def payload_memory(payload: Payload) -> NpuMemory:
 
 
 def internal_memory(accelerator: Accelerator) -> NpuRegion:
-    """Where tables are."""
+    """Return the internal memory that holds tables."""
     return _unwritten(accelerator.internal, INTERNAL)
 
 
@@ -103,7 +103,7 @@ def _unwritten(size: int, space: int) -> NpuRegion:
 def run_payload(
     payload: Payload, inputs: Sequence[bytes], layers: Mapping[int, str] | None = None, watch: Watch | None = None
 ) -> list[bytes]:
-    """What a graph answers: inputs and outputs as they lie in memory."""
+    """Run a graph: return its outputs. Inputs and outputs have their memory order."""
     memory = payload_memory(payload)
     for slot, data in zip(payload.inputs, inputs, strict=True):
         if len(data) != slot.size:

@@ -56,7 +56,7 @@ def access(region: NpuRegion, addresses: Ints) -> NpuAccess:
 
 @dataclass
 class Touched:
-    """What an operation has read and written."""
+    """The bytes that an operation has read and written."""
 
     reads: list[NpuAccess] = field(default_factory=list)
     writes: list[NpuAccess] = field(default_factory=list)
@@ -69,7 +69,7 @@ class NpuMemory:
         self.touched = Touched()
 
     def begin(self) -> None:
-        """From here on it is another operation that reads and writes."""
+        """Begin the next operation."""
         self.touched = Touched()
 
     def read(self, surface: Surface, shape: Shape) -> Ints:
@@ -85,7 +85,7 @@ class NpuMemory:
         return raw.view(surface.element.dtype)[..., 0].astype(np.int64)
 
     def write(self, surface: Surface, values: Ints) -> None:
-        """All elements of a feature map."""
+        """Write all elements of a feature map."""
         height, width, depth = values.shape
         surface.check((height, width, depth))
         addresses = surface.addresses((height, width, depth))
@@ -136,7 +136,7 @@ class NpuMemory:
         self.touched.writes.append(access(target, np.arange(end, end + length)))
 
     def forget(self, number: int, address: int, length: int) -> None:
-        """What was there is no longer."""
+        """Make the contents invalid."""
         region = self._stretch(number, address, length, "what is forgotten")
         if region.known is not None:
             region.known[address : address + length] = False

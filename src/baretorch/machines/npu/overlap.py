@@ -1,6 +1,6 @@
-"""What the hardware may still be doing when the next operation begins.
+"""Track the operations that may still run when the next one begins.
 
-Kernels and DMA run beside each other. A stream orders them by waits: KERNEL_WAIT n and DMA_WAIT n go on when no more
+Kernels and DMA run at the same time. A stream orders them by waits: KERNEL_WAIT n and DMA_WAIT n go on when no more
 than n of them are left. There is room for a few of each; one more waits for the oldest.
 """
 

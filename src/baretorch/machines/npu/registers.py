@@ -82,7 +82,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Surface:
-    """How a feature map lies in a region: up to four tiles, rows of pixels or of bricks of 16 channels."""
+    """The layout of a feature map in a region: up to four tiles, with rows of pixels or of bricks of 16 channels."""
 
     name: str
     region: int
@@ -97,7 +97,7 @@ class Surface:
     stride_c: int
 
     def addresses(self, shape: Shape) -> Ints:
-        """Of the first byte of every element, in its region."""
+        """Return the address of the first byte of every element, within its region."""
         height, width, depth = within(shape)
         size = self.element.size
         y, x = np.arange(height)[:, None], np.arange(width)[None, :]
@@ -116,7 +116,7 @@ class Surface:
         return (pixels[:, :, None] + channels).astype(np.int64)
 
     def check(self, shape: Shape) -> None:
-        """That addresses and strides are as aligned as the hardware wants them."""
+        """Check that addresses and strides have the alignment that the hardware needs."""
         height, width, depth = shape
         if height * width * depth > MOST:
             raise NpuFault(
@@ -243,7 +243,7 @@ class Window:
     part_kernel: bool
 
     def needs(self, height: int, width: int) -> tuple[int, int]:
-        """How many rows and columns of the input so many of the output are made of, without the padding."""
+        """Return the rows and columns of the input that this many of the output need, without padding."""
         rows = (height - 1) * self.stride_y + (self.height - 1) * self.dilation_y + 1 - self.top - self.bottom
         columns = (width - 1) * self.stride_x + (self.width - 1) * self.dilation_x + 1 - self.left - self.right
         if rows < 1 or columns < 1:

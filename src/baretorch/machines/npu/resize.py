@@ -13,7 +13,7 @@ BILINEAR, REPLICATE, NEAREST = range(3)
 
 
 def _places(count: int, n: int, step: int, offset: int, size: int) -> tuple[Ints, Ints, Ints]:
-    """For each output along an axis the two inputs it lies between, and how many n-th it is past the first."""
+    """Return for each output along an axis the two nearest inputs, and its distance from the first in n-ths."""
     at = np.arange(count) * step + offset
     first, past = at // n, at % n
     return np.clip(first, 0, size - 1), np.clip(first + 1, 0, size - 1), past

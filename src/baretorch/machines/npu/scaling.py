@@ -1,4 +1,4 @@
-"""From accumulators to outputs: a multiplication by a whole number, a shift to the right, and how that is rounded."""
+"""Scale accumulators to outputs: multiply by a whole number, shift right, and round."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _shifted(product: Ints, shift: Ints, how: RoundingMode) -> Ints:
 
 
 def wrapped(values: Ints, bits: int) -> Ints:
-    """What is left of numbers in so many bits, in two's complement."""
+    """Wrap numbers to this many bits, in two's complement."""
     if bits == 64 and values.dtype == np.int64:
         return values
     half = 1 << (bits - 1)

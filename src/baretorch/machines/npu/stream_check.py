@@ -27,7 +27,7 @@ SEED = 17
 
 
 def random_inputs(graph: Graph, count: int) -> list[list[Array]]:
-    """Of all values that there are, the same every time."""
+    """Return random inputs over the whole range of values, the same every time."""
     rng = np.random.default_rng(SEED)
     shapes = [graph[name].shape for name in graph.inputs]
     return [[rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes] for _ in range(count)]
@@ -80,7 +80,7 @@ def _first_missing(graph: Graph, values: dict[str, Array], seen: set[bytes]) -> 
 
 
 def _compare_with_tosa(graph: Graph, family: Family, inputs: Sequence[Array], values: dict[str, Array]) -> None:
-    """What we say of the graph is what TOSA says of it, or it is our own fault."""
+    """Compare with Arm's TOSA model; a difference is a bug in Baretorch."""
     if not reference.installed():
         return
     region = lowered(graph, family)

@@ -45,7 +45,7 @@ MUL, ADD, SUB, MIN, MAXIMUM, LRELU, ABS, CLZ, SHR, SHL = range(10)
 
 
 def run(core: NpuCore, what: Do, parameter: int) -> None:
-    """One operation that makes an output."""
+    """Run one operation that computes an output."""
     keep_tables(core)
     if what in (Do.CONV, Do.DEPTHWISE):
         y = _convolution(core, what is Do.DEPTHWISE)
@@ -190,7 +190,7 @@ def _rounding(number: int) -> RoundingMode:
 
 
 def _activated(core: NpuCore, y: Ints) -> Ints:
-    """With zero point, within limits, and looked up."""
+    """Add the zero point, clamp, and apply the table."""
     r = core.registers
     kind = element(r, OFM)
     function, clip = r.bits(Set.ACTIVATION, 0, 5), r.bits(Set.ACTIVATION, 12, 3)

@@ -91,7 +91,7 @@ LUT_U8 = 1
 
 
 def run(core: NpuCore, what: Do, parameter: int) -> None:
-    """One operation that makes an output, or leaves its sums for the next."""
+    """Run one operation that computes an output, or leaves its sums for the next operation."""
     if what in (Do.CONV, Do.DEPTHWISE):
         y = _convolution(core, what is Do.DEPTHWISE, bool(parameter))
     elif what is Do.POOL:
@@ -288,7 +288,7 @@ def _operand(core: NpuCore, values: Ints, name: Set) -> Ints:
 
 
 def _activated(core: NpuCore, y: Ints) -> Ints:
-    """With zero point, within limits, and looked up."""
+    """Add the zero point, clamp, and apply the table."""
     r = core.registers
     kind = element(r, OFM)
     function = r.bits(Set.ACTIVATION, 0, 5)

@@ -71,7 +71,7 @@ class _Order(ctypes.Structure):
 
 @dataclass(frozen=True)
 class LayerShape:
-    """What decides about the order of a layer's weights."""
+    """The properties of a layer that determine the order of its weights."""
 
     outputs: int
     inputs: int  # 1 of a depthwise layer
@@ -126,7 +126,7 @@ def _decoded(accelerator: Accelerator, layer: LayerShape, streams: tuple[bytes, 
 
 
 def _places(layer: LayerShape, o: _Order) -> int:
-    """How long a stream may get, at most."""
+    """Return the maximum length of a stream."""
     w = layer.window
     elements = w.height * w.width * (o.round + o.padding)
     inputs = 1 if layer.depthwise else -(-layer.inputs // o.input_block) * o.input_block
@@ -146,7 +146,7 @@ def _standard(count: int, stream: bytes) -> np.ndarray[tuple[int], np.dtype[np.i
 def _fast(
     layer: LayerShape, orders: list[_Order], counts: list[int], stream: bytes
 ) -> list[np.ndarray[tuple[int], np.dtype[np.int16]]]:
-    """One stream for all cores, which take blocks of it in turn."""
+    """Decode one stream for all cores, which take its blocks in turn."""
     found = np.zeros(max(sum(counts), 1), np.int16)
     _check(_library().bt_npu_decode_fast(stream, len(stream), _pointer(found), sum(counts)))
     cores = len(counts)

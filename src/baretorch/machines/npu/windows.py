@@ -14,7 +14,7 @@ NOTHING = -(1 << 62)  # the largest of no numbers; less it, the smallest
 
 
 def source_size(mode: int, rows: int, columns: int) -> tuple[int, int]:
-    """What must be read for so many rows and columns of what is made larger."""
+    """Return the rows and columns to read for this many of the enlarged feature map."""
     return (rows, columns) if mode == NONE else ((rows + 1) // 2, (columns + 1) // 2)
 
 

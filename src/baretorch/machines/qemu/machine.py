@@ -36,7 +36,7 @@ class QemuMachine(Process):
     name = "qemu"
 
     def __init__(self, image: Image, run_symbol: str, gdb: Path | None = None) -> None:
-        """With `gdb` it waits there, at a socket, for a debugger to say that it may start."""
+        """Start QEMU. At the socket `gdb` it waits for a debugger before the first instruction."""
         program = find_qemu(image.board)
         code = read_code(image, run_symbol)
         counts = tempfile.TemporaryFile()  # noqa: SIM115
@@ -93,7 +93,8 @@ def find_qemu(board: Board) -> str:
 
 
 def _machine(board: Board) -> tuple[str, ...]:
-    """One instruction takes the power of two of nanoseconds that is nearest to a clock cycle: same run, same ticks."""
+    """Return QEMU's arguments for the machine. An instruction takes the power of two of nanoseconds that is nearest to
+    a clock cycle, so that equal runs take equal times."""
     shift = max(0, round(math.log2(1e9 / board.chip.clock_hz)))
     console = ("-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-echr", "256")
     bare = ("-bios", "none") if board.chip.boot == "riscv" else ()
@@ -102,8 +103,8 @@ def _machine(board: Board) -> tuple[str, ...]:
 
 
 def _starts_elsewhere(board: Board) -> int | None:
-    """Where the machine starts, if that is not where the chip does: it gets the first two words of the image there, as
-    if its core had been told the address of the image's vectors."""
+    """Return the machine's start address if it differs from the chip's. The machine gets the first two words of the
+    image there, as if its core knew the address of the image's vectors."""
     start = STARTS.get(board.qemu_machine or "")
     return None if start == board.chip.memory(board.chip.code).origin else start
 

@@ -36,7 +36,7 @@ LINES = {  # of QEMU's machines: from which number on which device takes interru
 
 @dataclass(frozen=True)
 class NpuPlace:
-    """Where the NPU is."""
+    """The address, interrupt and memories of the NPU."""
 
     base: int
     irq: int | None
@@ -44,7 +44,7 @@ class NpuPlace:
 
 
 class _Copy:
-    """Of a memory of QEMU's, fetched page by page as it is looked at."""
+    """A copy of a memory of QEMU's, fetched page by page on demand."""
 
     def __init__(self, stub: GdbClient, origin: int, size: int) -> None:
         self._stub, self._origin = stub, origin

@@ -1,4 +1,4 @@
-"""Which register a Thumb instruction moves to or from which address, for devices that QEMU does not have."""
+"""Decode loads and stores of Thumb, for devices that QEMU does not have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Transfer:
 
 
 def transfer(code: bytes, register: Register) -> Transfer | None:
-    """What the instruction that `code` begins with moves; None if that is not one register to or from memory."""
+    """Decode the first instruction of `code`; None unless it moves one register to or from memory."""
     first, second = int.from_bytes(code[:2], "little"), int.from_bytes(code[2:4], "little")
     if first >> 11 in (0b11101, 0b11110, 0b11111):
         return _long(first, second, register)

@@ -21,15 +21,15 @@ SIDE = 324  # pixels across and down a frame
 
 
 class By(StrEnum):
-    """How frames reach the chip: bit by bit at its pins, for the program of its PIO; or by bytes in that PIO's FIFO,
-    which takes a fraction of the time, and leaves the program out."""
+    """The path of frames to the chip: bit by bit at its pins, for the program of its PIO; or as bytes in that PIO's
+    FIFO, which takes a fraction of the time and skips the program."""
 
     PINS = "pins"
     BYTES = "bytes"
 
 
 class Breaks(StrEnum):
-    """What can be out of order."""
+    """The parts that can fail."""
 
     UNPLUGGED = "unplugged"  # nothing of the camera is there
     OTHER_CHIP = "other chip"  # one with another number answers at the camera's address
@@ -61,7 +61,7 @@ class Attached:
     faults: tuple[PinFault, ...] = ()
 
     def about(self, board: Board, events: int) -> dict[str, Any]:
-        """What js/attached.mjs reads."""
+        """Return the description that js/attached.mjs reads."""
         size = self.frames.stat().st_size
         if size == 0 or size % SIDE**2:
             raise CompileError(
@@ -88,15 +88,15 @@ def _pins(board: Board, part: str) -> dict[str, int]:
 
 
 class AttachedEvents:
-    """What camera and display reported: a frame was sent, with its number modulo 256 and that of its scene; a picture
-    was shown."""
+    """Events that camera and display report: a frame was sent, with its number modulo 256 and that of its scene; a
+    picture was shown."""
 
     def __init__(self) -> None:
         self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._read = 0
 
     def new(self) -> Iterator[dict[str, Any]]:
-        """Those since the last call."""
+        """Yield the events since the last call."""
         raw = os.pread(self.file.fileno(), os.fstat(self.file.fileno()).st_size - self._read, self._read)
         whole = raw[: raw.rfind(b"\n") + 1]
         self._read += len(whole)

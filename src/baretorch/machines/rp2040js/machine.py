@@ -86,11 +86,11 @@ class Rp2040JsMachine(Process):
         return tuple(Block(*row) for row in self._read()["rows"])
 
     def flash_command(self) -> str:
-        """What flash was read with in the last call."""
+        """Return the command with which flash was read in the last call."""
         return str(self._read()["flash"])
 
     def _read(self) -> dict[str, Any]:
-        """What the process wrote at the end of the last call."""
+        """Read what the process wrote at the end of the last call."""
         if not self._counts.closed:
             written = os.pread(self._counts.fileno(), os.fstat(self._counts.fileno()).st_size, 0)
             self._told = json.loads(written) if written else self._told

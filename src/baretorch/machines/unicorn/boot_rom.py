@@ -1,4 +1,4 @@
-"""What core 1 of the RP2040 and the RP2350 does from reset until it has been told where to begin.
+"""Emulate the boot ROM on core 1 of the RP2040 and the RP2350, until core 0 has sent the start address.
 
 It answers each word that core 0 sends, and starts over, with a 0, at anything unexpected: at a 0 where it expects more
 than that, or at another command than 1. So 0, 0, 1, vector table, stack pointer, entry brings it to `entry` from
@@ -16,7 +16,7 @@ WANTED = "0, 0, 1, vector table, stack pointer, entry"
 
 @dataclass(frozen=True)
 class Launch:
-    """What core 1 was told."""
+    """The words that core 1 received."""
 
     vectors: int
     stack: int

@@ -1,4 +1,4 @@
-"""One core of an emulated chip: a Unicorn engine with the hooks, and for core 1 the boot ROM before that."""
+"""Run one core of an emulated chip: a Unicorn engine with hooks, and the boot ROM of core 1."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Core:
 
     @property
     def clock(self) -> int:
-        """In instructions, those it has waited for included."""
+        """Return the core's time in instructions, including those that it waited."""
         return int(self.state.instructions + self.state.idle)
 
     @property
@@ -174,7 +174,7 @@ class Core:
         return not self.state.halted and bool(not self.state.asleep or self.state.event)
 
     def run(self) -> StopReason:
-        """Until the hooks stop it, it sleeps, or it faults."""
+        """Run until the hooks stop the core, it sleeps, or it faults."""
         if self.state.asleep and not self._wait():
             return StopReason.SLEEPS
         if self.state.dozing and (why := self._doze()) is not StopReason.NOT_STOPPED:
@@ -201,7 +201,7 @@ class Core:
             return b""
 
     def place(self) -> list[str]:
-        """Where it is, in words."""
+        """Describe the core's position."""
         if self.in_rom:
             return ["in its boot ROM"]
         pc, lr = (self.uc.reg_read(REGISTERS[name]) for name in ("pc", "lr"))

@@ -25,7 +25,7 @@ NOTHING_USEFUL = b"\xa5"
 
 @dataclass(frozen=True)
 class Bits:
-    """Where the chips' control registers differ."""
+    """The bits in which the chips' control registers differ."""
 
     incr_write: int
     treq: int

@@ -1,4 +1,4 @@
-"""What a Cortex-M does when it takes an interrupt, and when its handler returns: Unicorn does neither."""
+"""Enter interrupts and return from their handlers as a Cortex-M does: Unicorn does neither."""
 
 from __future__ import annotations
 

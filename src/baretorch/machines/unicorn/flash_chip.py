@@ -20,8 +20,8 @@ OTHERS = frozenset({WRITE_STATUS, READ_STATUS, READ_STATUS_2, WRITE_ENABLE, WRIT
 
 @dataclass(frozen=True)
 class Format:
-    """How a read goes on behind its command: lines of the address, of the data, whether a byte that tells the mode
-    follows the address, and clocks of silence."""
+    """The rest of a read after its command: lines of the address and of the data, whether a mode byte follows the
+    address, and dummy clocks."""
 
     address: int
     data: int
@@ -66,7 +66,7 @@ class FlashKind:
 
 
 class FlashChip:
-    """One chip, at a time in microseconds."""
+    """The state of one flash chip; times are in microseconds."""
 
     def __init__(self, kind: FlashKind) -> None:
         self.kind = kind
@@ -119,7 +119,7 @@ class FlashChip:
             self.continuous = command if request.continues and self.kind.continuous else None
 
     def refuses(self, request: FlashRequest, now: float) -> str:
-        """Why it would not give what is asked for; empty if it would."""
+        """Return the reason why the chip does not answer a read; empty if it does."""
         if why := self._misunderstands(request, now):
             return why
         command = request.command if request.command is not None else self.continuous

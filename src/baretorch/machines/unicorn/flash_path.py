@@ -52,13 +52,13 @@ class FlashSimulation:
                 view.caches[slot].on = holds(cache.when)
 
     def reads(self) -> tuple[FlashReads, ...] | None:
-        """Of the last call, at the price that registers say now; None if there was no room for all of it."""
+        """Return the reads of the last call, priced by the current registers; None if they did not fit the buffer."""
         if any(core.visit_count > ROW_ROOM for core, _ in self._visits):
             return None
         return tuple(read for core, memory in self._visits for read in self._of_core(core, memory))
 
     def events(self) -> list[CEvent]:
-        """What was recorded; none if there was no room for all of it."""
+        """Return the recorded accesses; none if they did not fit the buffer."""
         count = self.state.event_count
         return [] if count > len(self._events) else self._events[:count]
 
@@ -79,7 +79,7 @@ class FlashSimulation:
             )
 
     def _waits(self, fills: list[int]) -> Waits:
-        """As the first view expects, between the best and the worst of all."""
+        """Return the expected time of the first view, and the best and worst of all views."""
         found = [_cost(price, fills[4 * i : 4 * i + 4]) for i, price in enumerate(self.prices)]
         return Waits(found[0].expected, min(w.best for w in found), max(w.worst for w in found))
 

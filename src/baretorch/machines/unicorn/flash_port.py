@@ -32,7 +32,7 @@ class FlashPort(Protocol):
         """Somebody read flash past the cache."""
 
     def unreadable(self, now: float, hz: float) -> str:
-        """Why flash cannot be read; empty if it can."""
+        """Return the reasons why flash cannot be read; empty if it can."""
 
 
 class Ssi:
@@ -108,7 +108,7 @@ class Ssi:
         return self._chip.refuses(request, now)
 
     def _request(self, hz: float) -> FlashRequest:
-        """What the controller sends for a word of the memory map."""
+        """Return the request that the controller sends for a word of the memory map."""
         number = self._number
         has_command = number("SSI.SPI_CTRLR0.INST_L") == 2
         byte = number("SSI.SPI_CTRLR0.XIP_CMD")

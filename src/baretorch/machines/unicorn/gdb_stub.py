@@ -25,7 +25,7 @@ INTERRUPTED, TRAP, SEGMENT = 2, 5, 11  # signals, as gdb numbers them
 
 @dataclass(frozen=True)
 class GdbRegister:
-    """As gdb numbers them, from 0."""
+    """A register; gdb numbers them from 0."""
 
     name: str
     number: int  # Unicorn's

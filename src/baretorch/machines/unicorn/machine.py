@@ -82,7 +82,7 @@ class UnicornMachine:
         self._start(left)
 
     def _start(self, left: Mapping[str, int] | None) -> None:
-        """From power-up, or another start of all that there is."""
+        """Start the chip from power-up, or restart all of it."""
         image, chip = self._image, self._image.board.chip
         self._wiring = Wiring(chip, chip.silicon, left, self._flash, self.path) if chip.silicon is not None else None
         modelled = self._wiring.registers() if self._wiring is not None else ()
@@ -203,7 +203,7 @@ class UnicornMachine:
             return wiring is None or bool(wiring.model.number("RESETS.RESET_DONE.DMA"))
 
         def word() -> Waits:
-            """What one takes."""
+            """Return the cycles that a word takes."""
             if self.path is None or not self.path.prices:
                 return Waits(*(4 * path.cycles_per_byte,) * 3)
             return Waits(*(4 * cycles / path.fills[0] for cycles in self.path.prices[0].next_data))

@@ -48,7 +48,7 @@ class NpuPort:
             self._state.idle_until = NEVER
 
     def stopped(self, where: list[str]) -> DeviceFault | None:
-        """What the image or the stream did not survive, if that is so."""
+        """Return the fault that stopped the image or the stream, if there is one."""
         if self.error is None:
             return None
         if isinstance(self.error, Misuse):

@@ -1,4 +1,4 @@
-"""What consoles and counters must be told before they work: the settings of each driver's hardware."""
+"""The settings that consoles and counters need before they work, for each driver's hardware."""
 
 from __future__ import annotations
 

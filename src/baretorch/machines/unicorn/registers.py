@@ -10,7 +10,7 @@ from baretorch.targets.types import Chip
 
 
 class RegisterKind(IntEnum):
-    """What a register does, as hooks/unicorn.h counts them."""
+    """The behaviour of a register, numbered as in hooks/unicorn.h."""
 
     CONSTANT = 0  # reads as `filled`
     CONSOLE_STATUS = 1  # reads as `filled` if a byte has arrived, else as `empty`
@@ -81,7 +81,7 @@ WAKERS: dict[str, Waker] = {
 
 
 class DogKind(IntEnum):
-    """What kind of watchdog, as hooks/unicorn.h counts them."""
+    """The kind of a watchdog, numbered as in hooks/unicorn.h."""
 
     RP = 1
     IWDG = 2

@@ -45,7 +45,7 @@ class RomFunctions:
         return pc & ~2 in (FIND, FOUND)
 
     def call(self, engine: uc.Uc) -> tuple[int, DeviceFault | None]:
-        """Where the caller goes on; or what becomes of the chip."""
+        """Run a function: return the caller's next address, or what happens to the chip."""
         given = [engine.reg_read(register) for register in ARGUMENTS]
         back = engine.reg_read(arm.UC_ARM_REG_LR) & ~1
         if engine.reg_read(arm.UC_ARM_REG_PC) & ~2 == FIND:

@@ -30,7 +30,7 @@ class Stopped(Exception):
 
 @dataclass
 class _Mux:
-    """What a selection is on, and what it goes to and when."""
+    """The current selection of a multiplexer, and the next one with its time."""
 
     on: int
     to: int
@@ -104,7 +104,7 @@ class ChipModel:
             self.values[name] = (self.values[name] & driven) | (self._unread.pop(name) & ~driven)
 
     def read(self, name: str) -> int:
-        """What the register reads as."""
+        """Return the value that the register reads as."""
         if name.split(".")[0] in self._dead:
             return 0
         driven = self._driven.get(name, 0)
@@ -114,11 +114,11 @@ class ChipModel:
         return self._registers[name].read_back
 
     def next_change(self) -> float:
-        """When something will be done that is under way."""
+        """Return the time of the next pending change."""
         return min((*self._due.values(), *(mux.due for mux in self._muxes.values())), default=NEVER)
 
     def number(self, name: str) -> int:
-        """What a field or register says."""
+        """Return the value of a field or register."""
         register, field = self._fields[name]
         bits = self.values[register] >> field.shift & ((1 << field.bits) - 1)
         return field.means[bits] if field.means else bits
@@ -136,7 +136,7 @@ class ChipModel:
         return all(map(self._is_so, conditions))
 
     def failing(self, conditions: Iterable[Condition]) -> list[str]:
-        """Those that do not hold, and how it is instead."""
+        """Describe the conditions that do not hold."""
         return [f"{c}, and it {self._how(c)}" for c in conditions if not self._is_so(c)]
 
     def answers(self, block: str) -> bool:
@@ -325,7 +325,7 @@ class ChipModel:
             yield from ((f"{name}.{key}", (name, field)) for key, field in register.fields.items())
 
     def _hardware_bits(self) -> dict[str, int]:
-        """Of each register the bits that writing does not change."""
+        """Return for each register the bits that writes do not change."""
         bits: dict[str, int] = {}
         for name in [s.field for s in self.silicon.signals] + [c.shows for c in self.silicon.clocks if c.shows]:
             register, field = self._fields[name]
@@ -333,7 +333,7 @@ class ChipModel:
         return bits
 
     def _registers_that_matter(self) -> set[str]:
-        """To something else than what a rule, a console or a counter needs, which is looked at when it is needed."""
+        """Return the registers that more depends on than rules, consoles and counters, which read them when needed."""
         rules = [name for rule in self._rules for name in (*rule.fixed, *(c.name for c in rule.when))]
         names = [*rules, *self._names_of_state()]
         return {self._fields[name][0] for name in names if name in self._fields} | {
@@ -356,7 +356,7 @@ class ChipModel:
             yield from (signal.field, *signal.restarts, *(factor.name for factor in signal.after))
 
     def _names(self) -> Iterable[str]:
-        """All that the description speaks of."""
+        """Yield all names in the description."""
         yield from self._names_of_state()
         for rule in self._rules:
             yield from (*rule.fixed, *(c.name for c in (*rule.when, *rule.needs)))

@@ -1,4 +1,4 @@
-"""What Python and hooks/unicorn.h share: its structures, field by field, and what they are filled with."""
+"""The structures that Python shares with hooks/unicorn.h, field by field, and their initial values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEVER = 2**64 - 1
 
 
 class StopReason(IntEnum):
-    """Why a core does not run on: what the hooks say, and below that what only Python sees."""
+    """The reason why a core stopped: first those of the hooks, then those that only Python knows."""
 
     NOT_STOPPED = 0
     WAITS_FOR_INPUT = 1
@@ -47,7 +47,7 @@ class StopReason(IntEnum):
 
 
 class Doze(IntEnum):
-    """What a core does that waits for an interrupt."""
+    """The state of a core that waits for an interrupt."""
 
     AWAKE = 0
     UNTIL_INPUT = 1
@@ -56,7 +56,7 @@ class Doze(IntEnum):
 
 
 class Timer(IntEnum):
-    """Which timer can end sleep."""
+    """The timer that can end sleep."""
 
     NO_ALARM = 0
     SYSTICK = 1
@@ -67,7 +67,7 @@ TIMERS = {"systick": Timer.SYSTICK, "nrf_timer": Timer.NRF_TIMER}
 
 
 class ConsoleState(IntFlag):
-    """What the console does now."""
+    """The current abilities of the console."""
 
     ANSWERS = 1
     TRANSMITS = 2
@@ -75,7 +75,7 @@ class ConsoleState(IntFlag):
 
 
 class ChipChange(IntEnum):
-    """Why the hooks call the model."""
+    """The reason for a call of the model by the hooks."""
 
     DUE = 0
     WRITTEN = 1
@@ -206,7 +206,7 @@ class CWatchdog(ctypes.Structure):
 
 
 class UsbAccess(IntEnum):
-    """Why the hooks call the model of USB."""
+    """The reason for a call of the USB model by the hooks."""
 
     READ = 0
     WRITTEN = 1

@@ -88,7 +88,7 @@ class Wiring:
         return bank in self._waiting
 
     def stopped(self, where: list[str]) -> DeviceFault | None:
-        """What the hooks stopped for, if that is the end."""
+        """Return the fault that the hooks stopped for, if there is one."""
         if self.error is None:
             return None
         if not isinstance(self.error, Stopped):
@@ -140,7 +140,7 @@ class Wiring:
             raise Stopped("code in flash changes how flash is read", rule)
 
     def _show_flash(self) -> None:
-        """What flash reads as, which is nothing useful while it cannot be read."""
+        """Show the contents of flash, or garbage while it cannot be read."""
         if self._port is None or self._window is None:
             return
         self._unreadable = self._port.unreadable(self.model.now, self.model.hz(self.model.silicon.cpu))
@@ -206,13 +206,13 @@ def _flash_port(silicon: Silicon, model: ChipModel, chip: FlashChip) -> FlashPor
 
 
 def _boot_rom(silicon: Silicon, chip: FlashChip) -> Mapping[str, int]:
-    """What it leaves that depends on the flash chip."""
+    """Return the settings of the boot ROM that depend on the flash chip."""
     return left_by_qmi_boot_rom(chip) if silicon.flash and silicon.flash.controller == "QMI" else {}
 
 
 def line(ratio: float) -> list[int]:
-    """What arrives for each byte if one end is `ratio` times as fast as the other: it looks at the middle of what it
-    takes for a bit, and beyond the tolerance at the edge of the last one, which then is as likely wrong as right."""
+    """Return the received byte for each sent one if one end is `ratio` times as fast as the other. A receiver samples
+    the middle of a bit, and beyond the tolerance the edge of the last one, which is then as likely wrong as right."""
     if abs(ratio - 1) <= TOLERANCE:
         return list(range(256))
     return [_sampled(byte, ratio) ^ 0x80 for byte in range(256)]

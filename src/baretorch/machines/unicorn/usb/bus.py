@@ -1,4 +1,4 @@
-"""What goes over a USB cable, transaction by transaction, between a host's model and an emulated device.
+"""Transactions over a USB cable, between a model of a host and an emulated device.
 
 `Bus` is the cable as a host sees it: the emulator of the device is at its other end.
 """
@@ -17,7 +17,7 @@ class HostError(Exception):
 
 
 class Handshake(Enum):
-    """How a device answers a transaction. SILENCE is what a host takes for a lost or damaged packet."""
+    """The answer of a device to a transaction. A host treats SILENCE as a lost or damaged packet."""
 
     ACK = "ACK"
     NAK = "NAK"
@@ -39,7 +39,7 @@ ACK, NAK, STALL, SILENCE = (Packet(kind) for kind in (Handshake.ACK, Handshake.N
 
 
 class Bus(Protocol):
-    """One device at full speed. Between two calls the device has time to do something."""
+    """A device at full speed. Between two calls the device has time to act."""
 
     def attached(self) -> bool:
         """Whether a device pulls its line up."""

@@ -41,7 +41,7 @@ FRAME_US, EARLY_US = 1000.0, 800.0
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the rest of the chip gives: whether the controller is out of reset, what keeps it off the bus, and time."""
+    """The rest of the chip: whether the controller is out of reset, what keeps it off the bus, and the time."""
 
     alive: Callable[[], bool]
     failing: Callable[[], list[str]]
@@ -113,7 +113,7 @@ class UsbController:
         return self.lives() and bool(self._raised() & self[INTE] | self[INTF])
 
     def memory_written(self, offset: int, old: int, clock: float) -> None:
-        """One of the first 64 words was written; what it was before."""
+        """Handle a write to one of the first 64 words, which held `value` before."""
         if not self.lives():
             self._put(offset, 0)
             return
@@ -148,7 +148,7 @@ class UsbController:
         self._written[offset] = clock
 
     def _is_late(self, buffer: int) -> bool:
-        """For what the controller survives (E15)."""
+        """Whether the write is too late for the controller (E15)."""
         bulk = self._word(4 * buffer) & EP_TYPE == EP_BULK
         late = self._around.microseconds() % FRAME_US >= EARLY_US
         return bulk and late and self.sends_early and self._has_frames()
@@ -183,7 +183,7 @@ class UsbController:
         return False
 
     def leave(self, registers: Mapping[int, int]) -> None:
-        """What another program has left."""
+        """Set the registers that another program has left."""
         self._registers |= registers
 
     def __getitem__(self, offset: int) -> int:
@@ -206,7 +206,7 @@ class UsbController:
         return not self.missing()
 
     def missing(self) -> list[str]:
-        """What keeps the device off the bus."""
+        """Return the reasons why the device is not on the bus."""
         if not self._around.alive():
             return ["the controller is in reset", *self._around.failing()]
         main, muxing = self[MAIN_CTRL], self[MUXING]

@@ -1,4 +1,4 @@
-"""What a device says of itself, read as strictly as a host may."""
+"""Read a device's descriptors as strictly as a host may."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BULK, INTERRUPT = 2, 3
 
 @dataclass(frozen=True)
 class Descriptors:
-    """What a driver for serial ports must know; endpoints by their addresses."""
+    """The facts that a driver for serial ports needs; endpoints by their addresses."""
 
     vendor: int
     product: int

@@ -78,7 +78,7 @@ class Stalled(HostError):
 
 
 class UsbHost:
-    """What a computer's USB host and its driver for serial ports do with the one device on `bus`."""
+    """A computer's USB host with its driver for serial ports, and the one device on `bus`."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class UsbHost:
         return data
 
     def step(self) -> bool:
-        """One transaction, or none. Whether the device did something about it."""
+        """Do one transaction, or none. Return whether the device acted on it."""
         if self.suspended:
             return False
         if not self.bus.attached():
@@ -155,7 +155,7 @@ class UsbHost:
         return bool(self._to_do or self._unsent) or not self.up
 
     def reset(self) -> None:
-        """At any time. The device is brought up again, and what a program has sent goes on where it was."""
+        """Reset the bus. The device is brought up again, and the program's data continue where they were."""
         self.bus.reset()
         self.address, self.up, self._coming = 0, False, None
         self._to_do.clear()
@@ -173,7 +173,7 @@ class UsbHost:
     # --- data --------------------------------------------------------------------------------------------------------
 
     def data_step(self) -> bool:
-        """In turns out and in, as far as there is something to send."""
+        """Send and receive in turns, as long as there are data to send."""
         assert self.descriptors is not None
         self._turn ^= 1
         if self._unsent and self._turn:
@@ -195,7 +195,7 @@ class UsbHost:
         return False
 
     def take_packet(self, endpoint: int) -> bytes | None:
-        """What the device sent; None if it has nothing, or what it sent was known."""
+        """Return what the device sent; None if it has nothing, or repeated the last packet."""
         answer = self._heard(endpoint, self.bus.take(self.address, endpoint & 0x7F))
         if answer.kind is not Handshake.DATA:
             return None
@@ -220,7 +220,7 @@ class UsbHost:
     # --- control transfers -------------------------------------------------------------------------------------------
 
     def control(self, request: Request, data: bytes = b"", packets: int | None = None) -> Steps[bytes]:
-        """What the device answers. Of what it sends only so many `packets` are read, then the transfer is ended."""
+        """Return the device's answer. The transfer ends after `packets` packets, if that is given."""
         yield from self.setup(request)
         if request.type & 0x80 and request.length:
             received = yield from self._data_in(request, packets)

@@ -90,7 +90,7 @@ class UsbPort:
         return self._core.sleeps_until_alarm()
 
     def stopped(self, where: list[str]) -> DeviceFault | None:
-        """What the image or the host did not survive, if that is so."""
+        """Return the fault of the image or of the host, if there is one."""
         if self.error is None:
             return None
         if isinstance(self.error, HostError):
@@ -100,7 +100,7 @@ class UsbPort:
         raise self.error
 
     def why_silent(self) -> list[str]:
-        """What the host sees of a device that says nothing."""
+        """Return the reasons why the device is silent."""
         missing = self.controller.missing()
         if missing:
             return ["no device is on the bus", *missing]
