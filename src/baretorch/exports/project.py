@@ -53,7 +53,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "PYOCD": board.pyocd_target or "",
         "INTERFACE": openocd.interface if openocd else "",
         "OPENOCD": openocd.target if openocd else "",
-        **_built(board, name, sdk),
+        **_built(board, name),
         "OPTIMIZE": "-O2" if compiled.options.optimize is Optimize.SPEED else "-Os",
         "COMMAND": f"{command} --out DIR",
         "JUDGE": example.judge,
@@ -69,9 +69,9 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "EACH_HEADER": sorted(f"{name}/{path}" for path in kept if not path.endswith(".c")),
         "EACH_BOARD_SOURCE": sorted(path for path in below if path.endswith((".c", ".S"))),
         "EACH_STATE": [str(example.steps)] if compiled.graph.state else [],
-        "EACH_HERE": [""] if board.hosted else [],
+        "EACH_PORTABLE": [""] if board.hosted else [],
+        "EACH_BOARD": [] if board.hosted else [board.name],
         "EACH_TARGET": [target] if target else [],
-        "EACH_CHOICE": [""] if sdk.portable and board.hosted else [],
         "EACH_KCONFIG": _kconfig(board),
         "EACH_FIGURE": [f"{what}: {value}" for what, value in _shown(figures)],
     }
@@ -99,21 +99,16 @@ def _template(sdk: Sdk, name: str) -> Path:
     return TEMPLATES / name
 
 
-def _built(board: Board, name: str, sdk: Sdk) -> Words:
+def _built(board: Board, name: str) -> Words:
     """Return the words for Make and CMake. C for a board uses its CPU's instructions, so this computer cannot run
     it."""
     cpu = board.chip.cpu
     if board.hosted:
-        run = "`make check`" if sdk.name == "make" else f"`build/{name}_example`"
-        text = f"{run} runs it on this computer. For a board, make a project with `--board`."
-        return {"GOAL": f"{name}_example", "FOR_BOARD": text, "CMAKE_OPTIONS": "", "CMAKE_TARGET": ""}
-    lies = f"lib{name}.a" if sdk.name == "make" else f"build/{name}/lib{name}.a"
-    text = f"`{lies}` is for {board.name}: add it to your program, which calls it as main.c does."
+        return {"GOAL": f"{name}_example", "CMAKE_OPTIONS": "", "CMAKE_TARGET": ""}
     system = "-DCMAKE_SYSTEM_NAME=Generic -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"
     compiler = f'-DCMAKE_C_COMPILER={cpu.gcc_prefix}gcc -DCMAKE_C_FLAGS="{" ".join(cpu.gcc)}"'
     return {
         "GOAL": f"lib{name}.a",
-        "FOR_BOARD": text,
         "CMAKE_OPTIONS": f" {system} {compiler}",
         "CMAKE_TARGET": f" --target {name}",
     }
