@@ -352,7 +352,7 @@ def test_empty_values(option: str) -> None:
     result = baretorch("compile", "tiny.py", *(word for pair in values.items() for word in pair), "--json")
     assert result.code == 2
     assert result.json() == {
-        "error": f"Invalid value for '{option}': it is empty",
+        "error": f"Invalid value for '{option}': the value is empty",
         "at": [],
         "have": [],
         "need": [],
