@@ -76,11 +76,11 @@ def _all_lent(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View]) 
 
 
 def test_a_buffer_that_two_outputs_own_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The fault that this fuzzer is for: the plan's own check finds it, and without that the compiler."""
+    """The fault that this fuzzer is for: the plan's own check finds it, and without that the sanitizers."""
     whole = Statement(("v1",), "v1 = torch.tanh(x0)")
     program = Program(1, (("x0", (1, 4, 4)),), (whole, Statement(("v2",), "v2 = v1[:, -1]")), ("v1", "v2"))
     assert outcome(program, tmp_path / "right") == "right"
     monkeypatch.setattr(problem, "lent_buffers", _all_lent)
     assert outcome(program, tmp_path / "planned") == "internal: InternalError: 2 ports own tanh, which the caller lends"
     monkeypatch.setattr(check, "check_ports", lambda plan: None)
-    assert "unused parameter" in outcome(program, tmp_path / "run")
+    assert "a model that was watched ended with code 1" in outcome(program, tmp_path / "run")

@@ -11,6 +11,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Tensor, fresh
 from baretorch.ops.elementwise import Maximum, Minimum
+from baretorch.ops.layout import Reshape
 from baretorch.ops.move import Slice
 from baretorch.quantize.groups import Group, Wanted
 from baretorch.quantize.simulate import with_changes
@@ -74,7 +75,13 @@ def _with_bounds(graph: Graph, groups: Sequence[Group]) -> tuple[Graph, dict[str
             bound, y = (fresh(wider, more, f"{t.name}_{word}_{at % 2}") for word in ("bound", "cut"))
             more[bound] = replace(bounds, name=bound, shape=(1,))
             more[y] = replace(t, name=y)
-            nodes += [Node(Slice(0, at, at + 1), (bounds.name,), (bound,)), Node(op, (x, bound), (y,))]
+            nodes.append(Node(Slice(0, at, at + 1), (bounds.name,), (bound,)))
+            if not t.shape:  # a bound has no more dimensions than what it bounds
+                scalar = fresh(wider, more, f"{bound}_scalar")
+                more[scalar] = replace(bounds, name=scalar, shape=())
+                nodes.append(Node(Reshape(()), (bound,), (scalar,)))
+                bound = scalar
+            nodes.append(Node(op, (x, bound), (y,)))
             x = y
         return nodes, x
 
