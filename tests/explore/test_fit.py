@@ -11,8 +11,7 @@ import torch
 from torch import nn
 
 from baretorch import pipeline
-from baretorch.explore.fit import Fitter
-from baretorch.explore.trial import Finding, Trial
+from baretorch.explore.fit import Finding, Fitter, Trial
 from baretorch.frontends import Source, from_module
 from baretorch.options import Options
 from baretorch.pipeline import LoweredModel, lower

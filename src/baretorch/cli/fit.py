@@ -32,8 +32,7 @@ def fit(
 ) -> Answer:
     """Show which boards hold a model, and how to fit others."""
     from baretorch.cli.stages import read_and_lower
-    from baretorch.explore.fit import Fitter
-    from baretorch.explore.trial import Finding
+    from baretorch.explore.fit import Finding, Fitter
     from baretorch.report.terminal.fit import fit_screen
     from baretorch.targets.boards import board_names, load_board
 

@@ -14,7 +14,7 @@ from baretorch.measure.numbers import bar, figure, share
 from baretorch.options import Options
 
 if TYPE_CHECKING:
-    from baretorch.explore.trial import Finding, MemoryUse, Trial
+    from baretorch.explore.fit import Finding, MemoryUse, Trial
 
 _BAR = 10
 

@@ -14,10 +14,9 @@ from baretorch.measure.layers import LayerRow, layer_of
 from baretorch.measure.memory_map import BankMap
 from baretorch.measure.numbers import apart, bar, capacity, cut, share
 from baretorch.report.findings import Figure, Report
-from baretorch.report.terminal.accelerators import npu_rows
 from baretorch.report.terminal.evaluation import metrics_table
 from baretorch.report.terminal.lifetimes import Lifetimes
-from baretorch.report.terminal.tables import heading
+from baretorch.report.terminal.tables import heading, npu_rows
 
 BAR = 16
 

@@ -16,8 +16,8 @@ from baretorch.measure.cycles import Time, is_exact, time_words, unpaid_flash
 from baretorch.measure.facts import RunFacts, image_files, warnings_of
 from baretorch.measure.memory_map import ram_banks
 from baretorch.measure.numbers import capacity, figure, frequency, share
+from baretorch.measure.units import used_units
 from baretorch.passes.to_int8 import float_layers
-from baretorch.report.terminal.accelerators import npu_rows, unit_rows
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Chip
 
@@ -132,10 +132,39 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     peak = f"bound; {facts.run.stack_peak:,} measured" if facts and facts.run.stack_peak else "bound"
     table.add_row("  stack", f"{ram.stack:,}", peak)
     npu_rows(table, compiled)
-    unit_rows(table, compiled)
+    _unit_rows(table, compiled)
     if facts is not None:
         _speed(table, facts)
     return table
+
+
+def npu_rows(table: Table, compiled: Compiled) -> None:
+    """Add what runs on the NPU, and what does not and why."""
+    found, npu = compiled.partition, compiled.board.chip.npu
+    if found is None or npu is None:
+        return
+    table.add_row("[bold]NPU[/]", "", npu.accelerator)
+    for number, region in enumerate(found.regions, 1):
+        crossing = f"{region.bytes_in:,} bytes in, {region.bytes_out:,} out"
+        count = f"{len(region.layers)}" if region.cycles is not None else ""
+        kind = "operators" if region.cycles is not None else region.layers[0]
+        table.add_row(f"  region {number}", count, f"{kind}; {crossing}")
+        table.add_row("    commands", f"{region.commands:,}", "bytes")
+        table.add_row("    weights", f"{region.weights:,}", "bytes")
+        table.add_row("    scratch", f"{region.scratch:,}", "bytes of the arena")
+    if found.regions:
+        estimate = "unknown" if found.cycles is None else f"{found.cycles:,}"
+        table.add_row("  cycles", estimate, "of the NPU, as Vela estimates")
+    for i, left in enumerate(found.left):
+        table.add_row("" if i else "  on the CPU", left.op, f"{markup(left.layer)}: {markup(left.why)}")
+
+
+def _unit_rows(table: Table, compiled: Compiled) -> None:
+    """Add what each unit computes, and what it leaves to the cores and why."""
+    for unit, own, kept in used_units(compiled):
+        table.add_row(f"[bold]{unit.name}[/]", f"{len(own)}", "layers")
+        for i, left in enumerate(kept):
+            table.add_row("" if i else "  on the cores", left.op, f"{markup(left.layer)}: {markup(left.why)}")
 
 
 def _speed(table: Table, facts: RunFacts) -> None:
