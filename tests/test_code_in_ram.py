@@ -81,4 +81,4 @@ def test_weights_have_all_that_code_leaves(tmp_path: Path) -> None:
 def test_a_chip_whose_flash_is_as_fast(tmp_path: Path) -> None:
     with pytest.raises(CompileError, match="--code ram gains nothing on mps2-an386") as caught:
         ran("mps2-an386", tmp_path, Options(code=CodeIn.RAM))
-    assert caught.value.have == ("CODE answers as fast as RAM",)
+    assert caught.value.have == ("CODE is as fast as RAM",)

@@ -168,7 +168,8 @@ def test_a_profile_is_of_one_core(tmp_path: Path) -> None:
     with pytest.raises(CompileError) as caught:
         make_profile(compiled, image, pipeline.run_image(compiled, image))
     assert caught.value.render() == (
-        "error: a profile tells of one core, and the model runs on two\n  try   cores=1; a run tells what each core did"
+        "error: a profile describes one core, but the model runs on two\n"
+        "  try   cores=1; `run` shows the work of each core"
     )
 
 

@@ -64,7 +64,9 @@ class InternalError(Exception):
 
 def see_fit(board: str) -> str:
     """What to try when a board is too small."""
-    return f"`baretorch fit MODEL --board {board}` finds what makes it fit; without --board, which boards do"
+    return (
+        f"`baretorch fit MODEL --board {board}` finds options that make it fit; without --board, it checks all boards"
+    )
 
 
 def _lines(value: str | Sequence[str] | None) -> tuple[str, ...]:

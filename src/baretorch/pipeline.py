@@ -292,7 +292,7 @@ def _need_checkable(graphs: Mapping[str, Graph], options: Options) -> None:
         raise CompileError(
             "--check-inputs does not go with --input rows",
             need="inputs that are there before the run",
-            try_="check each row in the callback that gives it",
+            try_="check each row in the callback that supplies it",
         )
     if not any(t.dtype is DType.FLOAT32 for t in inputs):
         raise CompileError(

@@ -163,7 +163,7 @@ def test_an_answer_that_differs_is_an_error() -> None:
     nearly = Checker(Twice(wrong=3.0), recorded(5), 1, False, "the board", TWICE)
     for i in range(3):
         exact(np.array([i, 1000.0]))
-    with pytest.raises(DeviceFault, match="the board answers input 3 of evaluate"):
+    with pytest.raises(DeviceFault, match="the board and the host return different results for input 3 of evaluate"):
         exact(np.array([3, 1000.0]))
     for i in range(5):
         nearly(np.array([i, 1000.0]))
@@ -193,7 +193,9 @@ def test_an_index_may_be_that_of_an_equal_number() -> None:
     recorder(x)
     assert Checker(Places(4000), recorder, 1, False, "the board", graph)(x) == 4000
     for wrong in (4002, 3999, 0, -1, 5000):
-        with pytest.raises(DeviceFault, match="the board answers input 0 of evaluate"):
+        with pytest.raises(
+            DeviceFault, match="the board and the host return different results for input 0 of evaluate"
+        ):
             Checker(Places(wrong), recorder, 1, False, "the board", graph)(x)
 
 

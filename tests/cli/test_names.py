@@ -125,7 +125,7 @@ def test_models_from_python_have_plain_names(name: str) -> None:
         api.compile(nn.Linear(4, 2), (torch.ones(1, 4),), board="host", name=name)
     shown = name if len(name) <= 40 else "n" * 40 + "…"
     assert caught.value.render() == (
-        f"error: {shown!r} is no name for a model\n  need  at most 100 letters, digits and _, the first a letter"
+        f"error: {shown!r} is not a valid model name\n  need  at most 100 letters, digits and _, the first a letter"
     )
 
 

@@ -67,7 +67,7 @@ def test_a_runtime_that_computes_something_else_is_told(tmp_path: Path) -> None:
     module = Flattened().eval().requires_grad_(False).to(memory_format=torch.channels_last)
     x = torch.randn(1, 2, 4, 4).to(memory_format=torch.channels_last)
     (note,) = write_pte(module, (x,), tmp_path / "flat.pte").notes
-    told = "warning: ExecuTorch's runtime gives something else than PyTorch: output 0 of forward differs by "
+    told = "warning: ExecuTorch's runtime returns another result than PyTorch: output 0 of forward differs by "
     assert note.startswith(told)
     error = np.abs(run_pte(tmp_path / "flat.pte", (x,))[0] - module(x).numpy()).max()
     assert float(note.removeprefix(told)) == pytest.approx(error, rel=1e-2) and error > 0.1

@@ -81,7 +81,7 @@ def test_verbs(verb: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("'nets/other.pte'", "model() returns 'nets/other.pte', and there is no such file"),
+        ("'nets/other.pte'", "model() returns 'nets/other.pte', which does not exist"),
         ("'net.py'", "model() returns 'net.py', which is a Python file again"),
         ("3", "model() returns an int, which is not a model"),
     ],

@@ -50,11 +50,11 @@ def test_most_files_offer_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "text"),
     [
-        ("(0.5, 1)", "()", "WIDTHS is no list to choose from"),
-        ("(0.5, 1)", "(0, 1)", "WIDTHS is no list to choose from"),
-        ("(0.5, 1)", "(1, 1.0)", "WIDTHS is no list to choose from"),
-        ("(0.5, 1)", "(float('nan'), 1)", "WIDTHS is no list to choose from"),
-        ("[16, 32]", "range(3)", "SIZES is no list to choose from"),
+        ("(0.5, 1)", "()", "WIDTHS is not a list of choices"),
+        ("(0.5, 1)", "(0, 1)", "WIDTHS is not a list of choices"),
+        ("(0.5, 1)", "(1, 1.0)", "WIDTHS is not a list of choices"),
+        ("(0.5, 1)", "(float('nan'), 1)", "WIDTHS is not a list of choices"),
+        ("[16, 32]", "range(3)", "SIZES is not a list of choices"),
         ("model(width=1, ", "model(", r"the file has WIDTHS, and model\(\) takes no width"),
         ("inputs(size=32)", "inputs()", r"the file has SIZES, and inputs\(\) takes no size"),
         ("calibration(size=32)", "calibration()", r"the file has SIZES, and calibration\(\) takes no size"),

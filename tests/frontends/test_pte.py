@@ -114,7 +114,7 @@ def test_unknown_method() -> None:
 def test_cut_file() -> None:
     data = fixture("sine")
     assert refusal(data[:1000]).startswith(
-        "error: not a sound .pte file: the program ends at byte 2704 of 1000; is it cut short?"
+        "error: not a valid .pte file: the program ends at byte 2704 of 1000; is it cut short?"
     )
     assert "segment 0 ends at byte 3204 of 3200; is it cut short?" in refusal(data[:3200])
 
@@ -147,4 +147,4 @@ def test_a_small_file_cannot_ask_for_endless_work() -> None:
     b.Finish(table((1, vector([plan]))), b"ET12")
     data = bytes(b.Output())
     assert len(data) < 20000
-    assert refusal(data).startswith("error: not a sound .pte file: its tables refer to each other without end")
+    assert refusal(data).startswith("error: not a valid .pte file: its tables refer to each other without end")

@@ -103,7 +103,7 @@ def test_an_input_that_is_changed_is_refused() -> None:
     assert caught.value.render() == (
         "error: the program changes its input v2 float32[2]\n"
         "  need  state in mutable buffers\n"
-        "  try   self.register_buffer(...) for what is remembered, and a new tensor for what is returned"
+        "  try   self.register_buffer(...) for state, and a new tensor for the result"
     )
 
 

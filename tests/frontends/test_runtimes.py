@@ -101,7 +101,7 @@ def test_a_runtime_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     model = OpenModel[int]("LiteRT", b"")
     pid = process._children["LiteRT"]._process.pid
     monkeypatch.setattr(process, "PATIENCE", 0.2)
-    with pytest.raises(Refusal, match=r"LiteRT did not answer in 0\.2 s"):
+    with pytest.raises(Refusal, match=r"LiteRT did not respond within 0\.2 s"):
         model.run({0: np.zeros(2)}, [0])
     assert not Path(f"/proc/{pid}").exists()
 
@@ -117,10 +117,10 @@ def test_exceptions_are_refusals_and_the_process_stays(tmp_path: Path, monkeypat
 
 
 def test_a_refusal_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sound file that LiteRT cannot run is compiled without its answers."""
+    """A valid file that LiteRT cannot run is compiled without its answers."""
     stub(tmp_path, monkeypatch, "raise RuntimeError('no kernel')")
     source = load(str(DATA / "lstm.tflite"))
-    assert source.expected is None and "nobody else was asked: LiteRT refuses the model, no kernel" in source.notes
+    assert source.expected is None and "no result to compare with: LiteRT refuses the model, no kernel" in source.notes
 
 
 def test_state_is_kept_and_belongs_to_a_model() -> None:

@@ -261,7 +261,7 @@ def test_dropout_in_training() -> None:
 
 
 def test_inputs_that_tinygrad_has_no_answer_to() -> None:
-    with pytest.raises(CompileError, match=r"inputs\(\) has NaN, to which tinygrad has no answer"):
+    with pytest.raises(CompileError, match=r"inputs\(\) has NaN, for which tinygrad has no defined result"):
         from_methods(lambda x: x.max(axis=1), {"forward": (np.float32([[np.nan, 1]]),)}, "net")
     with watching():
         from tinygrad import Tensor, nn
@@ -282,7 +282,7 @@ def test_infinity_of_a_sign(up: bool, down: bool) -> None:
 
 def test_what_the_model_raises() -> None:
     assert refused(lambda x: x.reshape(5)).what.startswith("the model failed: ValueError")
-    assert refused(lambda x: 3).what == "the model gives no tensors"
+    assert refused(lambda x: 3).what == "the model returns no tensors"
     assert "float16 is not supported" in refused(lambda x: x.half()).what
 
 

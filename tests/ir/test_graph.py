@@ -40,7 +40,7 @@ def broken() -> list[tuple[Graph, str]]:
         (replace(g, nodes=(add, add, clamp)), "node 1 add makes s a second time"),
         (replace(g, inputs=("x", "x")), "an input is named twice"),
         (replace(g, inputs=("c",)), "input c is a constant"),
-        (replace(g, tensors=stray), "tensors nobody makes: ['stray']"),
+        (replace(g, tensors=stray), "tensors that no node produces: ['stray']"),
         (replace(g, state=(State("y", "y", ONES),)), "node 1 clamp makes y a second time"),
         (
             replace(g, inputs=(), state=(State("x", "s", np.ones(3, np.float32)),)),

@@ -128,8 +128,8 @@ def test_a_core_1_that_still_runs_is_reset(
     [
         (WORDS.replace("at | 1", "at & ~1u"), "an entry without the Thumb bit"),
         (WORDS.replace("VECTORS", "0x10000100u"), "another vector table than core 0's"),
-        (WORDS.replace("top", "top - 4"), "a stack pointer that is no multiple of 8 in RAM"),
-        (WORDS.replace("top", "0x10000000u"), "a stack pointer that is no multiple of 8 in RAM"),
+        (WORDS.replace("top", "top - 4"), "a stack pointer that is not a multiple of 8 in RAM"),
+        (WORDS.replace("top", "0x10000000u"), "a stack pointer that is not a multiple of 8 in RAM"),
     ],
 )
 def test_core_1_is_not_started_just_anywhere(words: str, text: str, tmp_path: Path) -> None:

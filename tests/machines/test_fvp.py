@@ -126,7 +126,7 @@ def test_who_missed_its_first_words_speaks_first(tmp_path: Path, monkeypatch: py
         (ANSWERED + "line.close(); sys.exit(4)\n", "the image's process ended with exit status 4", "telnetterminal0"),
         (
             LISTENING.replace("{port}", "{port + 1}"),
-            "FVP_Corstone_SSE-320's terminal does not answer",
+            "FVP_Corstone_SSE-320's terminal does not respond",
             "Connection refused",
         ),
     ],
@@ -141,7 +141,7 @@ def test_one_that_ends(body: str, what: str, have: str, tmp_path: Path, monkeypa
 def test_one_that_never_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fvp, "START_SECONDS", 0.3)
     stand_in(tmp_path, monkeypatch, "corstone-320", "at.accept()\n")
-    with pytest.raises(DeviceFault, match="FVP_Corstone_SSE-320 does not say where its terminal is"):
+    with pytest.raises(DeviceFault, match="FVP_Corstone_SSE-320 does not report where its terminal is"):
         open_machine(on_board("corstone-320"), RUN, "fvp")
 
 

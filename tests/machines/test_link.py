@@ -74,7 +74,7 @@ def test_a_hang_in_the_model() -> None:
     link = Link(device)
     link.hello()
     device.answer = lambda frame: b""  # type: ignore[method-assign]
-    with pytest.raises(DeviceHang, match="no answer from the device within 3 s"):
+    with pytest.raises(DeviceHang, match="no response from the device within 3 s"):
         link.run([b"abcd", b"ef"], timeout=3)
 
 

@@ -103,7 +103,7 @@ def test_a_sleep_that_nothing_ends_is_an_error(board: str) -> None:
     machine.write(bytes(100))
     with pytest.raises(DeviceHang) as hang:
         link.run([DATA])
-    assert "the image sleeps for ever: no interrupt that could come is enabled" in hang.value.have
+    assert "the image sleeps forever: no interrupt that could wake it is enabled" in hang.value.have
     assert any(line.endswith(" in inner") for line in hang.value.have)
 
 
@@ -255,7 +255,7 @@ def test_an_endless_loop_is_a_hang(board: str, emulator: str) -> None:
     with pytest.raises(DeviceHang) as error:
         link.run([DATA], timeout=0.5)
     machine.close()
-    assert error.value.what == "no answer from the device within 0.5 s"
+    assert error.value.what == "no response from the device within 0.5 s"
     assert error.value.have[-1] == f"heard: baretorch: toy on {board}, ready"
 
 

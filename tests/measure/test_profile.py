@@ -107,7 +107,7 @@ def test_the_hottest_loop_is_shown_as_instructions() -> None:
 
 
 def test_a_board_without_counts_is_refused() -> None:
-    with pytest.raises(CompileError, match="native does not tell which instructions ran"):
+    with pytest.raises(CompileError, match="native does not report which instructions ran"):
         profiled("host", "native", "gcc")
 
 

@@ -103,7 +103,7 @@ def test_a_report_tells_what_runs_where(reported: Report) -> None:
     assert [(f.value, f.note) for f in reported.speed() if f.title == "NPU"] == [
         ("unknown", "of the NPU, as Vela estimates; 1 region on ethos-u55-256")
     ]
-    assert reported.speed()[0].note.endswith(", without what the NPU takes")
+    assert reported.speed()[0].note.endswith(", without the NPU's time")
     page = make_page(reported)
     assert '<section id="npu">' in page and "<td>quantize</td><td>it is float32</td>" in page and BROUGHT in page
     screen = render(report_screen(reported, Path("report.html")))
@@ -116,7 +116,7 @@ error: the model was compiled for ethos-u85-256, and nothing else can run its co
   have  {have}
   need  a board whose chip has ethos-u85-256
   try   {instead}"""
-ANEW = "for another NPU compile it anew: EthosUCompileSpec names it in ExecuTorch, --board in `baretorch export`"
+ANEW = "for another NPU, recompile: EthosUCompileSpec names it in ExecuTorch, --board in `baretorch export`"
 
 
 @pytest.mark.parametrize(
@@ -203,15 +203,18 @@ def wrong_command(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "text"),
     [
-        (renamed, "error: this is no output of Vela: no block is called 'height_data'\n  at    {at}\n  need  {vela}"),
+        (
+            renamed,
+            "error: this is not an output of Vela: no block is called 'height_data'\n  at    {at}\n  need  {vela}",
+        ),
         (
             longer,
-            "error: this is no output of Vela: block 'cmd_data' has 1,048,576 bytes, of which 1,440 are there\n"
+            "error: this is not an output of Vela: block 'cmd_data' has 1,048,576 bytes, of which 1,440 are there\n"
             "  at    {at}\n  need  {vela}",
         ),
         (
             elsewhere,
-            "error: this is no output of Vela: an input or output at 0x1000 has 12 bytes, of 80\n"
+            "error: this is not an output of Vela: an input or output at 0x1000 has 12 bytes, of 80\n"
             "  at    {at}\n  need  {vela}",
         ),
         (
@@ -222,22 +225,22 @@ def wrong_command(data: bytes) -> bytes:
         ),
         (
             overlapping,
-            "error: this is no output of Vela: the input at 0x28 begins before another one ends, at 0x2c\n"
+            "error: this is not an output of Vela: the input at 0x28 begins before another one ends, at 0x2c\n"
             "  at    {at}\n  need  {vela}",
         ),
         (
             overlapping_outputs,
-            "error: this is no output of Vela: the output at 0x28 begins before another one ends, at 0x2a\n"
+            "error: this is not an output of Vela: the output at 0x28 begins before another one ends, at 0x2a\n"
             "  at    {at}\n  need  {vela}",
         ),
         (
             another,
-            "error: this is no output of Vela: no known accelerator has the configuration 0x70000000\n"
+            "error: this is not an output of Vela: no known accelerator has the configuration 0x70000000\n"
             "  at    {at}\n  need  {vela}",
         ),
         (
             wrong_command,
-            "error: a delegate's command stream goes wrong on the emulated NPU\n"
+            "error: a delegate's command stream fails on the emulated NPU\n"
             "  have  illegal command: no command has the number 0x03ff, at byte 0x27c of the command stream\n"
             "  need  a stream that Vela made, as ExecuTorch stores it\n"
             "  try   export the model again, with another version of ethos-u-vela",
@@ -251,7 +254,7 @@ def test_damaged_payloads(damage: Callable[[bytes], bytes], text: str, tmp_path:
     with pytest.raises(CompileError) as error:
         found = pipeline.read(str(tmp_path / "pair.pte"))
         interpret(found.graph, stored(found.graph, found.examples))
-    need = "what `vela --output-format raw` writes, or ExecuTorch"
+    need = "an output of `vela --output-format raw` or of ExecuTorch"
     assert error.value.render() == text.format(at="delegate 0 of forward", vela=need)
 
 

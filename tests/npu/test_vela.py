@@ -114,7 +114,7 @@ def test_what_cannot_be_read_is_a_refusal(graph: Graph, tmp_path: Path, monkeypa
         "open('out/a.csv', 'w').write('cycles_total\\n5\\n')"
     )
     stand_in(tmp_path, monkeypatch, "5.2.1", body)
-    with pytest.raises(vela.Refused, match=r"^what it wrote cannot be used: this is no output of Vela: it ends early"):
+    with pytest.raises(vela.Refused, match=r"^its output cannot be used: this is not an output of Vela: it ends early"):
         vela.compiled(to_tosa(graph), NPU)
 
 
@@ -139,7 +139,7 @@ def test_a_board_without_an_npu(graph: Graph) -> None:
         delegated(graph, load_board("pico"), Options(npu=UseNpu.REQUIRE))
     assert error.value.render() == (
         "error: --npu require: pico has no NPU\n"
-        "  need  a chip whose TOML describes [npu], as that of corstone-300 does\n"
+        "  need  a chip whose TOML has [npu], such as corstone-300\n"
         "  try   leave it out"
     )
 

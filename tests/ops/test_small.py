@@ -62,7 +62,7 @@ def test_reductions() -> None:
 
 def test_norms() -> None:
     assert refusal(LayerNorm((1, 2), 1e-5), (2, 3, 4), (4, 3), (1,)) == (
-        "error: layer_norm: weight and bias do not fit what is normalised\n"
+        "error: layer_norm: weight and bias do not have the shape of the normalised axes\n"
         "  have  x0 float32[2, 3, 4], x1 float32[4, 3], x2 float32[1]\n"
         "  need  weight and bias of shape [3, 4], or of a single element"
     )
@@ -123,7 +123,7 @@ def test_parts_and_indices() -> None:
     assert "shape (2, 3) does not expand to (2, 4)" in refusal(Expand((2, 4)), (2, 3))
     assert "axes (2,) are not those" in refusal(Flip((2,)), (2, 3))
     assert "the source is no part of axis 1 from 2 on" in refusal(SliceScatter(1, 2), (2, 3), (2, 2))
-    assert "float32 is no type of an index" in refusal(IndexSelect(0), (2, 3), (2,))
+    assert "float32 is not a valid index type" in refusal(IndexSelect(0), (2, 3), (2,))
     assert "an axis without elements is indexed" in refusal(IndexSelect(0), (0, 3), (2,), dtype=DType.INT32)
     assert "differ in more than the axis" in refusal(Gather(0), (2, 3), (2, 2), dtype=DType.INT32)
     assert "does not have the indexed shape" in refusal(IndexPut(0), (2, 3), (2,), (2, 2), dtype=DType.INT32)

@@ -183,9 +183,9 @@ def test_softmax() -> None:
 @pytest.mark.parametrize(
     "op, why",
     [
-        (MaxPool2d((2, 2), (1, 1), dilation=(2, 2)), "there is no int8 max pool with dilation"),
+        (MaxPool2d((2, 2), (1, 1), dilation=(2, 2)), "a max pool with dilation has no int8 form"),
         (CumSum(1), "there is no int8 cumsum"),
-        (AvgPool2d((1, 1), (7, 1), (1, 1, 0, 0), count_include_pad=False), "a window lies in its padding"),
+        (AvgPool2d((1, 1), (7, 1), (1, 1, 0, 0), count_include_pad=False), "a window is completely in its padding"),
     ],
 )
 def test_what_has_no_int8_form_stays_float(op: Op, why: str) -> None:

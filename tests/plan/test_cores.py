@@ -122,7 +122,7 @@ def test_what_two_cores_have_no_room_for_may_fit_one() -> None:
     hint = "\n  try   leave out --cores: a layer that two cores share cannot have its output where its input dies"
     with pytest.raises(CompileError) as ram:
         make_plan(graph, PICO2W, replace(BOTH, ram=100))
-    assert ram.value.render().endswith(f"\n  need  at most 100 bytes, as --ram says{hint}")
+    assert ram.value.render().endswith(f"\n  need  at most 100 bytes, the limit of --ram{hint}")
     with pytest.raises(CompileError) as room:
         make_plan(graph, smaller(smaller(PICO2W, "SRAM", 4096 + 100), "SCRATCH", 100), BOTH)
     assert room.value.render().endswith(f"\n  need  at most 100 bytes of SRAM, beside 8,192 for the stack{hint}")

@@ -116,7 +116,7 @@ def test_methods_share_copies() -> None:
 def test_flash_as_fast_as_ram() -> None:
     with pytest.raises(CompileError, match="--weights ram gains nothing on mps2-an386") as caught:
         compiled_for(load_board("mps2-an386"))
-    assert caught.value.have == ("CODE answers as fast as RAM",)
+    assert caught.value.have == ("CODE is as fast as RAM",)
 
 
 def test_a_board_of_the_users_may_say_why_its_flash_is_slow() -> None:

@@ -73,7 +73,7 @@ def test_constant_calibration_is_a_named_warning() -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        ([], "calibration: calibration() gives no samples"),
+        ([], "calibration: calibration() returns no samples"),
         ([(torch.zeros(1, 5),)], "calibration: sample 0 differs in shape or type from inputs()"),
         ([(torch.full((1, 4), torch.nan),)], "calibration: sample 0 has NaN or infinite values"),
         (["abc"], "calibration: sample 0 differs in shape or type from inputs()"),
@@ -132,7 +132,7 @@ def test_from_python_with_a_file(tmp_path: Path) -> None:
     own = baretorch.compile(tmp_path / "net.py", board="host", int8=True)
     with (
         pytest.warns(UserWarning, match="calibration: numbers of input reach 200, but .* are both scaled alike?"),
-        pytest.warns(UserWarning, match="accuracy: the int8 answer to the example inputs"),
+        pytest.warns(UserWarning, match="accuracy: the int8 result to the example inputs"),
     ):
         other = baretorch.compile(tmp_path / "net.py", board="host", calibration=[(100 * X,)])
     scales = [m.compiled.graph["input"].quant.scale[0] for m in (own, other)]

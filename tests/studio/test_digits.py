@@ -91,5 +91,5 @@ def test_any_strokes_make_a_picture(strokes: list[list[tuple[float, float]]]) ->
     ],
 )
 def test_drawings_that_are_none(body: bytes) -> None:
-    with pytest.raises(CompileError, match="a drawing that is none"):
+    with pytest.raises(CompileError, match="an invalid drawing"):
         read_strokes(body)

@@ -92,9 +92,9 @@ def test_weights_are_rounded_to_the_grid_that_the_image_has() -> None:
 
 def test_what_cannot_be_trained() -> None:
     strange = read(nn.Sequential(nn.Linear(4, 4), nn.GELU()), torch.randn(1, 4))
-    assert why_untrained(strange) == "train(model) cannot be given a model with gelu"
+    assert why_untrained(strange) == "train(model) does not support a model with gelu"
     mixed = read(nn.Linear(4, 4), torch.randn(3, 4))
-    assert why_untrained(mixed) == "train(model) cannot be given a model that mixes what is in a batch"
+    assert why_untrained(mixed) == "train(model) does not support a model that mixes the samples of a batch"
 
 
 def test_weights_that_are_left_out_stay_so() -> None:

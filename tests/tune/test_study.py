@@ -177,14 +177,14 @@ def test_a_study_is_of_one_model(tmp_path: Path) -> None:
     first.work(measure, lambda done, all_: None)
     for other in (Mark(0.98, (30.0, 2.01)), Mark(0.91, (30.0, 2.0)), Mark(0.98, (30.0,))):
         assert Study("s", url, SPACE, mark=other).done() == []
-    with pytest.raises(CompileError, match="there is no study 's-5' there"):
+    with pytest.raises(CompileError, match="the database has no study 's-5'"):
         Study("s", url, SPACE, joined=True, mark=Mark(0.5, (30.0, 2.0)))
     for same in (mark, Mark(0.9801, (30.0001, 2.0))):
         assert len(Study("s", url, SPACE, joined=True, mark=same).done()) == 2
 
 
 def test_what_cannot_be_joined(tmp_path: Path) -> None:
-    with pytest.raises(CompileError, match="there is no study 's' there"):
+    with pytest.raises(CompileError, match="the database has no study 's'"):
         Study("s", f"sqlite:///{tmp_path}/s.db", SPACE, joined=True)
     with pytest.raises(CompileError, match="cannot use the database"):
         Study("s", f"sqlite:///{tmp_path}/nowhere/s.db", SPACE)

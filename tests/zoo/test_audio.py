@@ -50,5 +50,5 @@ def test_int8_leaves_the_front_end_in_float_up_to_the_logarithm(board: str, tmp_
     assert not {"conv2d", "avg_pool2d", "softmax"} & set(names)
     assert 0 < facts.max_error < 0.05
     (told,) = (warning for warning in facts.warnings if warning.startswith("float:"))
-    assert told.endswith(" stay float: the powers of a spectrum differ by more than eight bits can tell")
+    assert told.endswith(" stay float: the powers of a spectrum differ by more than eight bits can represent")
     assert all(layer in told for layer in float_layers(compiled.graph))

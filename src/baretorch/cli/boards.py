@@ -87,10 +87,10 @@ def _details(board: Board) -> Table:
     table.add_row("CPU", f"{chip.cpus} at {frequency(chip.clock_hz)}: {features}")
     roles = {chip.code: "image", chip.data: f"data, arena, {chip.stack_bytes:,} bytes of stack"}
     if chip.npu is not None and chip.npu.ram not in roles:
-        roles[chip.npu.ram] = f"the arena where the NPU computes, else what {chip.data} has no room for"
+        roles[chip.npu.ram] = f"the arena where the NPU computes, else data that does not fit into {chip.data}"
     for i, m in enumerate(chip.memories):
         place = f"0x{m.origin:08x} .. 0x{m.origin + m.size - 1:08x}"
-        what = roles.get(m.name, f"what {chip.data} has no room for" if m.kind == "ram" else "not used")
+        what = roles.get(m.name, f"data that does not fit into {chip.data}" if m.kind == "ram" else "not used")
         table.add_row("memory" if i == 0 else "", f"{m.name:<8} {place}  {capacity(m.size):>8} {m.kind:<5}  {what}")
     table.add_row("UART", f"{chip.uart.driver} at 0x{chip.uart.base:08x}, {chip.uart.baud} baud")
     table.add_row("counter", f"{chip.counter.driver} at {frequency(chip.counter.hz)}")

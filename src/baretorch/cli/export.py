@@ -31,7 +31,7 @@ def export(as_json: bool, model: str, options: Options, out: str, delegate: bool
     if delegate != (board is not None):
         raise click.UsageError("--npu and --board go together: a delegate is for one NPU")
     if not delegate and (options.int8 or options.io is not None):
-        raise click.UsageError("--int8 and --io go with --npu: what ExecuTorch runs on a CPU is exported in float")
+        raise click.UsageError("--int8 and --io go with --npu: models for ExecuTorch on a CPU are exported in float")
     target = load_board(board) if board else None
     with stages(as_json) as stage:
         source = read_model(model, options, stage)

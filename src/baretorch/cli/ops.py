@@ -58,7 +58,7 @@ APART = (
     "is taken apart by torch.export: it can be compiled if the operators that PyTorch makes of it are supported; "
     "if not, `baretorch compile` names those that are missing"
 )
-ELSEWHERE = "docs/reference/onnx.md, tflite.md and tinygrad.md list what other models may call"
+ELSEWHERE = "docs/reference/onnx.md, tflite.md and tinygrad.md list the operators of other models"
 
 
 def _is_taken_apart(plain: str) -> bool:

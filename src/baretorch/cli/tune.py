@@ -36,7 +36,7 @@ class Size(click.ParamType[int]):
         except ValueError:
             found = 0.0
         if not 1 <= found < 1 << 40:
-            self.fail(f"{text} is no size; write 61440, 60k or 1.5M", param, ctx)
+            self.fail(f"{text} is not a valid size; write 61440, 60k or 1.5M", param, ctx)
         return int(found)
 
 
@@ -55,7 +55,7 @@ class Milliseconds(click.ParamType[float]):
         except ValueError:
             found = 0.0
         if not 0 < found < 1e9:
-            self.fail(f"{text} is no time; write 30ms or 1.5s", param, ctx)
+            self.fail(f"{text} is not a valid time; write 30ms or 1.5s", param, ctx)
         return found
 
 
@@ -117,7 +117,7 @@ def tune(as_json: bool, model: str, board: Board, options: Options, **request: A
     if request["join"] and not request["storage"]:
         raise click.UsageError("--join needs --storage")
     if not isfinite(request["accuracy_drop"]):
-        raise click.UsageError(f"--accuracy-drop {request['accuracy_drop']} is no number of points")
+        raise click.UsageError(f"--accuracy-drop {request['accuracy_drop']} is not a finite number of points")
     choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
         asked = Request(model, board, options, **request)

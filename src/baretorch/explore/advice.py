@@ -104,7 +104,7 @@ def _bare_io(case: _Case) -> Iterator[Advice]:
     smaller = case.smaller(case.tried(bare))
     saved = sum(layer.instructions for layer in case.profile.layers if layer.op in _CONVERSIONS)
     arena = f"{smaller}, and " if smaller else ""
-    yield Advice("--io int8", f"{arena}up to {saved:,} instructions less: the caller gives and takes int8")
+    yield Advice("--io int8", f"{arena}up to {saved:,} fewer instructions: inputs and outputs are int8")
 
 
 def _bare(case: _Case) -> Graph | None:
@@ -125,7 +125,7 @@ def _bands(case: _Case) -> Iterator[Advice]:
     for part in _PARTS:
         found = case.tried(ram=int(case.plan.arena * part))
         if found is not None and found.bands is not None:
-            text = f"{case.smaller(found)}: {found.bands}; same answers, some more instructions"
+            text = f"{case.smaller(found)}: {found.bands}; same results, some more instructions"
             yield Advice(f"--ram {found.arena}", text)
             return
 
@@ -134,7 +134,7 @@ def _pulled_rows(case: _Case) -> Iterator[Advice]:
     pulled = case.options.input is Input.ROWS
     smaller = "" if pulled or case.is_filled else case.smaller(case.tried(input=Input.ROWS))
     if smaller:
-        text = f"{smaller}: a callback gives the image's rows, which need not lie in RAM"
+        text = f"{smaller}: a callback supplies the image's rows, so the image need not be in RAM"
         yield Advice("--input rows", text)
 
 

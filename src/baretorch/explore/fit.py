@@ -254,7 +254,7 @@ class Fitter:
         model = self.model(options.int8)
         if any(isinstance(node.op, Delegate) for graph in model.graphs.values() for node in graph.nodes):
             raise CompileError(
-                "the model brings commands for an NPU, and `fit` knows what CPUs take",
+                "the model contains commands for an NPU; `fit` supports only models for CPUs",
                 try_="`baretorch build` for the board that has it",
             )
         self.progress(f"plan for {board.name}")
@@ -315,8 +315,8 @@ class Fitter:
                 continue
             words = " ".join([*trial.options.words(self.given), "--input", "rows"])
             yield (
-                f"`baretorch compile` with {words} makes C for a program of your own that takes {plan.arena:,} bytes: "
-                "it gives the image row by row"
+                f"`baretorch compile` with {words} writes C that needs {plan.arena:,} bytes in a program of your own, "
+                "which supplies the image row by row"
             )
             return
 

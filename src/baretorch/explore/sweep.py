@@ -108,7 +108,7 @@ def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     shapes = [graph[name].shape for name in graph.outputs]
     if not shapes or 0 in shapes[0]:
         raise CompileError(
-            "the model's answers are empty",
+            "the model's outputs are empty",
             at=model,
             have=", ".join(f"{name} {list(shape)}" for name, shape in zip(graph.outputs, shapes, strict=True)) or None,
             need="a first output with at least one number",
@@ -131,7 +131,7 @@ def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
 
     samples = [_tuple(s) for s in sweep()] if sweep is not None else [torch.inputs[source.method]]
     if not samples:
-        raise CompileError("sweep() gives no inputs", at=model)
+        raise CompileError("sweep() returns no inputs", at=model)
     inputs, expected_all, truths = [], [], []
     ordered = orders_elements(torch.exported[source.method])
     module = copied_module(torch.module) if graph.state else torch.module
@@ -156,7 +156,7 @@ def _elsewhere(
 ) -> Sweep:
     """The sweep of a model that is no nn.Module: its own runtime is asked, or else the graph."""
     if not samples:
-        raise CompileError("sweep() gives no inputs", at=model)
+        raise CompileError("sweep() returns no inputs", at=model)
     inputs = tuple(real_inputs(graph, arranged(graph, sample, "sweep()")) for sample in samples)
     if source.eager is None:
         memory: dict[str, Array] = {}

@@ -43,7 +43,7 @@ def write_npu_pte(model: LoweredModel, board: Board, path: Path) -> PteInfo:
     if npu is None:
         raise CompileError(
             f"--npu: {board.name} has no NPU",
-            need="a chip whose TOML describes [npu], as that of corstone-300 does",
+            need="a chip whose TOML has [npu], such as corstone-300",
             try_="--board corstone-300",
         )
     source, graph = model.source, model.graph

@@ -72,11 +72,11 @@ def _replaceable(folder: Path, name: str, mark: str | None, text: str) -> bool:
     path = folder / name
     between = [above for above in path.parents if folder in above.parents]
     if any(above.is_symlink() or (above.exists() and not above.is_dir()) for above in between):
-        raise CompileError(f"cannot write {path}", have="something on the way to it that is no folder")
+        raise CompileError(f"cannot write {path}", have="a part of the path that is not a folder")
     if not path.exists() and not path.is_symlink():
         return True
     if path.is_symlink() or not path.is_file():
-        raise CompileError(f"cannot write {path}", have="something that is no file", try_="another place with --out")
+        raise CompileError(f"cannot write {path}", have="something that is not a file", try_="another place with --out")
     return _hash(read_file(path)) in (mark, _hash(text.encode()))
 
 

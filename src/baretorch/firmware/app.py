@@ -35,8 +35,8 @@ def need_server(app: str | None) -> None:
     """CompileError if an image has an application, which does not answer frames."""
     if app is not None:
         raise CompileError(
-            "app: an image with an application of your own does not answer us",
-            need="one without, to give it inputs from here",
+            "app: an image with an application of your own does not run the server",
+            need="an image without --app, to send inputs to it",
             try_=GUIDE,
         )
 
@@ -44,6 +44,6 @@ def need_server(app: str | None) -> None:
 def never_called(run: str) -> CompileError:
     return CompileError(
         "--app: the application never runs the model",
-        need=f"a call of {run} or of bt_model_call, from {MAIN} or what that calls",
+        need=f"a call of {run} or of bt_model_call, from {MAIN} or a function that it calls",
         try_=GUIDE,
     )

@@ -94,6 +94,6 @@ def _start(image: Sequence[Chunk]) -> bytes:
 def _check_vectors(vectors: bytes) -> None:
     stack, reset = struct.unpack_from("<2I", vectors)
     if not 0x20000000 < stack <= 0x20082000 or stack % 8:
-        raise CompileError("the image's first vector is no stack pointer", have=f"{stack:#010x}")
+        raise CompileError("the image's first vector is not a stack pointer", have=f"{stack:#010x}")
     if not reset & 1 or not FLASH <= reset < 0x20000000:
-        raise CompileError("the image's reset vector is no Thumb code in flash", have=f"{reset:#010x}")
+        raise CompileError("the image's reset vector is not Thumb code in flash", have=f"{reset:#010x}")

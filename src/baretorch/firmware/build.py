@@ -188,7 +188,7 @@ def _check_slow(board: Board) -> None:
     if board.chip.flash_path is None:
         raise CompileError(
             f"--code ram gains nothing on {board.name}",
-            have=f"{board.chip.memory(board.chip.code).name} answers as fast as RAM",
+            have=f"{board.chip.memory(board.chip.code).name} is as fast as RAM",
             need="a chip with a [flash_path] in its TOML",
             try_="leave it out",
         )

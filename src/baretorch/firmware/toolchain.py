@@ -110,7 +110,7 @@ class Toolchain:
         """Runs the compiler in a folder."""
         run = _run([*self.compiler, *arguments], folder)
         if run.returncode:
-            raise InternalError(f"{self.name} does not compile what is made for this computer\n{run.stderr}")
+            raise InternalError(f"{self.name} does not compile a program for this computer\n{run.stderr}")
 
     def link(self, objects: Sequence[Path], script: Path, output: Path, map_file: Path) -> str | None:
         """Links a device image with relocations kept and a map; gives the linker's complaint, or None."""

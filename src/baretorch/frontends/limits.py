@@ -39,8 +39,8 @@ def most_bytes(shape: tuple[int, ...]) -> int:
 def too_large(what: str, at: str = "", trust: bool = False) -> CompileError:
     """With `trust`, the user may allow it."""
     return CompileError(
-        f"the model is too large to be meant for a microcontroller: {what}",
+        f"the model is too large for any microcontroller: {what}",
         at=at or None,
         need=f"at most {ROOM:,} bytes",
-        try_="--trust (in Python trust=True), if that is what you want" if trust else None,
+        try_="--trust (in Python trust=True), if you want to read it anyway" if trust else None,
     )

@@ -184,7 +184,7 @@ def _misnamed(inputs: dict[Any, Any], method: str, function: Any, who: str) -> C
         return CompileError(
             f"{method}() takes {', '.join(named)} by keyword only, and an image takes inputs in order",
             have=f"{method}{inspect.signature(function)}",
-            need="parameters that can be given in order",
+            need="positional parameters",
             try_=f"def {method}(self, {', '.join(p.name for p in parameters)}), without *",
         )
     return CompileError(
@@ -215,7 +215,7 @@ def _named(path: Path, name: str) -> Path:
     file = path.parent / name
     if not os.path.isfile(file):
         raise CompileError(
-            f"model() returns {name!r}, and there is no such file",
+            f"model() returns {name!r}, which does not exist",
             at=path.name,
             need="the path of a model file, from the folder of this one",
         )
@@ -252,7 +252,7 @@ def _calibration(path: Path, file: ModuleType, asked: Arguments) -> Samples:
     given = _call(path, file, "calibration", asked)
     if not hasattr(given, "__iter__") and not hasattr(given, "__getitem__"):
         raise CompileError(
-            "calibration() gives no samples",
+            "calibration() returns no samples",
             at=path.name,
             have=shown(given),
             need="a list or a generator of tuples of tensors, as inputs() returns",
@@ -285,7 +285,7 @@ def load_evaluate(path: str, samples: int | None = None, asked: Arguments = NOTH
     if not callable(function):
         raise CompileError(
             f"{path} has no function evaluate()",
-            need="evaluate(run) returning named numbers, where run(*inputs) gives the model's answer",
+            need="evaluate(run) that returns named numbers, where run(*inputs) returns the model's outputs",
             try_='def evaluate(run): return {"accuracy": …}',
         )
     limits = {} if samples is None else {"samples": samples}
@@ -300,7 +300,7 @@ def load_evaluate(path: str, samples: int | None = None, asked: Arguments = NOTH
                 found = function(run, **given)
         except CompileError as error:
             if isinstance(error.__cause__, AttributeError) and error.__cause__.obj is run:
-                need = "run(*inputs), which takes one set of inputs and gives NumPy arrays; it is no nn.Module"
+                need = "run(*inputs), a function of one set of inputs that returns NumPy arrays, not an nn.Module"
                 raise CompileError(error.what, at=error.at, need=need) from error
             raise
         if not isinstance(found, dict) or not found:
@@ -316,7 +316,7 @@ def load_train(path: str, asked: Arguments = NOTHING) -> Callable[[Any], object]
     """The file's train(model), to be called any number of times; or why there is none, in words."""
     file = need_file(path)
     if file.suffix != ".py":
-        return f"{file.name} is no Python file with a train(model)"
+        return f"{file.name} is not a Python file with a train(model)"
     with _beside(file):
         function = getattr(import_file(file), "train", None)
     if not callable(function):

@@ -64,7 +64,7 @@ def _numbers(path: Path, listed: str, given: Any) -> tuple[int | float, ...]:
     if isinstance(given, (tuple, list)) and given and all(map(is_number, given)) and len({*given}) == len(given):
         return tuple(given)
     raise CompileError(
-        f"{listed} is no list to choose from",
+        f"{listed} is not a list of choices",
         at=path.name,
         have=f"{given!r:.60}",
         need=f"numbers above 0, each once: {listed} = (0.5, 1)",
@@ -91,6 +91,6 @@ def _default(path: Path, file: ModuleType, name: str, choices: tuple[int | float
                 f"{name} of {function}() has " + ("no default" if none else f"the default {value!r:.40}"),
                 at=path.name,
                 have=f"{LISTS[name]} = {choices}",
-                need="the same default everywhere, out of that list: it is taken if nobody chooses",
+                need="the same default everywhere, from that list",
             )
     return found["model"]  # type: ignore[no-any-return]

@@ -18,10 +18,8 @@ from baretorch.ir.graph import Array, DType, Graph, Shape
 from baretorch.ir.io import Runner, arranged, real_inputs
 from baretorch.ir.layerwise import Layer
 
-ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
-ODD_INT8 = (
-    "inputs: inputs() has NaN or infinite values, which int8 cannot hold: its answers cannot be compared with float"
-)
+ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between results"
+ODD_INT8 = "inputs: inputs() has NaN or infinite values, which int8 cannot represent: its results are not compared"
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Asked:
         """CompileError if shapes or state are given for a model that has its own."""
         given = [flag for flag, value in (("--shape", self.shapes), ("--state", self.state)) if value]
         if given:
-            raise CompileError(f"{' and '.join(given)}: {what} says that itself", need="an .onnx file")
+            raise CompileError(f"{' and '.join(given)}: {what} defines that itself", need="an .onnx file")
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ def check_name(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z]\w*", name, flags=re.ASCII) or len(name) > LONGEST:
         shown = name if len(name) <= 40 else f"{name[:40]}…"
         raise CompileError(
-            f"{shown!r} is no name for a model", need=f"at most {LONGEST} letters, digits and _, the first a letter"
+            f"{shown!r} is not a valid model name", need=f"at most {LONGEST} letters, digits and _, the first a letter"
         )
 
 

@@ -27,7 +27,7 @@ def flat_like(source: Source, inputs: Sequence[Any], named: Mapping[str, Any]) -
     if isinstance(whole, (list, tuple)) and len(whole) == len(names):
         return tuple(whole)
     raise CompileError(
-        "run() is given other inputs than the model takes",
+        "the inputs of run() are not those of the model",
         have=f"the names {', '.join(map(str, whole))}" if isinstance(whole, dict) else f"{len(inputs)} arguments",
         need=f"{', '.join(names)}, in this order or by these names",
     )

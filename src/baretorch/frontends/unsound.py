@@ -9,4 +9,4 @@ TRY_AGAIN = "export the model again, or copy the file again"
 
 def unsound(kind: str, what: str, have: str | None = None) -> CompileError:
     """A file of this kind, such as `.onnx`, cannot have been written so."""
-    return CompileError(f"not a sound {kind} file: {what}", have=have, try_=TRY_AGAIN)
+    return CompileError(f"not a valid {kind} file: {what}", have=have, try_=TRY_AGAIN)

@@ -30,7 +30,7 @@ class WrongStep(InternalError):
     def __init__(self, step: str, output: int, difference: float, largest: float) -> None:
         super().__init__(
             f"{step} changed what the model computes: output {output} differs by {difference:.3g} for the example "
-            f"inputs, where its largest number is {largest:.3g}. The model is refused rather than compiled wrong"
+            f"inputs, where its largest number is {largest:.3g}. Baretorch stops, because the C would be wrong"
         )
         self.step = step
 

@@ -32,7 +32,7 @@ def arranged(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> list[Ar
     """Return the caller's tensors or arrays, checked, in the memory order of the C interface. Values of a quantized
     input are real numbers or stored values, as the caller has them; `stored` and `real_inputs` accept both."""
     if len(inputs) != len(graph.inputs):
-        raise CompileError(f"{who}: the model takes {len(graph.inputs)} input(s), {len(inputs)} were given")
+        raise CompileError(f"{who}: the model takes {len(graph.inputs)} input(s), not {len(inputs)}")
     arrays = []
     for x, port in zip(inputs, graph.takes(), strict=True):
         array = as_array(x)

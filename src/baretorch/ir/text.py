@@ -131,7 +131,7 @@ def _orders(ports: Iterable[Port]) -> str:
 
 def _parse_orders(text: str) -> tuple[Order, ...]:
     if not re.fullmatch(r"[\d(), ]*", text):
-        raise ValueError(f"{_short(text)!r} is no list of memory orders")
+        raise ValueError(f"{_short(text)!r} is not a list of memory orders")
     return tuple(tuple(map(int, order)) for order in ast.literal_eval(f"[{text.strip()}]"))
 
 
@@ -210,4 +210,4 @@ def _literal(text: str) -> object:
     try:
         return ast.literal_eval(text)
     except Exception:  # also what is nested too deeply
-        raise ValueError(f"{_short(text)} is no value") from None
+        raise ValueError(f"{_short(text)} is not a value") from None

@@ -51,7 +51,7 @@ def _faults(graph: Graph) -> Iterator[str]:
         if (begins.shape, begins.dtype) != (now.shape, now.dtype.numpy):
             yield f"state {now} begins otherwise"
     if not set(graph.tensors) <= known:
-        yield f"tensors nobody makes: {sorted(set(graph.tensors) - known)}"
+        yield f"tensors that no node produces: {sorted(set(graph.tensors) - known)}"
 
 
 def _faults_of_tensor(name: str, t: Tensor) -> Iterator[str]:

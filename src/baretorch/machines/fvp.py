@@ -65,7 +65,7 @@ class FvpMachine(Process):
         while (found := re.search(rf"\b{terminal}: Listening .* on port (\d{{1,5}})\b", self._words.said)) is None:
             if not select.select([self._words], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 self.close()
-                raise DeviceFault(f"{fvp.program} does not say where its terminal is", have=self._words.last())
+                raise DeviceFault(f"{fvp.program} does not report where its terminal is", have=self._words.last())
             self._words.look()
             if self._words.over:
                 self._ended()
@@ -73,7 +73,7 @@ class FvpMachine(Process):
             line = socket.create_connection(("127.0.0.1", int(found[1])), timeout=START_SECONDS)
         except (OSError, OverflowError) as error:
             self.close()
-            raise DeviceFault(f"{fvp.program}'s terminal does not answer", have=f"port {found[1]}: {error}") from None
+            raise DeviceFault(f"{fvp.program}'s terminal does not respond", have=f"port {found[1]}: {error}") from None
         line.setblocking(False)
         return line
 

@@ -137,7 +137,7 @@ class Link:
         payload = self._ask(RUN, RUN_REPLY, b"".join(inputs), timeout).payload
         if len(payload) != _RUN_REPLY.size + sum(hello.outputs):
             raise DeviceFault(
-                f"{hello.model}: the answer has the wrong length",
+                f"{hello.model}: the response has the wrong length",
                 have=f"{len(payload)} bytes",
                 need=reported(f"{_RUN_REPLY.size} bytes and outputs of {_bytes(hello.outputs)}"),
             )
@@ -171,7 +171,7 @@ class Link:
                 if self.machine.name != "serial" or not self._listens(len(payload)):
                     break  # an emulator's line loses nothing: silence is a hang
         raise DeviceHang(
-            f"no answer from the device within {timeout:g} s",
+            f"no response from the device within {timeout:g} s",
             have=[*where, *self._heard_lines()],
             try_="check port, baud rate and wiring (TX to RX), or reset the board"
             if self.machine.name == "serial"
@@ -201,7 +201,7 @@ class Link:
             frames = self._receive(deadline)
             if self._restarted and kind == RUN:
                 raise DeviceFault(
-                    "the device did not answer, and its watchdog restarted it",
+                    "the device did not respond, and its watchdog restarted it",
                     have=self._heard_lines(),
                     need="a run that is over in time",
                     try_="a larger --watchdog if the model is just slow",
@@ -215,7 +215,7 @@ class Link:
                 if (frame.kind, frame.seq) == (reply, self._seq):
                     return frame
             if time.monotonic() >= deadline:  # also of a device that never stops sending
-                raise DeviceHang("the device sends, and what it sends is not the answer")
+                raise DeviceHang("the device sends data, but not a valid response")
 
     def _receive(self, deadline: float) -> list[Frame]:
         """The frames that arrived; text goes to `on_text`, a fault message is raised."""
@@ -269,7 +269,7 @@ def _wrong_input(name: str) -> CompileError:
     return CompileError(
         f"input {name} has NaN or infinite values",
         need="finite numbers, as the image was built with --check-inputs",
-        try_="look at where the numbers come from: a sensor that failed, a division by 0, memory never written",
+        try_="check the source of the numbers: a sensor that failed, a division by 0, memory never written",
     )
 
 

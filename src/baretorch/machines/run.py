@@ -47,7 +47,7 @@ def run_on(
     outputs = decode(graph, reply.outputs)
     same = (np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, outputs, strict=True))
     if not graph.state and not all(same):
-        raise InternalError("the image gave two answers to the same inputs")
+        raise InternalError("the image returned two different results for the same inputs")
     run = measured(machine, reply, first, outputs)  # before another call: a machine tells of its last one
     return replace(run, others=tuple(call(link, graph, x, timeout) for x in others))
 

@@ -87,7 +87,7 @@ class Checker:
             raise CompileError(
                 f"evaluate() sends other inputs when it is called again, from number {index} on",
                 need="the same inputs in the same order each time",
-                try_="a fixed seed for what is random",
+                try_="a fixed seed for random numbers",
             )
         known = self.recorded.answers[index]
         if index % self.every:
@@ -96,7 +96,7 @@ class Checker:
         answer = self.run(*inputs)
         if not self._same(inputs, answer, known):
             raise DeviceFault(
-                f"{self.name} answers input {index} of evaluate() otherwise than the host",
+                f"{self.name} and the host return different results for input {index} of evaluate()",
                 have=[f"{self.name}: {_brief(answer)}", f"host: {_brief(known)}"],
                 need="the same bits" if self.exact else f"a difference below {TOLERANCE:g} of the largest value",
             )

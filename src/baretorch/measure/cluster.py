@@ -215,7 +215,7 @@ def traced(plan: Plan, trace: ClusterTrace, cluster: Cluster, ran: Sequence[bool
     own = tuple(table.get((-1, core), Use()) for core in range(cores))
     found = Traced(trace, cluster, plan, tuple(layers), tuple(visits), moved, tuple(bounds), own)
     if any(use.cycles != trace.cycles for use in found.uses):
-        raise InternalError("what cores did does not add up to the run's cycles")
+        raise InternalError("the cores' activities do not add up to the run's cycles")
     return found
 
 

@@ -198,7 +198,7 @@ def shared_flash(reads: Sequence[FlashReads], core: Cycles) -> Flash:
     return replace(flash_of(reads), waits=waits)
 
 
-SIMULATED = "simulated cycle by cycle, as the core's RTL takes them; what is around it, as the chip's TOML says"
+SIMULATED = "simulated cycle by cycle, as in the core's RTL; the rest of the chip follows its TOML"
 
 
 def core_source(chip: Chip) -> str:

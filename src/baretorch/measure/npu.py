@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
 
 BROUGHT = (
-    "npu: the file brings commands for the NPU and does not say what they should compute: "
-    "the image is compared with the emulated NPU alone"
+    "npu: the file contains commands for the NPU but not the original model: "
+    "the image is compared with the emulated NPU only"
 )
 
 
 def npu_takes(chip: Chip) -> dict[str, str]:
     """Describe what the chip's NPU supports, by its name; empty if the chip has none."""
     operators = ", ".join(sorted(op.name for op in ROWS))
-    more = "as far as its shapes allow: `baretorch build` says of each layer where it runs, and why"
+    more = "as far as its shapes allow: `baretorch build` lists where each layer runs, and why"
     return {chip.npu.accelerator: f"in int8 {operators}, {more}"} if chip.npu else {}
 
 

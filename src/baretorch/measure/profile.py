@@ -103,13 +103,13 @@ def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
         return _of_cluster(compiled, image.board.chip, run.trace)
     if run.cores is not None:
         raise CompileError(
-            "a profile tells of one core, and the model runs on two",
-            try_="cores=1; a run tells what each core did",
+            "a profile describes one core, but the model runs on two",
+            try_="cores=1; `run` shows the work of each core",
         )
     timing = image.board.chip.cpu.timing
     if run.instructions is None or not run.blocks or timing is None:
         raise CompileError(
-            f"the emulator {run.emulator} does not tell which instructions ran",
+            f"the emulator {run.emulator} does not report which instructions ran",
             need="a board that unicorn or qemu emulates",
             try_="`baretorch boards` lists them",
         )

@@ -16,7 +16,7 @@ from baretorch.units import Unit, units_of
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
 
-NO_ROOM = "there is no room in {memory} for its constants and what it reads and makes"
+NO_ROOM = "its constants, inputs and outputs do not fit into {memory}"
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def _fitting(part: Graph, result: Result, npu: Npu) -> Result:
     """What Vela made of a region, if we can place it."""
     if result.payload.fast:
         raise CompileError(
-            f"Vela wants {result.payload.fast:,} bytes of a fast memory beside the arena's",
+            f"Vela needs {result.payload.fast:,} bytes of a fast memory in addition to the arena's",
             at=f"memory_mode = {npu.memory_mode!r}",
             need="one bank for scratch: Shared_Sram or Sram_Only",
         )

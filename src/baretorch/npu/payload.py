@@ -71,7 +71,9 @@ def read_payload(data: bytes, at: str | None = None) -> Payload:
         return _payload(parts)
     except _Damaged as damage:
         raise CompileError(
-            f"this is no output of Vela: {damage}", at=at, need="what `vela --output-format raw` writes, or ExecuTorch"
+            f"this is not an output of Vela: {damage}",
+            at=at,
+            need="an output of `vela --output-format raw` or of ExecuTorch",
         ) from None
 
 
@@ -150,7 +152,7 @@ def driver_actions(data: bytes) -> tuple[Accelerator, bytes]:
         else:
             raise _Damaged(f"no driver action is {words[at]:#010x}")
     if accelerator is None or commands is None:
-        raise _Damaged("no command stream, or none that says what it is for")
+        raise _Damaged("no command stream, or one that does not name its NPU")
     return accelerator, commands
 
 

@@ -32,7 +32,7 @@ def delegated(graph: Graph, board: Board, options: Options, judge: Judge = trust
         if asked is UseNpu.REQUIRE:
             raise CompileError(
                 f"--npu require: {board.name} has no NPU",
-                need="a chip whose TOML describes [npu], as that of corstone-300 does",
+                need="a chip whose TOML has [npu], such as corstone-300",
                 try_="leave it out",
             )
         return None
@@ -96,7 +96,7 @@ def _need_npu(op: Delegate, board: Board, options: Options) -> Npu:
         need=f"a board whose chip has {wanted}",
         try_="--npu auto"
         if have == "--npu off"
-        else "for another NPU compile it anew: EthosUCompileSpec names it in ExecuTorch, --board in `baretorch export`",
+        else "for another NPU, recompile: EthosUCompileSpec names it in ExecuTorch, --board in `baretorch export`",
     )
 
 

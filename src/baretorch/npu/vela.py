@@ -41,7 +41,7 @@ def compiled(tosa: bytes, npu: Npu) -> Result:
     try:
         return Result(read_payload(data), cycles)
     except CompileError as error:  # such as an output to which Vela 5.2.0 gave no address
-        raise Refused(f"what it wrote cannot be used: {error.what}") from error
+        raise Refused(f"its output cannot be used: {error.what}") from error
 
 
 def raw(tosa: bytes, npu: Npu) -> bytes:

@@ -30,7 +30,7 @@ class Choose(Assembled):
             "bool[] as first input",
         )
         alike = (a.shape, a.dtype) == (b.shape, b.dtype)
-        need(alike, self, "the branches give different tensors", inputs, "the same shape and type from both")
+        need(alike, self, "the branches return different tensors", inputs, "the same shape and type from both")
         return (Signature(a.shape, a.dtype, a.quant),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:

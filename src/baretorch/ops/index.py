@@ -188,7 +188,7 @@ def _need_indices(op: Op, inputs: Sequence[Tensor], index: Tensor, size: int) ->
     need(
         index.dtype in INDICES,
         op,
-        f"{index.dtype.label} is no type of an index",
+        f"{index.dtype.label} is not a valid index type",
         inputs,
         "int32 or int64",
         "index.to(torch.int32)",

@@ -100,7 +100,7 @@ def _need_places(op: Op, inputs: Sequence[Tensor], places: Shape) -> None:
     need(
         len(inputs) == 3 and all(t.shape == places or t.count == 1 for t in inputs[1:]),
         op,
-        "weight and bias do not fit what is normalised",
+        "weight and bias do not have the shape of the normalised axes",
         inputs,
         f"weight and bias of shape {list(places)}, or of a single element",
     )

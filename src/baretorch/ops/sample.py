@@ -73,7 +73,7 @@ class GridSample2d(Op):
             inputs,
             "x[N, H, W, C] and grid[N, h, w, 2]",
         )
-        need(min(x.shape[1:3]) > 0, self, "there are no pixels", inputs, "a height and width of at least 1")
+        need(min(x.shape[1:3]) > 0, self, "the image is empty", inputs, "a height and width of at least 1")
         return (Signature((*grid.shape[:3], x.shape[3]), DType.FLOAT32),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:

@@ -75,7 +75,7 @@ def _need_square(op: Op, inputs: Sequence[Tensor]) -> None:
         f"matrices of {shape[-1]} rows are too large",
         inputs,
         f"at most {LARGEST} rows",
-        "a matrix that is constant is inverted on the host: keep what depends on inputs out of it",
+        "only constant matrices can be inverted, on the host: do not compute the matrix from inputs",
     )
 
 

@@ -98,12 +98,12 @@ def _taken(x: Tensor, op: Op) -> Quant | None:
 def _float_border(graph: Graph, what: str, layer: Node | None) -> CompileError:
     if not any(t.dtype is DType.INT8 for t in graph.tensors.values()):
         return CompileError(
-            f"--io int8: {what} is not int8, as nothing in this model is",
+            f"--io int8: {what} is not int8, because nothing in this model is",
             try_=["`--int8` quantizes the model", "leave --io at float"],
         )
     made = graph[layer.outputs[0]] if layer else None
     return CompileError(
-        f"--io int8: {what} is not int8, as its layer is computed in float",
+        f"--io int8: {what} is not int8, because its layer is computed in float",
         at=str(made.origin) or None if made else None,
         have=f"{layer.op.name} gives {made}" if layer else None,
         try_="leave --io at float, or quantize the first and last layer",

@@ -267,7 +267,7 @@ def without(graph: Graph, removed: Mapping[str, Sequence[int]]) -> Graph:
         made = [c.makers[0].outputs[0] for c in sets if c.name == name]
         if len(made) > 1:
             raise CompileError(
-                f"channels of {name!r} are not told from others",
+                f"channels of {name!r} cannot be distinguished from others",
                 have=f"several layers of that name: {', '.join(made)}",
                 need="a module of its own for each, whose channels are removed",
             )

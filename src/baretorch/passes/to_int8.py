@@ -23,7 +23,7 @@ from baretorch.passes.rewrite import rebuilt
 
 TRANSFORMS = (Fft, Rfft)
 LOGARITHMS = (Log, Log1p, Log2, Log10)
-SPECTRA = "the powers of a spectrum differ by more than eight bits can tell"
+SPECTRA = "the powers of a spectrum differ by more than eight bits can represent"
 
 
 def to_int8(graph: Graph) -> Graph:
@@ -91,7 +91,7 @@ def _convert(walk: Walk, node: Node) -> None:
         raise StaysFloat("it is int8 already")
     rule = int8_rule(node.op)
     if rule is None:
-        raise NoInt8(f"there is no int8 {node.op.name}")
+        raise NoInt8(f"{node.op.name} has no int8 form")
     try:
         rule(walk, node)
     except CompileError as refusal:  # of its scales, which a float operator does not need

@@ -50,7 +50,7 @@ def need_ram(plan: Plan, options: Options) -> None:
             f"the model does not fit {options.ram:,} bytes of RAM: it needs {plan.arena - options.ram:,} more",
             at=_peak_layers(plan),
             have=f"arena {plan.arena:,} bytes" + (f", with {plan.bands}" if plan.bands else ""),
-            need=f"at most {options.ram:,} bytes, as --ram says",
+            need=f"at most {options.ram:,} bytes, the limit of --ram",
             try_=ONE_CORE if options.shared_cores > 1 else None,
         )
 
@@ -90,7 +90,7 @@ def need_room(plan: Plan, board: Board, options: Options) -> None:
         if bank.size > most:
             if chip.cpu.flash_apart and most < 0:
                 raise _constants_in_ram(plan, board, bank, copied)
-            stack = f", beside {chip.stacks(cores):,} for the stack" if bank.name == chip.data else ""
+            stack = f", in addition to {chip.stacks(cores):,} for the stack" if bank.name == chip.data else ""
             raise CompileError(
                 f"the model does not fit {board.name}: {bank.name} is {bank.size - most:,} bytes too small",
                 at=_peak_layers(plan),

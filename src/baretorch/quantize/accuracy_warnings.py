@@ -201,7 +201,7 @@ def _noisy(graph: Graph, shown: Sequence[tuple[_Sums, str]]) -> Iterator[str]:
         single = min((sums.worst_db(name) for name in graph.outputs), default=CLEAN_DB)
         if worst < LEAST_DB or single < WORST_DB:
             layers = ", ".join(_blamed(graph, sums)) or "the inputs"
-            answer = (worst, "the int8 answer") if worst < LEAST_DB else (single, "the worst int8 answer")
+            answer = (worst, "the int8 result") if worst < LEAST_DB else (single, "the worst int8 result")
             yield (
                 f"accuracy: {answer[1]}{to} has {answer[0]:.1f} dB signal to noise against float; most noise comes "
                 f"from {layers}"
@@ -210,11 +210,11 @@ def _noisy(graph: Graph, shown: Sequence[tuple[_Sums, str]]) -> Iterator[str]:
 
 
 def _unseen(graph: Graph, expected: _Sums, count: int) -> Iterator[str]:
-    """Warn if the calibration data hardly shows how large values are."""
+    """Warn if the calibration data hardly covers the range of values."""
     worst = min(map(expected.db, graph.outputs), default=CLEAN_DB)
     if worst < UNSEEN_DB:
         yield (
-            f"accuracy: {count} calibration samples hardly show how large values are; the int8 answer to other inputs "
+            f"accuracy: {count} calibration samples hardly cover the range of values; the int8 result for other inputs "
             f"has about {worst:.1f} dB signal to noise against float, and more samples would help"
         )
 
@@ -232,7 +232,7 @@ def _uncertain(
     if worst < LEAST_DB:
         layers = ", ".join(dict.fromkeys(_layer(graph, node.outputs[0]) for node in far))
         yield (
-            f"accuracy: numbers are compared in {layers} that int8 hardly tells from each other; the int8 answer to "
+            f"accuracy: numbers are compared in {layers} that int8 can hardly distinguish; the int8 result for "
             f"other inputs has about {worst:.1f} dB signal to noise against float"
         )
 
@@ -273,7 +273,7 @@ def _clipped(graph: Graph, sums: _Sums) -> Iterator[str]:
         cut_db = sqnr_db(seen.power, seen.cut)
         if share >= SATURATED and cut_db is not None and cut_db < CUT_DB:
             layer = _layer(graph, name)
-            yield f"saturated: {share:.0%} of the values of {layer} lie beyond what its int8 scale can hold"
+            yield f"saturated: {share:.0%} of the values of {layer} are outside the range of its int8 scale"
         elif seen.lowest == seen.highest and seen.most > seen.least:
             yield (
                 f"dead: all values of {_layer(graph, name)} are equal in int8, and from {seen.least:.3g} to "

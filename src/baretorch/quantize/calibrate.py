@@ -60,7 +60,7 @@ def calibrate(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: Ob
         if len(kept) == 2 * KEPT_SAMPLES:
             kept, stride = kept[::2], 2 * stride
     if count == 0:
-        raise CompileError("calibration: calibration() gives no samples", need="at least one tuple of inputs")
+        raise CompileError("calibration: calibration() returns no samples", need="at least one tuple of inputs")
     scales = {name: g.fixed for g in wanted.groups if g.fixed is not None for name in g.members}
     for group, watch in watched:
         for data in group.constants:
@@ -187,10 +187,10 @@ def _overflow(graph: Graph, name: str, values: str, need: str) -> CompileError:
             f"calibration: an input has {values}, for which there is no int8 scale",
             at=name,
             need=need,
-            try_="scale the data that calibration() gives, and the inputs of the model",
+            try_="scale the data that calibration() returns, and the inputs of the model",
         )
     return CompileError(
-        f"calibration: a layer gives {values}, for which there is no int8 scale",
+        f"calibration: a layer computes {values}, for which there is no int8 scale",
         at=layer,
         have=f"the output of {name}",
         need=need,

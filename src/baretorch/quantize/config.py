@@ -146,7 +146,7 @@ def _numbers(file: str, layer: str, value: object, most: int) -> tuple[int, ...]
         low, high = (int(w) if w.isdecimal() and len(w) < 8 else -1 for w in words)
         if low < 0 or high < low or high - low >= most - len(found):
             raise CompileError(
-                f"--config {file}: {shown(layer)} = {shown(value)}: these are no channels",
+                f"--config {file}: {shown(layer)} = {shown(value)}: these are not valid channels",
                 need='numbers, as in "3, 8-11"',
             )
         found += range(low, high + 1)
@@ -169,7 +169,7 @@ def _quoted(text: str) -> str:
 def _beside(file: Path, name: object) -> Path:
     if not isinstance(name, str) or Path(name).name != name or not name.endswith(".npz"):
         raise CompileError(
-            f"--config {file.name}: weights = {shown(name)}", need="the name of an .npz file that lies beside the TOML"
+            f"--config {file.name}: weights = {shown(name)}", need="the name of an .npz file in the folder of the TOML"
         )
     return file.with_name(name)
 
@@ -316,7 +316,7 @@ LACKS = {
         "a linear layer or a convolution of 1x1 that is quantized",
     ),
     Precision.INT16: (
-        "there is no int16 of it",
+        "it has no int16 form",
         "a linear layer, a convolution, an LSTM, GRU or RNN, a sum of two tensors, a pool, a mean or a softmax that is "
         "quantized",
     ),

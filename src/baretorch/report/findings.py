@@ -115,7 +115,7 @@ class Report:
         unit, _, rest = about.partition(" ")
         note = f"{rest}{unpaid_flash(time, profile.chip)}"
         npu = npu_figures(self.facts.compiled)
-        note += ", without what the NPU takes" if npu else ""
+        note += ", without the NPU's time" if npu else ""
         flash: tuple[Figure, ...] = ()
         if time.flash is not None and time.flash.misses:
             core, waiting = (figure(milliseconds(c.expected, hz)) for c in (time.core, time.flash.waits))
@@ -149,7 +149,7 @@ class Report:
         if last:
             db = last[-1].sqnr_db
             value = ("exact", "") if db is None else (f"{db:g}", "dB")
-            found.append(Figure("Signal to noise", *value, f"SQNR behind the last compared layer, {last[-1].name}"))
+            found.append(Figure("Signal to noise", *value, f"SQNR after the last compared layer, {last[-1].name}"))
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class Report:
 
 def _arena_note(plan: Plan) -> str:
     bands = f"; {plan.bands}" if plan.bands else ""
-    caller = "; without what lies with the caller" if plan.layout.lent else ""
+    caller = "; without the caller's buffers" if plan.layout.lent else ""
     return f"{plan.proof}, lower bound {plan.layout.lower_bound:,}{bands}{caller}"
 
 

@@ -34,9 +34,9 @@ def read_strokes(body: bytes) -> tuple[Array, ...]:
         strokes = tuple(np.array(s, np.float64).reshape(-1, 2) for s in json.loads(body)["strokes"] if s)
         points = np.concatenate([np.zeros((0, 2)), *strokes])
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
-        raise CompileError("a drawing that is none", need=NEED) from None
+        raise CompileError("an invalid drawing", need=NEED) from None
     if len(points) > MOST_POINTS or not ((points >= 0) & (points <= 1)).all():
-        raise CompileError("a drawing that is none", have=f"{len(points):,} points", need=NEED)
+        raise CompileError("an invalid drawing", have=f"{len(points):,} points", need=NEED)
     return strokes
 
 

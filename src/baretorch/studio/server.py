@@ -45,7 +45,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 WHOLE = "the whole address that `baretorch studio` has printed; it is another one after each start"
-READS_DIGITS = "one that takes a 28×28 grey picture and gives ten numbers"
+READS_DIGITS = "one that takes a 28×28 grey picture and returns ten numbers"
 JSON = "application/json"
 HTML, CSS, JS, TEXT = (f"text/{kind}; charset=utf-8" for kind in ("html", "css", "javascript", "plain"))
 SCRIPTS = tuple(f"page/{name}.js" for name in ("studio", "digits", "inputs", "outputs", "model"))
@@ -178,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise
         except Exception as error:  # a fault of ours must not end what others see
             told = CompileError(
-                f"internal error: {type(error).__name__}: {error}", try_="report it; the page goes on working"
+                f"internal error: {type(error).__name__}: {error}", try_="report it; the page continues to work"
             )
             status, kind, body = HTTPStatus.INTERNAL_SERVER_ERROR, JSON, _json(told.to_json())
             self.close_connection = True
@@ -253,7 +253,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self, most: int, exactly: bool = False) -> bytes:
         length = self.headers.get("Content-Length", "")
         if self.headers.get("Transfer-Encoding") or not re.fullmatch(r"\d{1,18}", length, re.ASCII):
-            raise _refused(HTTPStatus.LENGTH_REQUIRED, "a request that does not say how long it is")
+            raise _refused(HTTPStatus.LENGTH_REQUIRED, "a request without a length")
         size = int(length)
         if size > most or (exactly and size != most):
             need = f"{'' if exactly else 'at most '}{most:,} bytes"

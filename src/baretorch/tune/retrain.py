@@ -92,14 +92,14 @@ def why_untrained(graph: Graph) -> str | None:
     input does."""
     strange = sorted({n.op.name for n in graph.nodes if type(n.op) not in ROWS})
     if strange:
-        return f"train(model) cannot be given a model with {', '.join(strange)}"
+        return f"train(model) does not support a model with {', '.join(strange)}"
     if graph.state or len(graph.outputs) != 1:
-        return "train(model) cannot be given a model with state or several outputs"
+        return "train(model) does not support a model with state or several outputs"
     first = [graph[n].shape[:1] == (1,) for n in (*graph.inputs, *graph.outputs)]
     pooled = all(graph[n.outputs[0]].shape[1:3] == (1, 1) for n in graph.nodes if isinstance(n.op, AdaptiveAvgPool2d))
     reshaped = all(n.op.shape[:1] == (1,) for n in graph.nodes if isinstance(n.op, Reshape))
     batches = all(first) and pooled and reshaped
-    return None if batches else "train(model) cannot be given a model that mixes what is in a batch"
+    return None if batches else "train(model) does not support a model that mixes the samples of a batch"
 
 
 def trained(

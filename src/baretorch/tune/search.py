@@ -175,7 +175,7 @@ class _Search:
         try:
             study.work(tuner.measure, lambda done, all_: self.show(f"search, {done} of {all_}", done, all_))
         except KeyboardInterrupt:
-            self.warn(f"stopped after {len(study.done())} trials; the same command goes on with them")
+            self.warn(f"stopped after {len(study.done())} trials; the same command continues the search")
             raise
 
     def _on_board(self, tuner: Tuner, variant: Variant, work: Path, about: str) -> Confirmed:

@@ -107,10 +107,10 @@ class Study:
             self.name = next(n for n in names if n not in known or mark is None or mark.is_like(known[n]))
             if joined and self.name not in known:
                 raise CompileError(
-                    f"--join: there is no study {self.name!r} there",
+                    f"--join: the database has no study {self.name!r}",
                     have=", ".join(sorted(known)) or "no studies",
-                    need="the same model, data, board, options, compiler and Baretorch as where it was begun",
-                    try_="leave out --join to begin one",
+                    need="the same model, data, board, options, compiler and Baretorch as for that study",
+                    try_="leave out --join to start one",
                 )
             self._study = optuna.create_study(
                 study_name=self.name,

@@ -343,7 +343,9 @@ class Tuner:
         else:
             have.append(f"the most accurate: {shown(max(c.accuracy for c in candidates))}")
         teach = (
-            [] if callable(self.bench.train) else ["a train(model) in the model file, to make up for what is left out"]
+            []
+            if callable(self.bench.train)
+            else ["a train(model) in the model file, to compensate for removed channels"]
         )
         return CompileError(
             f"none of {len(candidates)} candidates meets all budgets",

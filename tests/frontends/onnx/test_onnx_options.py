@@ -115,7 +115,7 @@ def test_state_that_does_not_fit(tmp_path: Path) -> None:
     with pytest.raises(CompileError, match="is float32\\[1, 4\\]"):
         frontends.load(saved(tmp_path, other, "other.onnx"), options=Options(state={"h": "n"}))
     (tmp_path / "net.state.toml").write_text("h = 3\n")
-    with pytest.raises(CompileError, match="does not say which input is which output"):
+    with pytest.raises(CompileError, match="does not map inputs to outputs"):
         frontends.load(path)
 
 
@@ -148,7 +148,9 @@ def test_a_model_that_nobody_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     answering = False
     source = frontends.load(saved(tmp_path, counter()))
     assert (source.expected, source.library) == (None, "nobody")
-    assert source.notes == ("neither onnxruntime nor onnx.reference runs this model, so that nobody else was asked",)
+    assert source.notes == (
+        "neither onnxruntime nor onnx.reference can run this model, so there is no result to compare with",
+    )
 
 
 def test_a_python_file_gives_shapes_to_inputs_and_not_to_state(tmp_path: Path) -> None:

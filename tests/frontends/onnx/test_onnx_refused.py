@@ -124,5 +124,5 @@ def test_what_onnx_computes_and_we_cannot_is_our_fault(monkeypatch: pytest.Monke
 
 
 def test_what_onnx_cannot_compute_either_is_the_files() -> None:
-    with pytest.raises(CompileError, match="Gather cannot be applied to what it is given"):
+    with pytest.raises(CompileError, match="Gather cannot be applied to its inputs"):
         graph_of(one("Gather", {"x": [2, 3]}, {"i": ints(0)}, axis=5))

@@ -101,7 +101,7 @@ def test_sequences_of_different_lengths(way: str) -> None:
 
 
 def test_too_many_times_to_write_out() -> None:
-    with pytest.raises(CompileError, match="written out, and 100 times are too many"):
+    with pytest.raises(CompileError, match="unrolled, and 100 iterations are too many"):
         graph_of(layer("GRU", times=100))
 
 

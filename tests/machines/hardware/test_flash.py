@@ -162,7 +162,7 @@ def test_ports_that_are_left_alone(tmp_path: Path, mounted: list[Path], monkeypa
     monkeypatch.setattr(module, "serial_ports", lambda: SEVERAL[3:])
     with pytest.raises(CompileError, match="no way found") as error:
         flash(an_image(tmp_path, "pico"))
-    assert error.value.try_[0] == "--port COM3 if your board is on it, which this computer cannot tell"
+    assert error.value.try_[0] == "--port COM3 if your board is on it; this computer cannot detect that"
     for name, what in (
         ("/dev/ttyACM1", "no image of Baretorch talks on port /dev/ttyACM1"),
         ("/dev/ttyACM9", "there is no port /dev/ttyACM9"),

@@ -88,7 +88,7 @@ def _emulated(payload: Payload) -> Computes:
             return tuple(run_payload(payload, given))
         except NpuFault as fault:
             raise CompileError(
-                "a delegate's command stream goes wrong on the emulated NPU",
+                "a delegate's command stream fails on the emulated NPU",
                 have=str(fault),
                 need="a stream that Vela made, as ExecuTorch stores it",
                 try_="export the model again, with another version of ethos-u-vela",

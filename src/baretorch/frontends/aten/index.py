@@ -174,7 +174,7 @@ def _by_axis(g: Lowering, indices: Sequence[str | None]) -> dict[int, str]:
             mask = known_value(g, name)
             if mask is None:
                 raise CompileError(
-                    "index: a mask that is computed gives a result of dynamic shape",
+                    "index: a computed mask leads to a result of dynamic shape",
                     have=str(g[name]),
                     need="fixed shapes: every byte is planned before the image is built",
                     try_="torch.where(mask, a, b), or x.masked_fill(mask, value)",
@@ -187,7 +187,7 @@ def _by_axis(g: Lowering, indices: Sequence[str | None]) -> dict[int, str]:
             found[axis] = name
         axis += 1
     if not found:
-        raise CompileError("index: no index is given")
+        raise CompileError("index: there is no index")
     return found
 
 

@@ -87,7 +87,7 @@ def _axes(g: Lowering, x: str, dims: int | Ints) -> list[int]:
 
 def as_strided(g: Lowering, x: str, *_: Any) -> str:
     raise CompileError(
-        "as_strided is not supported: what it means depends on how a tensor lies in memory",
+        "as_strided is not supported: its result depends on the memory layout of a tensor",
         have=str(g[x]),
         try_="x.unfold(), x.reshape(), x.diagonal() or slices",
     )

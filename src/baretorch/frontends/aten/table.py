@@ -107,7 +107,7 @@ def to_graph(program: AtenProgram) -> Graph:
             if not program.file:
                 raise
             raise CompileError(
-                f"{program.file} is damaged: {call.target} cannot be applied to what it names",
+                f"{program.file} is damaged: {call.target} cannot be applied to its operands",
                 have=f"{call.target}({', '.join(map(show, call.args))})"[:200],
             ) from error
     outputs = []

@@ -29,7 +29,7 @@ def if_(g: OnnxLowering, c: Call) -> Result:
     made = []
     for a, b in zip(*sides, strict=True):
         if (g[a].shape, g[a].dtype) != (g[b].shape, g[b].dtype):
-            raise CompileError("If: the branches give different shapes", have=f"{g[a]} and {g[b]}")
+            raise CompileError("If: the branches return different shapes", have=f"{g[a]} and {g[b]}")
         made.append(g.b.add(Choose(), g.reshape(condition, ()), a, b))
     return tuple(made)
 

@@ -123,7 +123,7 @@ class OnnxLowering(Lowering):
 
     def _run(self, nodes: Iterable[Any], initializers: Iterable[Any], scope: Scope) -> None:
         if scope.depth > DEEPEST:
-            raise CompileError(f"more than {DEEPEST} graphs and functions lie within each other")
+            raise CompileError(f"more than {DEEPEST} graphs and functions are nested")
         for tensor in initializers:
             scope.values[tensor.name] = array_of(tensor)
         before = self.scope, self.b.origin
@@ -185,9 +185,7 @@ class OnnxLowering(Lowering):
         except Exception as error:
             if not isinstance(error, UNFIT) or (own and computes(node, [self._like(v) for v in values], version)):
                 raise InternalError(f"{node.op_type} {name}: {type(error).__name__}: {error}") from error
-            raise CompileError(
-                f"{node.op_type} cannot be applied to what it is given", have=self._given(call)
-            ) from error
+            raise CompileError(f"{node.op_type} cannot be applied to its inputs", have=self._given(call)) from error
 
     def _built(self, row: Row, call: Call) -> Sequence[str]:
         start = len(self.b.nodes)
@@ -346,5 +344,5 @@ def _unsupported(found: Sequence[tuple[str, str]]) -> CompileError:
     return CompileError(
         f"{len(names)} {some} not supported: {', '.join(names)}",
         at=[f"{op}: {node}" for op, node in found[:20]],
-        try_="docs/reference/onnx.md tells which operators are supported, and why others are not",
+        try_="docs/reference/onnx.md lists the supported operators, and why others are not supported",
     )

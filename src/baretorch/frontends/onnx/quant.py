@@ -138,7 +138,7 @@ def _in(g: OnnxLowering, c: Call, i: int) -> str:
         return weight(g, x, scale, zero, rank - 1 if scale.size > 1 else None)
     if scale.size != 1:
         raise CompileError(
-            f"{c.op}: a value that is computed, or comes first, has one scale", have=f"{scale.size} scales"
+            f"{c.op}: a computed value, or the first operand, must have one scale", have=f"{scale.size} scales"
         )
     return dequantized(g, x, float(scale.reshape(-1)[0]), _zero(zero))
 

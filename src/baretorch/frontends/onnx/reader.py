@@ -70,7 +70,7 @@ def _check_texts(message: Any) -> None:
             if about.type == about.TYPE_MESSAGE:
                 _check_texts(one)
             elif not isinstance(one, str):
-                raise damaged(f"{about.name} is no text", repr(one)[:100])
+                raise damaged(f"{about.name} is not text", repr(one)[:100])
 
 
 def _check_opsets(model: Any) -> None:
@@ -78,7 +78,7 @@ def _check_opsets(model: Any) -> None:
     version, newest = opsets.get("", 0), defs.onnx_opset_version()
     if not OLDEST <= version <= newest:
         raise CompileError(
-            f"opset {version} is not supported" if version else "the file does not say which opset it is written for",
+            f"opset {version} is not supported" if version else "the file does not state its opset",
             need=f"opset {OLDEST} to {newest}",
             try_="another opset_version in the exporter, a newer onnx package"
             if version > newest
@@ -105,7 +105,7 @@ def _check_graph(graph: Any, outer: Iterable[str]) -> None:
         called = node.name or next(filter(None, node.output), "")
         for name in node.input:
             if name and name not in own and name not in made:
-                where = "comes later, or goes in a circle" if name in later else "is nowhere made"
+                where = "is defined later, or depends on itself" if name in later else "is nowhere made"
                 raise damaged(f"{node.op_type} {called!r} reads {name!r}, which {where}")
         for a in node.attribute:
             for inside in [a.g, *a.graphs] if a.HasField("g") or a.graphs else ():
@@ -131,12 +131,12 @@ def _load_external(tensors: Iterable[Any], folder: Path | None) -> None:
         try:
             offset, length = int(said.get("offset", 0)), int(said.get("length", -1))
         except ValueError as error:
-            raise damaged(f"{tensor.name!r} lies at no place in {file.name!r}", str(error)) from error
+            raise damaged(f"{tensor.name!r} is at an invalid position in {file.name!r}", str(error)) from error
         size = file.stat().st_size
         length = size - offset if length < 0 else length
         if offset < 0 or offset + length > size:
             raise damaged(
-                f"{tensor.name!r} lies at bytes {offset:,} to {offset + length:,} of {file.name!r}, which has {size:,}"
+                f"{tensor.name!r} is at bytes {offset:,} to {offset + length:,} of {file.name!r}, which has {size:,}"
             )
         room -= length
         if room < 0:
@@ -155,13 +155,13 @@ def _inside(folder: Path | None, location: str, name: str) -> Path:
     file = None if folder is None or unsafe else folder / path
     if file is None or any(p.is_symlink() for p in (file, *file.parents) if p != folder and folder in p.parents):
         raise CompileError(
-            f"the external data of {name!r} is at {location!r}, which is no place in the model's folder",
-            need="a file beside the model, or in a folder there; no link",
+            f"the external data of {name!r} is at {location!r}, which is outside the model's folder",
+            need="a file in the model's folder or a folder below it, not a link",
         )
     if not file.is_file():
         raise CompileError(
             f"the external data of {name!r} is missing",
             need=str(file),
-            try_="copy it beside the model, or save the model with save_as_external_data=False",
+            try_="copy it next to the model, or save the model with save_as_external_data=False",
         )
     return file

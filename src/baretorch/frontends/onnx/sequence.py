@@ -228,7 +228,7 @@ class _Steps:
         times, batch, _ = g.shape(x)
         if times > LONGEST:
             raise CompileError(
-                f"{self.call.op}: what it asks for is written out, and {times} times are too many",
+                f"{self.call.op}: its loop is unrolled, and {times} iterations are too many",
                 need=f"at most {LONGEST}, or standard activations, no clip, no peepholes"
                 + (", linear_before_reset 1" if self.call.op == "GRU" else ""),
             )

@@ -251,7 +251,7 @@ def dropout(g: OnnxLowering, call: Call) -> Result:
     ratio = 0.5 if call.input(1) is None else g.constant(call.input(1), "Dropout: ratio").reshape(())
     if trains and ratio != 0:
         raise CompileError(
-            "Dropout is in training mode: what it drops is random",
+            "Dropout is in training mode, so its result is random",
             need="training_mode false",
             try_="export the model after model.eval()",
         )
@@ -274,7 +274,7 @@ def only_known(*names: str) -> Row:
     def build(g: OnnxLowering, call: Call) -> str:
         for i, name in enumerate(names):
             g.constant(call.need(i), f"{call.op}: {name}")
-        raise CompileError(f"{call.op}: what it makes is too large, or not to be known before the image is built")
+        raise CompileError(f"{call.op}: its result is too large, or not known before the image is built")
 
     return Row(build)
 

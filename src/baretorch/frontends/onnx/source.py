@@ -16,7 +16,7 @@ from baretorch.ir.io import as_array
 from baretorch.stopwatch import timed
 
 METHOD = "forward"  # the only one
-NOBODY = "neither onnxruntime nor onnx.reference runs this model, so that nobody else was asked"
+NOBODY = "neither onnxruntime nor onnx.reference can run this model, so there is no result to compare with"
 
 
 def load_onnx(asked: Asked) -> Source:
@@ -93,5 +93,5 @@ def _told_state(file: Path) -> Mapping[str, str]:
     except (OSError, ValueError) as error:
         raise CompileError(f"cannot read {beside}", have=str(error)[:200]) from error
     if not all(isinstance(output, str) for output in told.values()):
-        raise CompileError(f"{beside} does not say which input is which output", need='lines like h = "h_next"')
+        raise CompileError(f"{beside} does not map inputs to outputs", need='lines like h = "h_next"')
     return told

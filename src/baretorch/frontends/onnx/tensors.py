@@ -43,7 +43,7 @@ def array_of(tensor: Any) -> Array:
     if tensor.data_type == TensorProto.STRING:
         raise CompileError(f"{what} holds strings, which are not supported")
     if tensor.data_location == TensorProto.EXTERNAL:
-        raise CompileError(f"{what} lies in another file, which only constants of the model itself may")
+        raise CompileError(f"{what} is stored in another file; only constants of the model itself may be")
     bits = BITS.get(type_name(tensor.data_type).upper(), 8)
     brought = 8 * max(len(tensor.raw_data), tensor.ByteSize()) // bits  # at most so many elements
     if count > brought:

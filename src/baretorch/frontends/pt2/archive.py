@@ -32,7 +32,7 @@ class Archive:
             self._zip = zipfile.ZipFile(file if isinstance(file, Path) else io.BytesIO(file))
             members = self._zip.infolist()
         except Exception as error:  # whatever zipfile stumbles over
-            raise damaged(f"it is no zip archive ({error})") from None
+            raise damaged(f"it is not a zip archive ({error})") from None
         self._members: dict[str, zipfile.ZipInfo] = {}
         folders = set()
         for member in members:
@@ -42,7 +42,7 @@ class Archive:
             folders.add(folder)
             self._members[name] = member
         if len(folders) != 1:
-            raise damaged(f"its members lie in {len(folders)} folders, not in one")
+            raise damaged(f"its members are in {len(folders)} folders, not in one")
         if sum(m.file_size for m in members) > self._size:
             raise damaged(f"its members claim more than its {self._size:,} bytes")
 
@@ -79,7 +79,7 @@ def parsed(raw: bytes | str, name: str) -> Any:
     except RecursionError:
         raise damaged(f"{name} is nested too deeply") from None
     except (ValueError, TypeError) as error:
-        raise damaged(f"{name} is no JSON ({error})") from None
+        raise damaged(f"{name} is not valid JSON ({error})") from None
 
 
 def _checked(member: zipfile.ZipInfo) -> str:
@@ -87,7 +87,7 @@ def _checked(member: zipfile.ZipInfo) -> str:
     name = member.filename
     parts = name.split("/")
     if len(parts) < 2 or not all(parts) or {".", ".."} & set(parts) or "\\" in name or not name.isprintable():
-        raise damaged(f"it has a member {name!r}, which is no path inside the archive")
+        raise damaged(f"it has a member {name!r}, which is not a path inside the archive")
     if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
         raise damaged(f"{name!r} is compressed, which torch.export.save does not do")
     if member.flag_bits & 1:

@@ -17,7 +17,7 @@ from baretorch.frontends.pt2.archive import damaged, parsed
 
 Json: TypeAlias = Any
 
-TRUST = "--trust (in Python trust=True), if you made this file yourself or trust who did: then it may run code"
+TRUST = "--trust (in Python trust=True), if you made this file yourself or trust its author: it may then run code"
 VERIFIERS = ("", "ATEN", "TRAINING")
 CONTROL_FLOW = ("cond", "while_loop", "wrap_with_set_grad_enabled", "wrap_with_autocast")
 _TUPLES = ("builtins.tuple", "builtins.list", "torch.fx.immutable_collections.immutable_list")
@@ -143,7 +143,7 @@ def _node(node: Json, known: Callable[[str, str, str], bool]) -> Json:
     flow = target.removeprefix("torch.ops.higher_order.") in CONTROL_FLOW
     if not flow and target != "_operator.getitem" and not (match and known(*match.groups())):
         raise CompileError(
-            f"the .pt2 file calls {_short(target)}, which is no operator that Baretorch runs from a file",
+            f"the .pt2 file calls {_short(target)}, which is not an operator that Baretorch runs from a file",
             need="operators that `baretorch ops` lists, or that torch makes of them",
             try_=TRUST,
         )
@@ -209,7 +209,7 @@ def _structure(signature: Json, key: str) -> Json:
     match parsed(_get(signature, key, str), key):
         case [1, tree]:
             return _branch(tree)
-    raise damaged(f"{key} in it is no structure")
+    raise damaged(f"{key} in it is not a valid structure")
 
 
 def _branch(tree: Json) -> Json:

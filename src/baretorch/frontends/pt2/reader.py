@@ -70,7 +70,7 @@ def example_inputs(samples: Any, program: AtenProgram) -> tuple[Any, ...] | None
 
 def given_inputs(inputs: Sequence[Any], program: AtenProgram) -> tuple[Any, ...]:
     """The example inputs of a Python file that names this one, as tensors."""
-    return _fitting(tuple(torch.as_tensor(as_array(x)) for x in inputs), {}, program, "what inputs() gives is", None)
+    return _fitting(tuple(torch.as_tensor(as_array(x)) for x in inputs), {}, program, "the result of inputs() is", None)
 
 
 def _fitting(
@@ -80,7 +80,7 @@ def _fitting(
     need = [(i.shape, i.dtype.label) for i in program.inputs]
     if named or have != need:
         raise CompileError(
-            f"{whose} not what its program takes",
+            f"{whose} not what its program accepts",
             have=", ".join([*(f"{dtype}{list(shape)}" for shape, dtype in have), *map(str, named)]) or "none",
             need=", ".join(f"{dtype}{list(shape)}" for shape, dtype in need),
             try_=instead,
@@ -118,7 +118,7 @@ def _load(path: Path) -> tuple[Any, Any]:
     finally:
         archive.close()
     if samples is not None and not _are_inputs(samples):
-        raise damaged("its example inputs are no tuple of arguments and dict of named ones")
+        raise damaged("its example inputs are not a tuple of arguments and a dict of named ones")
     made = _dict_to_dataclass(schema.ExportedProgram, program)
     exported = ExportedProgramDeserializer().deserialize(made, weights, constants)
     check_shapes(exported)
@@ -159,7 +159,7 @@ def _tensors(archive: Archive, folder: str, config: str, room: _Room) -> dict[st
     rows = archive.json(config)
     rows = rows.get("config") if isinstance(rows, dict) else None
     if not isinstance(rows, dict):
-        raise damaged(f"{config} is no list of tensors")
+        raise damaged(f"{config} is not a list of tensors")
     stored: dict[tuple[str, int], Any] = {}
     return {layer_name(n): _tensor(archive, folder, n, row, stored, room) for n, row in rows.items()}
 

@@ -65,7 +65,7 @@ def differences(data: bytes, module: Any, methods: Mapping[str, Sequence[Any]]) 
     except CompileError as error:
         return (f"{error.what}: {', '.join(error.have)}",)
     return tuple(
-        f"ExecuTorch's runtime gives something else than PyTorch: {where} differs by {error:.3g}"
+        f"ExecuTorch's runtime returns another result than PyTorch: {where} differs by {error:.3g}"
         for where, error in found.items()
     )
 

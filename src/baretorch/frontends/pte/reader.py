@@ -183,7 +183,7 @@ class _Reader:
             raise CompileError(
                 f"the program changes its input {results[0]}",
                 need="state in mutable buffers",
-                try_="self.register_buffer(...) for what is remembered, and a new tensor for what is returned",
+                try_="self.register_buffer(...) for state, and a new tensor for the result",
             )
         inputs = self._inputs_of(call, args)
         if call.operator == "aten::copy_" and self._copies_all(args, results):
@@ -223,7 +223,7 @@ class _Reader:
             self._memory.write(name, t)
         self.notes.append(
             f"{at} is for {payload.accelerator.name}: its commands run as they are, on the emulated NPU too; "
-            "the file does not say what they should compute, so nothing is compared with that"
+            "the file does not contain the original model, so there is no result to compare with"
         )
 
     def _permuted(self, name: str, shape: Shape, dims: tuple[int, ...]) -> str:
@@ -355,7 +355,7 @@ def _check_slots(payload: Payload, tensors: Sequence[TensorValue], at: str) -> N
         )
     for t in tensors:
         if t.dtype is not DType.INT8:
-            raise CompileError("a delegate takes or gives something else than int8", at=at, have=str(t))
+            raise CompileError("an input or output of a delegate is not int8", at=at, have=str(t))
     if any(slot.region != SCRATCH for slot in slots):
         raise CompileError(
             "a delegate's inputs or outputs are outside of its scratch",

@@ -146,7 +146,7 @@ class _Child:
                     except BrokenPipeError:
                         raise self._crash() from None
                 else:
-                    raise Refusal(f"{self.library} did not answer in {PATIENCE:g} s")
+                    raise Refusal(f"{self.library} did not respond within {PATIENCE:g} s")
             return b"".join(parts)
 
         return decode(read)

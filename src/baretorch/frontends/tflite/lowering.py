@@ -309,14 +309,14 @@ def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
         error.at = error.at or (shown,)
         error.have = error.have or tuple(str(t) for t in operands if t is not None)[:6]
         if any(tensors[i].open for i in operator.outputs):
-            error.need, error.try_ = ("sizes that the file tells; here they are left open",), (ONE_SIZE,)
+            error.need, error.try_ = ("sizes that the file states; here they are left open",), (ONE_SIZE,)
         raise
     except InternalError:
         raise
     except Exception as error:
         if not isinstance(error, UNFIT):
             raise InternalError(f"{shown}: {type(error).__name__}: {error}") from error
-        refused = damaged(f"{operator.name} cannot be applied to what it names")
+        refused = damaged(f"{operator.name} cannot be applied to its operands")
         refused.at, refused.have = (shown,), tuple(str(t) for t in operands if t is not None)[:6]
         refused.try_ = (f"if LiteRT runs the file, report this as a fault of ours: {type(error).__name__}: {error}",)
         raise refused from error

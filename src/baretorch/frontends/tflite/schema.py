@@ -159,7 +159,7 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> TfTens
     if len(shape) > MAX_RANK or min(shape, default=0) < 0:
         raise CompileError(
             f"{shown}: the shape {list(shape[:MAX_RANK])} is not supported",
-            need=f"at most {MAX_RANK} dimensions, each of a size that the file tells",
+            need=f"at most {MAX_RANK} dimensions, each of a size that the file states",
             try_=ONE_SIZE,
         )
     if number >= len(buffers):

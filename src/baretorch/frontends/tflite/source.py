@@ -24,8 +24,10 @@ from baretorch.ir.layerwise import Layer
 from baretorch.stopwatch import timed
 
 METHOD = "forward"
-HYBRID = ": float, though its weights are int8; LiteRT rounds its inputs as it runs, so that nobody else was asked"
-MISSING = 'LiteRT is not installed, so that nobody else was asked: pip install "baretorch[tflite]" brings it'
+HYBRID = (
+    ": float, though its weights are int8; LiteRT quantizes inputs at run time, so there is no result to compare with"
+)
+MISSING = 'LiteRT is not installed, so there is no result to compare with: pip install "baretorch[tflite]"'
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +154,7 @@ def _asked(source: Source, runtime: _Runtime) -> Source:
         first, again = runtime.answers(source.examples, 2)
     except Refusal as refusal:  # a crash is an error: LiteRT is the judge of whether a file is sound
         why = ", ".join((refusal.what, *refusal.have))
-        return replace(source, notes=(*source.notes, f"nobody else was asked: {why}"))
+        return replace(source, notes=(*source.notes, f"no result to compare with: {why}"))
     graph = runtime.graph
     references: Mapping[str, Reference] = {}
     if not graph.is_quantized:

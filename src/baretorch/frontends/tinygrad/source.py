@@ -82,7 +82,7 @@ def _need_answers(graph: Graph, inputs: Sequence[Array], who: str) -> None:
     """CompileError for inputs to which tinygrad's answers mean nothing: what it makes of NaN depends on its device, and
     entries that are not there are zeros."""
     if any(x.dtype.kind == "f" and np.isnan(x).any() for x in inputs):
-        raise CompileError(f"{who} has NaN, to which tinygrad has no answer", need="numbers")
+        raise CompileError(f"{who} has NaN, for which tinygrad has no defined result", need="numbers")
     for i, size, layer in entries(graph):
         need_inside(inputs[i], range(size), who, layer)
 
@@ -123,7 +123,7 @@ class _Asked:
             rng = np.random.default_rng(seed)
             found = self.answers([_move(x, rng) if seed else x for x in self.inputs])
             if seed == 0 and not all(map(np.array_equal, found, first, repeat(True))):
-                raise _remembers("its answers change from call to call")
+                raise _remembers("its results change from call to call")
             return found
 
         return Reference(first, 1, moved, self.inputs)
@@ -133,7 +133,7 @@ def _remembers(how: str) -> CompileError:
     return CompileError(
         f"the model remembers something from one run to the next: {how}",
         need="a function of its inputs",
-        try_="give what is remembered as an input, and return it",
+        try_="pass state as an input, and return it as an output",
     )
 
 
@@ -157,7 +157,7 @@ def _outputs(result: Any) -> list[Any]:
     given = [*tensors(result)]
     if not given or not (is_tensor(result) or isinstance(result, (tuple, list))):
         raise CompileError(
-            "the model gives no tensors", have=type(result).__name__, need="a Tensor, or a tuple of Tensors"
+            "the model returns no tensors", have=type(result).__name__, need="a Tensor, or a tuple of Tensors"
         )
     return given
 

@@ -149,7 +149,8 @@ def _unsupported(lost: Sequence[str]) -> CompileError:
     names = sorted({text.partition(":")[0] for text in lost} - {UNSEEN})
     if not names:
         return CompileError(
-            "the model computes with more than methods of Tensor: a value comes from its input, and none gave it",
+            "the model computes with more than methods of Tensor: "
+            "no recorded method returned a value that depends on its input",
             at=[text.removeprefix(f"{UNSEEN}: ") for text in lost],
             try_="methods of Tensor instead of UOps and kernels of your own",
         )

@@ -29,8 +29,8 @@ RANDOM = "rand"  # and all that makes random numbers
 INSTEAD = {
     RANDOM: "pass them as an input",
     **dict.fromkeys(SHOWS, "keep it a Tensor: Tensor.where(condition, a, b) instead of an if"),
-    "assign": "x = x + y instead of x += y; what is remembered from run to run as an input and an output",
-    "replace": "give what is remembered from run to run as an input, and return it",
+    "assign": "x = x + y instead of x += y; state as an input and an output",
+    "replace": "pass state as an input, and return it as an output",
     "__setitem__": "Tensor.where, cat or pad instead of x[…] = y",
 }
 

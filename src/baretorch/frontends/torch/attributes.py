@@ -223,11 +223,11 @@ def shared_memory(name: str, other: str) -> CompileError:
 
 def _remembers_elsewhere(method: str) -> CompileError:
     return CompileError(
-        f"{method}() gives another result when it is called again with the same inputs",
+        f"{method}() returns another result when it is called again with the same inputs",
         have="no attribute of the model explains it",
         need="results that depend on the inputs, the parameters and registered buffers only",
         try_=[
-            'self.register_buffer("NAME", tensor) for what the model keeps in a global variable or a closure',
+            'self.register_buffer("NAME", tensor) for state in a global variable or a closure',
             "inputs of the model for random numbers and for the time",
         ],
     )

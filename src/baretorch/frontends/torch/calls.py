@@ -76,7 +76,7 @@ def _other_mode(method: str, path: str) -> CompileError:
         f"{method}() changes {name}, so that the next call computes something else",
         at=path or None,
         need="a model that stays in eval mode, in which it is compiled",
-        try_="a registered buffer for what the model remembers; train() and eval() outside of forward()",
+        try_="a registered buffer for state; train() and eval() outside of forward()",
     )
 
 

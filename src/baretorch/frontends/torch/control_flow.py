@@ -153,7 +153,7 @@ class _Flat:
                 made = [values.get(r, r) if isinstance(r, Node) else r for r in results]
                 for r in made:
                     if not isinstance(r, Node):
-                        raise self.refusal(f"a branch or loop gives {r!r}", need="tensors as results")
+                        raise self.refusal(f"a branch or loop returns {r!r}", need="tensors as results")
                 return made
             else:
                 values[node] = self.module.graph.node_copy(node, values.__getitem__)

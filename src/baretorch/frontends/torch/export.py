@@ -86,7 +86,7 @@ REJECTED: tuple[tuple[str, str, str], ...] = (
     (
         r"\.numpy\(\) is not supported|Converting FunctionalTensor to numpy|numpy",
         "forward() leaves PyTorch for NumPy, where torch.export cannot follow",
-        "functions of torch instead of those of NumPy; what does not depend on inputs belongs into __init__",
+        "functions of torch instead of NumPy; compute what does not depend on inputs in __init__",
     ),
 )
 
@@ -123,7 +123,7 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
             continue
         if not isinstance(x, torch.Tensor):
             raise CompileError(
-                f"{of} gives something that is not a tensor",
+                f"{of} returns something that is not a tensor",
                 have=shown(x),
                 need="a tuple of tensors",
                 try_="torch.from_numpy(x)" if isinstance(x, np.ndarray) else None,
@@ -132,9 +132,9 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
             kind, dense = str(x.layout).removeprefix("torch."), "x.to_dense()"
             if x.is_nested:
                 kind, dense = "nested", "x.to_padded_tensor(0.0), or one sequence of the longest length"
-            raise CompileError(f"{of} gives a {kind} tensor", need="dense tensors", try_=dense)
+            raise CompileError(f"{of} returns a {kind} tensor", need="dense tensors", try_=dense)
         if x.device.type != "cpu":
-            raise _elsewhere(f"{of} gives a tensor", x.device, f"torch.randn({list(x.shape)})", "x.cpu()")
+            raise _elsewhere(f"{of} returns a tensor", x.device, f"torch.randn({list(x.shape)})", "x.cpu()")
     if isinstance(module, torch.nn.Module):
         _check_weights(module)
     if not isinstance(module, torch.nn.Module) or isinstance(module, torch.fx.GraphModule):
@@ -180,7 +180,7 @@ def _check_weights(module: Any) -> None:
                 f"{f'layer {path}' if path else 'the model'} is TorchScript, which torch.export does not read",
                 at=path or None,
                 need="a torch.nn.Module of Python",
-                try_="the module that was given to torch.jit.script or torch.jit.trace",
+                try_="the module that was passed to torch.jit.script or torch.jit.trace",
             )
     for name, t in (*module.named_parameters(), *module.named_buffers()):
         if isinstance(t, torch.nn.parameter.UninitializedTensorMixin):
@@ -267,7 +267,7 @@ def functional(exported: Any) -> Any:
             raise CompileError(
                 f"the model changes {spec.target!r}, which is not a buffer",
                 need="state in registered buffers",
-                try_="self.register_buffer(...) for what is remembered, and a new tensor for what is returned",
+                try_="self.register_buffer(...) for state, and a new tensor for the result",
             )
     return made
 

@@ -63,4 +63,4 @@ def _remedy(said: list[str]) -> str:
         return "on Linux your user must be in the group dialout: `sudo usermod -aG dialout $USER`, then log in again"
     if "not in sync" in text or "not responding" in text or "timeout" in text:
         return "is it this board, on this port, and does no other program (a monitor) hold the port?"
-    return "`avrdude -v` with the same arguments tells more"
+    return "`avrdude -v` with the same arguments prints more"

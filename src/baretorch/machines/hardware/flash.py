@@ -91,7 +91,7 @@ def flash(
 def _unknown_ports(methods: Sequence[str]) -> list[str]:
     """Boards of ours, perhaps: they are not asked unless they are named."""
     maybe = [port.device for port in serial_ports() if port.board == ""] if "uf2" in methods else []
-    return [f"--port {device} if your board is on it, which this computer cannot tell" for device in maybe]
+    return [f"--port {device} if your board is on it; this computer cannot detect that" for device in maybe]
 
 
 def _has_file(image: Image, method: str) -> bool:

@@ -35,16 +35,16 @@ class Queues:
         elif not core.registers[Set.BLOCKDEP]:  # else the next one goes on with it, as a part of the same
             self._before = None
         for other in self._dmas:
-            _check(touched, other, f"{what.name} runs beside DMA, and no DMA_WAIT is between them")
+            _check(touched, other, f"{what.name} runs during a DMA transfer, without a DMA_WAIT between them")
         self._kernels.append(touched)
         while len(self._kernels) > MOST_KERNELS:
             self._kernels.popleft()
 
     def dma(self, touched: Touched) -> None:
         for other in self._kernels:
-            _check(touched, other, "DMA runs beside an operation, and no KERNEL_WAIT is between them")
+            _check(touched, other, "DMA runs during an operation, without a KERNEL_WAIT between them")
         for other in self._dmas:
-            _check(touched, other, "DMA runs beside DMA, and no DMA_WAIT is between them")
+            _check(touched, other, "two DMA transfers run at the same time, without a DMA_WAIT between them")
         self._dmas.append(touched)
         while len(self._dmas) > self._most_dmas:
             self._dmas.popleft()

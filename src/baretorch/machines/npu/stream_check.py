@@ -89,4 +89,4 @@ def _compare_with_tosa(graph: Graph, family: Family, inputs: Sequence[Array], va
     made = reference.run(region.block.file(), given, list(outputs.values()))
     for name, y in zip(outputs, made, strict=True):
         if y.tobytes() != values[name].tobytes():
-            raise InternalError(f"TOSA says something else of {name} than its operator does")
+            raise InternalError(f"TOSA and the operator {name} have different results")

@@ -307,7 +307,7 @@ class Core:
         wrong = {
             "an entry without the Thumb bit": not launch.entry & 1,
             "another vector table than core 0's": launch.vectors != ours,
-            "a stack pointer that is no multiple of 8 in RAM": launch.stack % 8 != 0 or not ram,
+            "a stack pointer that is not a multiple of 8 in RAM": launch.stack % 8 != 0 or not ram,
         }
         words = {"vector table": launch.vectors, "stack pointer": launch.stack, "entry": launch.entry}
         if any(wrong.values()):

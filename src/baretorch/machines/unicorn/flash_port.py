@@ -101,7 +101,7 @@ class Ssi:
         if number("SSI.CTRLR0.TMOD") != 3 or number("SSI.CTRLR0.DFS_32") != 31 or number("SSI.CTRLR1.NDF"):
             return "the flash controller is not set up to read words"
         if number("SSI.BAUDR.SCKDV") < 2 or number("SSI.BAUDR.SCKDV") % 2:
-            return "the flash controller's divider is no even number"
+            return "the flash controller's divider is not an even number"
         request = self._request(hz)
         if request.hz > EARLY_HZ and not number("SSI.RX_SAMPLE_DLY.RSD"):
             return f"at {request.hz / 1e6:g} MHz flash's bits are looked at too early"

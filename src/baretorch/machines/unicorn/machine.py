@@ -134,7 +134,7 @@ class UnicornMachine:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s", have=self._where())
             if why is StopReason.WAITS_FOR_INPUT:
                 if self.usb is not None and (silent := self.usb.why_silent()):
-                    raise DeviceHang("the image does not answer over USB", have=[*silent, *self._where()])
+                    raise DeviceHang("the image does not respond over USB", have=[*silent, *self._where()])
                 asleep = any(core.state.dozing for core in self._cores)
                 raise DeviceHang("the image waits for input", have="asleep" if asleep else "awake")
             if why is StopReason.SLEEPS:
@@ -360,7 +360,7 @@ class UnicornMachine:
             return DeviceHang(text, have=[text, f"words that it got: {got or 'none'}", *self._where()], need=WANTED)
         text = "the cores wait for each other for ever"
         if self._cores[0].state.halted:
-            text = "the image sleeps for ever: no interrupt that could come is enabled"
+            text = "the image sleeps forever: no interrupt that could wake it is enabled"
         return DeviceHang(text, have=[text, *self._where()])
 
     def _race(self) -> CoresRace:

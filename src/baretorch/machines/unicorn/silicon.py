@@ -148,7 +148,7 @@ class ChipModel:
             if not (self._signals() | self._selections() | self._resets()):
                 break
         else:
-            raise InternalError(f"silicon/{self.silicon.name}.toml goes round in circles")
+            raise InternalError(f"silicon/{self.silicon.name}.toml has a circular dependency")
         if not self.hz(self.silicon.cpu):
             raise Stopped("the core's clock stopped", *self._why_dead(self.silicon.cpu))
         for rule in self._rules:
@@ -198,7 +198,7 @@ class ChipModel:
                 if name in self._used(self.silicon.cpu):
                     raise Stopped(
                         f"the core's clock glitches: {clock.select} changes while it is in use",
-                        f"rule: {name} is no glitchless selection; the core must leave it first",
+                        f"rule: {name} is not a glitchless selection; the core must leave it first",
                         f"source: {clock.source}",
                     )
                 self._need_no_device_on(name)
@@ -215,7 +215,7 @@ class ChipModel:
             if name in self._used(device.clock) and self.hz(device.clock) and self.holds(device.needs):
                 raise Stopped(
                     f"a device's clock glitches: {self._clocks[name].select} changes while it is in use",
-                    f"rule: {name} is no glitchless selection; what it drives must be in reset, or it be off",
+                    f"rule: {name} is not a glitchless selection; it must be off, or its blocks in reset",
                     f"source: {self._clocks[name].source}",
                 )
 

@@ -99,7 +99,7 @@ class Wiring:
     def dead_console(self, where: list[str]) -> DeviceHang:
         needs = self.model.silicon.uart.needs
         have = [f"it needs {text}" for text in self.model.failing(needs)]
-        return DeviceHang("the image waits for a console that does not answer", have=[*have, *where])
+        return DeviceHang("the image waits for a console that does not respond", have=[*have, *where])
 
     def why_not_writable(self, address: int) -> list[str]:
         for bank in self._chip.memories:

@@ -73,7 +73,7 @@ class _Pool16(Op):
         need(
             x.dtype is DType.INT16 and len(x.shape) == 4,
             self,
-            "the input is no int16 image",
+            "the input is not an int16 image",
             inputs,
             "int16[N, H, W, C]",
         )
@@ -141,7 +141,7 @@ class QSoftmax16(Op):
         need(
             x.dtype is DType.INT16 and bool(x.shape) and 0 < x.shape[-1] <= LONGEST,
             self,
-            "the input is not what an int16 softmax takes",
+            "the input does not have the type and scale of an int16 softmax",
             inputs,
             f"int16, 1 to {LONGEST} along the last axis",
         )
@@ -201,7 +201,7 @@ def softmax(walk: Walk, node: Node, op: Softmax) -> None:
     """Along the last axis, or moved there."""
     (x,), (out,) = node.inputs, node.outputs
     if walk.scale(out) != RESULT:
-        raise StaysFloat("its result has another scale than an int16 softmax gives")
+        raise StaysFloat("its result does not have the scale of an int16 softmax")
     rank = len(walk.graph[x].shape)
     order = (*(i for i in range(rank) if i != op.axis), op.axis)
     rows = walk.int16(x)

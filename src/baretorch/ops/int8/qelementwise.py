@@ -39,7 +39,7 @@ def elementwise(walk: Walk, node: Node) -> None:
     elif len(values := [n for n in node.inputs if walk.graph[n].data is None]) == 1 and walk.quant(values[0]) is None:
         raise StaysFloat(f"no int8 scale was measured for {values[0]}")
     else:
-        raise NoInt8(f"there is no int8 {node.op.name} of several tensors")
+        raise NoInt8(f"{node.op.name} of several tensors has no int8 form")
 
 
 def _function(walk: Walk, node: Node) -> Function | None:
@@ -85,7 +85,7 @@ def comparison(walk: Walk, node: Node) -> None:
     elif len(quants) == 2 and quants[0] == quants[1]:
         walk.nodes.append(Node(node.op, tuple(map(walk.int8, node.inputs)), (out,)))
     else:
-        raise StaysFloat("there is no int8 comparison of tensors with different scales")
+        raise StaysFloat("a comparison of tensors with different scales has no int8 form")
     walk.floats.add(out)
 
 

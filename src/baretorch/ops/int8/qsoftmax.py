@@ -36,7 +36,7 @@ class QSoftmax(Op):
         need(
             x.dtype is DType.INT8 and bool(x.shape) and 0 < x.shape[-1] <= LONGEST,
             self,
-            "the input is not what an int8 softmax takes",
+            "the input does not have the type and scale of an int8 softmax",
             inputs,
             f"int8, 1 to {LONGEST} along the last axis",
         )

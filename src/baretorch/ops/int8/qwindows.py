@@ -83,7 +83,7 @@ class QAvgWindows(Op):
 
 def _shape(op: QMaxWindows | QAvgWindows, inputs: Sequence[Tensor]) -> Shape:
     x = inputs[0]
-    need(x.dtype is DType.INT8 and len(x.shape) == 4, op, "the input is no int8 image", inputs, "int8[N, H, W, C]")
+    need(x.dtype is DType.INT8 and len(x.shape) == 4, op, "the input is not an int8 image", inputs, "int8[N, H, W, C]")
     for spans, size in zip((op.rows, op.columns), x.shape[1:3], strict=True):
         inside = all(0 <= start < stop <= size for start, stop in spans)
         need(inside, op, "a window is empty or leaves the image", inputs, "windows inside of the image")
@@ -93,7 +93,7 @@ def _shape(op: QMaxWindows | QAvgWindows, inputs: Sequence[Tensor]) -> Shape:
 def max_pool(walk: Walk, node: Node) -> None:
     assert isinstance(node.op, MaxPool2d)
     if node.op.dilation != (1, 1):
-        raise StaysFloat("there is no int8 max pool with dilation")
+        raise StaysFloat("a max pool with dilation has no int8 form")
     noted = walk.quant(node.outputs[0])
     if noted is not None and noted.bits == 16:
         int16_layers.max_pool(walk, node, node.op)
@@ -149,11 +149,11 @@ def _adapted(walk: Walk, node: Node, size: Pair) -> tuple[Spans, Spans]:
 def _windows(walk: Walk, node: Node, rows: Spans, columns: Spans, divisors: list[int]) -> None:
     """Averages that divide by different numbers."""
     if walk.scale(node.outputs[0]).bits == 16:
-        raise StaysFloat("there is no int16 pool whose windows differ in size")
+        raise StaysFloat("a pool whose windows differ in size has no int16 form")
     x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
     counts = [(b - a) * (d - c) if b > a and d > c else 0 for a, b in rows for c, d in columns]
     if min(counts) == 0:
-        raise StaysFloat("a window lies in its padding")
+        raise StaysFloat("a window is completely in its padding")
     multiplier, shift = multipliers([x.scale[0] / (y.scale[0] * n) for n in divisors])
     fits_32_bits(255 * max(counts) << shift)
     constant = walk.constant(walk.graph[node.outputs[0]], "multiplier", multiplier.reshape(len(rows), len(columns)))

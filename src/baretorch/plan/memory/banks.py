@@ -71,9 +71,9 @@ def wishes(
         if bank != ram:
             who, off = ("the NPU", "--npu off") if npu is not None else ("a unit of the cluster", "--units off")
             raise CompileError(
-                f"--place: {who} does not reach {bank}",
+                f"--place: {who} cannot access {bank}",
                 at=name,
-                need=f"{ram} for what it reads and writes",
+                need=f"{ram} for its inputs and outputs",
                 try_=f"leave it out, or {off}",
             )
     return Wishes(main, {**of, **dict.fromkeys(others, ram)} if npu is not None else of)

@@ -49,8 +49,8 @@ def place_weights(
     if not flash.slow:
         raise CompileError(
             f"--weights {weights} gains nothing on {board.name}",
-            have=f"{flash.name} answers as fast as RAM",
-            need='a chip whose flash is slower: its TOML says why, as in slow = "QSPI flash behind a cache"',
+            have=f"{flash.name} is as fast as RAM",
+            need='a chip whose flash is slower, with the reason in its TOML, as in slow = "QSPI flash behind a cache"',
         )
     if weights is Weights.STREAM:
         need_streams(plans, board, cores)
@@ -89,7 +89,7 @@ def need_streams(plans: Mapping[str, Plan], board: Board, cores: int) -> None:
     if cluster is not None and cluster.dma is not None:
         raise CompileError(
             f"--weights stream: {board.name} does that by itself",
-            have=f"a DMA engine, which brings what {cluster.scratchpad} has no room for while the cores work",
+            have=f"a DMA engine, which copies data that does not fit into {cluster.scratchpad} while the cores work",
             try_="leave it out",
         )
     if board.chip.dma is None:

@@ -42,7 +42,7 @@ def _about_tiles(found: Traced) -> str:
     tiles = found.plan.tiles
     cores = "All layers ran on one core. " if found.cores == 1 else f"Layers are shared out to {found.cores} cores. "
     if tiles is None:
-        return f"{cores}Nothing had to come to L1 in tiles."
+        return f"{cores}No data had to be copied to L1 in tiles."
     ahead = "1 phase" if tiles.ahead == 1 else f"{tiles.ahead} phases"
     off = share(abs(found.cycles - tiles.cycles), found.cycles)
     return (

@@ -39,7 +39,7 @@ def map_picture(banks: Sequence[BankMap]) -> Html:
             parts += _zoomed(bank, scale, y)
             y += 44
         y += 26
-    return svg(WIDTH, y - 24, "the chip's memories to scale, and what lies in them", *parts)
+    return svg(WIDTH, y - 24, "the chip's memories to scale, with their contents", *parts)
 
 
 def _whole_piece(bank: BankMap, piece: Piece, scale: float, y: float) -> Html:

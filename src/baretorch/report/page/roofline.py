@@ -74,7 +74,7 @@ def roofline(found: Traced, chip: Chip) -> Html:
     at = next((p for p in PLACES if not any(_meet(a, b) for a in _names(limits, scale, p) for b in taken)), PLACES[0])
     names = _names(limits, scale, at)
     parts = [*_grid(scale), *(_roof(roof, scale, at) for roof in limits), *_dots(found, layers, scale, names)]
-    label = "products per cycle of each layer over products per byte moved, below what the chip can do at most"
+    label = "products per cycle of each layer over products per byte moved, below the limit of the chip"
     return svg(WIDTH, HEIGHT, label, *parts)
 
 

@@ -106,7 +106,7 @@ def _lanes(found: Traced, lanes: Sequence[str]) -> Html:
     parts += _asleep(found)
     for i, unit in enumerate(_units(found), found.cores):
         parts += _working(found, unit, i * (LANE + GAP))
-    return _drawing(height, parts, "what each core, the DMA engine and units did over time")
+    return _drawing(height, parts, "the work of each core, the DMA engine and units over time")
 
 
 def _busy(found: Traced, visit: Visit) -> str:

@@ -42,12 +42,12 @@ def _covered(evaluation: Evaluation) -> str:
     """Describe how many inputs the figures of the last column are measured with."""
     graph, board = evaluation.compiled.graph, evaluation.compiled.board.name
     exact = graph.is_int8 and not float_layers(graph)
-    equal = "bit for bit the host's answers" if exact else "the host's answers but for rounding"
+    equal = "bit for bit the host's results" if exact else "the host's results except for rounding"
     if evaluation.target_samples == evaluation.samples:
         return f"{evaluation.samples:,} inputs, all of them on {board} ({evaluation.where}): {equal}"
     return (
         f"{evaluation.samples:,} inputs; {evaluation.target_samples:,} of them on {board} ({evaluation.where}), which "
-        f"gave {equal}; the host's stand for the rest"
+        f"returned {equal}; the rest are the host's results"
     )
 
 

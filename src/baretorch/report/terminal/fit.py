@@ -30,7 +30,7 @@ def fit_screen(model: str, dtype: str, given: Options, findings: Sequence[Findin
     if any(f.as_is and not f.as_is.measured for f in findings):
         parts.append("[dim]~ estimate: the same code was measured for another board with this CPU[/]")
     if any(f.as_is and not f.as_is.fits for f in findings):
-        parts += ["", "[bold]what makes it fit[/]", *_changes(findings, given)]
+        parts += ["", "[bold]options that make it fit[/]", *_changes(findings, given)]
     return Group(*parts, *(f"[yellow]note:[/] {markup(note)}" for note in notes))
 
 

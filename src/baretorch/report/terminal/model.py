@@ -33,7 +33,7 @@ def text_before(source: Source, stage: str) -> str:
             else f"{source.name} was never an ATen program",
             try_="`--stage source` shows the model as it was read"
             if source.texts
-            else "`--stage graph` shows what it is compiled from",
+            else "`--stage graph` shows the compiled graph",
         )
     return source.texts[stage]()
 

@@ -144,7 +144,7 @@ def _method(profile: Profile) -> RenderableType:
     if time.flash is not None:
         method = f"\nInstructions and misses are exact. Cycles of the core: {core}. Of flash: {flash_source(chip)}."
     if any(layer.op == Delegate.name for layer in profile.layers):
-        method = f", without what the NPU takes{method}"
+        method = f", without the NPU's time{method}"
     return Text.assemble((" ".join(time_words(time.all, chip)), "bold"), method)
 
 

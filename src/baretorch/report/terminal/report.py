@@ -37,7 +37,7 @@ def report_screen(report: Report, path: Path) -> RenderableType:
         parts += [metrics_table(report.evaluation), ""]
     parts += [_list("left in float", [f"{layer}: {why}" for layer, why in report.floats])] if report.floats else []
     advice = [f"{a.option}  {a.text}".strip() for a in report.advice]
-    parts += [_list("what would make it smaller", advice)] if advice else []
+    parts += [_list("how to make it smaller", advice)] if advice else []
     parts += [Text.assemble(("warning: ", "bold yellow"), w) for w in facts.other_warnings]
     return Group(*parts, "", Text.assemble("page  ", (str(path), "cyan")))
 

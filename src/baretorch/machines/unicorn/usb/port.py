@@ -94,7 +94,7 @@ class UsbPort:
         if self.error is None:
             return None
         if isinstance(self.error, HostError):
-            return DeviceFault(f"the USB host gives up: {self.error}", have=where)
+            return DeviceFault(f"the USB host stops: {self.error}", have=where)
         if isinstance(self.error, Stopped):
             return DeviceFault(f"USB is used wrongly: {self.error}", have=[*self.error.have, *where])
         raise self.error

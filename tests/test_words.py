@@ -1,0 +1,137 @@
+"""Rejects words that make readers stop: in pages, help, error texts and docstrings. Names of classes are unique.
+
+BETTER lists phrases that read like a translation, and what to write instead. The lists of packages and classes name
+those that still break a rule; each must break it, so the lists only become shorter.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+
+from baretorch.cli import VERBS, cli
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "baretorch"
+
+BETTER = {
+    r"tells?|told": "reports, prints, lists, shows",
+    r"behind(?! an? cache)": "after",
+    r"beside": "next to, in addition to, compared with",
+    r"so many": "N, or the count itself",
+    r"anew": "again; rebuilt, regenerated",
+    r"nobody|whoever": "no module, a process that",
+    r"(?<!there )(?:is|are) no(?! longer| more|\.)": "is not a valid X, invalid X",
+    r"that is none": "is not a valid X",
+    r"(?:worked|found) out": "computed, detected",
+    r"made again": "rebuilt, recomputed",
+    r"lies": "is, is stored",
+    r"the (?:whole )?road|the (?:very )?door": "the pipeline, the interface",
+    r"of ours": "Baretorch's",
+}
+WORDS = re.compile("|".join(rf"\b(?:{words})\b" for words in BETTER), re.IGNORECASE)
+FRAGMENT = re.compile(r"(What|Of|The same|By|As|In|So|All|With|From|That|Without)\b")
+
+PAGES_TODO = frozenset({"docs/arithmetic.md", "docs/benchmarks.md", "CHANGELOG.md"})
+GENERATED = frozenset(
+    {"opinfo.md", "onnx.md", "startup.md", "npu.md", "ops.md", "quantizer.md", "json.md", "source-tree.md"}
+)
+PACKAGES_TODO = frozenset(())
+CLASSES_TODO = frozenset(())
+
+
+def prose(page: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a page without code."""
+    inside = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if re.match(r"(?:\d\.)? *```", line):
+            inside = not inside
+        elif not inside:
+            yield number, re.sub(r"`[^`]*`", "", line)
+
+
+def pages() -> list[Path]:
+    found = [*ROOT.glob("*.md"), *(p for d in ("docs", "examples", "zoo") for p in (ROOT / d).rglob("*.md"))]
+    return sorted(p for p in found if p.name not in GENERATED)
+
+
+def bad_lines(page: Path) -> list[str]:
+    return [f"{number}: {hit[0]!r} in {line}" for number, line in prose(page) if (hit := WORDS.search(line))]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_pages(page: Path) -> None:
+    assert bool(bad_lines(page)) == (page.relative_to(ROOT).as_posix() in PAGES_TODO), bad_lines(page)
+
+
+@pytest.mark.parametrize("command", [cli, *VERBS], ids=lambda c: c.name or "")
+def test_help(command: click.Command) -> None:
+    with click.Context(command) as context:
+        text = command.get_help(context)
+    assert not WORDS.search(text), WORDS.findall(text)
+    for parameter in command.params:
+        help = getattr(parameter, "help", None)
+        assert help is None or FRAGMENT.match(help) is None, help
+
+
+def test_error_texts() -> None:
+    found = {
+        path.name: hit[0] for path in (ROOT / "tests/cli/golden").glob("*.txt") if (hit := WORDS.search(read(path)))
+    }
+    assert found == {}
+
+
+def read(path: Path) -> str:
+    return path.read_text(errors="replace")
+
+
+@cache
+def docstrings(package: str) -> list[tuple[str, str]]:
+    """Return the docstrings of a package, or of a module at the root, with their places."""
+    folder = PACKAGE / package
+    found = []
+    for path in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                text = ast.get_docstring(node)
+                if text:
+                    place = f"{path.relative_to(PACKAGE)}:{getattr(node, 'name', 'module')}"
+                    found.append((place, re.sub(r"`[^`]*`", "", text)))
+    return found
+
+
+def packages() -> list[str]:
+    """Return the packages; frontends/ has several that are finished one by one."""
+    inner = [p for p in PACKAGE.iterdir() if p.is_dir() and p.name != "frontends"]
+    formats = [p for p in (PACKAGE / "frontends").iterdir() if p.is_dir()]
+    files = [*PACKAGE.glob("*.py"), *(PACKAGE / "frontends").glob("*.py")]
+    names = [*(p for p in [*inner, *formats] if any(p.rglob("*.py"))), *(f.with_suffix("") for f in files)]
+    return sorted(p.relative_to(PACKAGE).as_posix() for p in names)
+
+
+@pytest.mark.parametrize("package", packages())
+def test_docstrings(package: str) -> None:
+    """The first line makes sense on its own: it is a sentence or an imperative, and uses the field's own words."""
+    wrong = [
+        f"{place}: {hit[0]!r}"
+        for place, text in docstrings(package)
+        if (hit := FRAGMENT.match(text) or WORDS.search(text))
+    ]
+    assert bool(wrong) == (package in PACKAGES_TODO), wrong
+
+
+def test_no_public_class_has_the_name_of_another() -> None:
+    names = Counter(
+        node.name
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, count in names.items() if count > 1} == CLASSES_TODO
