@@ -44,13 +44,11 @@ def emit(
     alone: bool = False,
     team: bool = False,
 ) -> CFiles:
-    """C for a model with these methods; the image's server calls the one `served`, else the first.
-    `optimize` for speed: one instance of a kernel per kind of layer; for size: one per kernel.
-    `blank`: with zeros for weights, which is quicker and tells as much about sizes.
-    `checked`: with a function per method that finds NaN and infinity among its inputs.
-    `command`: what to write on the command line for the same C.
-    `alone`: the model runs on core 1, which it has for itself.
-    `team`: cores are those of a cluster."""
+    """Generate the C of a model with these methods. The image's server calls the method `served`, else the first.
+    `optimize` for speed: one instance of a kernel per kind of layer; for size: one per kernel. `blank`: weights are
+    zeros, which is quicker and does not change sizes. `checked`: add a function per method that finds NaN and infinity
+    among its inputs. `command`: the command line for the same C. `alone`: the model runs on core 1, which it does not
+    share. `team`: cores are those of a cluster."""
     names = replace(make_names(name, plans, checked), command=command, alone=alone, team=team)
     cores = cores_of(names)
     method = names.methods[served] if served else names.first
@@ -90,7 +88,7 @@ def emit(
 
 
 def _with_includes(paths: list[str]) -> list[str]:
-    """The files and all that they include with quotes, once each."""
+    """Return the files and all files that they include with quotes, once each."""
     found: list[str] = []
     waiting = list(paths)
     while waiting:

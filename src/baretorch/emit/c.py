@@ -1,4 +1,4 @@
-"""C spelling: names, literals, arrays."""
+"""C syntax: names, literals, arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _C_TYPES = {
 
 
 def unique(text: str, taken: set[str]) -> str:
-    """`text` as a C name that is not taken yet; takes it."""
+    """Convert `text` to a C name that is not in `taken`, and add it."""
     name = base = c_name(text)
     n = 1
     while name in taken:
@@ -39,7 +39,7 @@ def c_type(data: Array) -> str:
 
 
 def literal(value: Literal) -> str:
-    """A C literal that reads back as the same value."""
+    """Return a C literal that reads back as the same value."""
     if isinstance(value, tuple):
         return "{ " + ", ".join(map(literal, value)) + " }"
     if isinstance(value, float):
@@ -48,7 +48,7 @@ def literal(value: Literal) -> str:
 
 
 def float_literal(value: float) -> str:
-    """The shortest decimal that gives this float32 again."""
+    """Return the shortest decimal that reads back as this float32."""
     if math.isnan(value):
         return "BT_NAN"
     if math.isinf(value):
@@ -60,12 +60,12 @@ def float_literal(value: float) -> str:
 
 
 def values(data: Array) -> str:
-    """The elements of an array as C text, wrapped, without braces."""
+    """Return the elements of an array as C text, wrapped, without braces."""
     return "".join(values_in_parts(data))
 
 
 def values_in_parts(data: Array) -> Iterator[str]:
-    """The same in parts: the text of a large array takes four times its memory."""
+    """Yield the elements of an array as C text in parts: the text of a large array takes four times its memory."""
     if not data.size:
         return
     yield "    "
@@ -94,7 +94,7 @@ _BYTES = {np.dtype(t): [str(v) for v in np.arange(256).astype(t)] for t in ("int
 
 
 def _texts(flat: Array) -> list[str]:
-    """A C literal per element. NumPy spells plain floats as `float_literal` does, and much faster."""
+    """Return a C literal per element. NumPy formats plain floats as `float_literal` does, and much faster."""
     if flat.dtype == np.float32:
         texts: list[str] = np.char.add(flat.astype("U15"), "f").tolist()
         size = np.abs(flat)

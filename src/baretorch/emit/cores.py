@@ -1,4 +1,4 @@
-"""What a model has for other cores: a part of every run, or for a second one all runs.
+"""Generates a model's functions for other cores: a part of every run, or all runs on a second core.
 
 Where both share the work, `NAME_run` on core 0 says what it works with, and meets core 1, which waits in `NAME_core1`;
 then each does its part, and they meet between phases and at the end. Where the model has core 1 for itself,
@@ -15,12 +15,12 @@ from baretorch.escape import comment
 
 
 def shares(method: Method) -> bool:
-    """Whether several cores work on a run."""
+    """Report whether several cores work on a run."""
     return len(method.plan.schedule.cores) > 1
 
 
 def cores_of(names: Names) -> int:
-    """How many cores an image needs."""
+    """Return the number of cores that an image needs."""
     return max(2 if names.alone else 1, *(len(m.plan.schedule.cores) for m in names.methods.values()))
 
 
@@ -29,7 +29,7 @@ def uses_core1(names: Names) -> bool:
 
 
 def helpers(names: Names) -> list[str]:
-    """The headers with what cores need of each other."""
+    """List the headers for communication between cores."""
     if not uses_core1(names):
         return []
     return ["team.h"] if names.team else ["cores.h"]
@@ -40,7 +40,7 @@ def meet(names: Names, core: int) -> str:
 
 
 def job(names: Names) -> str:
-    """What core 0 tells the others."""
+    """Declare the data that core 0 passes to the others."""
     if not uses_core1(names):
         return ""
     meeting = "" if names.team else f"static bt_meeting {names.model}_meeting;\n"
@@ -61,14 +61,14 @@ def _fields(names: Names, method: Method) -> str:
 
 
 def arguments(names: Names, method: Method) -> dict[str, str]:
-    """What core 1 needs of what a method is called with, and how that is declared: all of it, or what is not copied to
-    and from the arena."""
+    """Return the parameters of a method that core 1 needs, with their declarations: all of them, or those that are not
+    copied to and from the arena."""
     ports = method.ports if names.alone else method.callers.values()
     return {a.parameter: f"void *{a.parameter}" for a in method.arenas} | {p.name: declared(method, p) for p in ports}
 
 
 def _told(names: Names, method: Method) -> str:
-    """What a method was called with, as core 1 finds it."""
+    """Return the arguments of a method as core 1 reads them."""
     return ", ".join(f"{names.model}_job.{method.prefix}.{name}" for name in arguments(names, method))
 
 
@@ -83,13 +83,13 @@ def _tell(names: Names, method: Method, given: dict[str, str] | None = None) -> 
 
 
 def ask_core1(names: Names, method: Method) -> str:
-    """Before the first phase."""
+    """Return the code before the first phase, which starts core 1."""
     begin = "the others begin" if names.team else "core 1 begins"
     return f"{_tell(names, method)}\n{meet(names, 0)} {comment(begin)}\n"
 
 
 def part(names: Names, method: Method, core: int, body: str) -> str:
-    """A function with what another core does of a run."""
+    """Return the function with another core's part of a run."""
     given = arguments(names, method)
     unused = "".join(f"    (void){name};\n" for name in given)
     own = "BT_LAYER" if names.team else "static"  # it must be one function, which emulators know, with all its calls
@@ -103,7 +103,7 @@ def part(names: Names, method: Method, core: int, body: str) -> str:
 
 
 def core1(names: Names) -> str:
-    """What core 1 runs for ever."""
+    """Return the function that core 1 runs forever."""
     if not uses_core1(names):
         return ""
     if names.team:
@@ -121,7 +121,7 @@ void {names.model}_core1(void)
 
 
 def _team(names: Names) -> str:
-    """What each core but the first runs for ever."""
+    """Return the function that each core except the first runs forever."""
     cases = "\n".join(
         f"        case {core}:\n{_calls(names, f'part{core}', core)}\n            break;"
         for core in range(1, cores_of(names))
@@ -153,7 +153,8 @@ def _calls(names: Names, function: str, core: int = 1) -> str:
 
 
 def _on_core0(names: Names) -> str:
-    """How core 0 asks for runs. A run is between two meetings: core 1 waits at the second when it is done."""
+    """Return the functions by which core 0 requests runs. A run is between two synchronizations: core 1 waits at the
+    second when it is done."""
     model = names.model
     starts = "".join(
         f"""

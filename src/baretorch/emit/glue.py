@@ -1,4 +1,4 @@
-"""glue.c: what ties a method to the image's server; see runtime/bt_runtime.h."""
+"""Generates glue.c, which connects a method to the image's server; see runtime/bt_runtime.h."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _core1(names: Names) -> str:
 
 
 def _alone(names: Names, method: Method, arguments: str) -> str:
-    """An application would do something else meanwhile."""
+    """Return a call that waits for core 1; an application would do other work meanwhile."""
     return f"""__attribute__((noinline)) void {RUN_ALONE}(void);
 void {RUN_ALONE}(void)
 {{
@@ -82,7 +82,7 @@ void {RUN_ALONE}(void)
 
 
 def _wrong_input(names: Names, method: Method) -> str:
-    """What the server asks before a run."""
+    """Return the check that the server calls before a run."""
     texts = [c_string(p.operand.tensor) for p in method.inputs]
     arrays = "".join(f"static const {names.flash}char name{i}[] = {text};\n    " for i, text in enumerate(texts))
     listed = ", ".join(f"name{i}" if names.flash else text for i, text in enumerate(texts))
@@ -97,7 +97,7 @@ const {names.flash}char *bt_model_wrong_input(void)
 
 
 def _memory(port: Port) -> str:
-    """Where the server puts or finds what a port stands for."""
+    """Return the address of a port for the server."""
     return f"bt_memory_{port.name}" if port.pulled or port.direct else port.macro
 
 
@@ -108,7 +108,7 @@ def _argument(method: Method, port: Port) -> str:
 
 
 def _own(method: Method, port: Port) -> str:
-    """What the model does not keep in its arena."""
+    """Declare the buffer of a port that is not in the arena."""
     if port.pulled:
         return _source(method, port)
     if port.direct:
@@ -117,7 +117,7 @@ def _own(method: Method, port: Port) -> str:
 
 
 def _source(method: Method, port: Port) -> str:
-    """The host sends the whole image at once, so it is kept here; a camera would give its rows as they come."""
+    """Return the row callback for an image that the server stores whole. A camera would supply rows as they arrive."""
     t = tensor_of(method, port)
     row = t.bytes // t.shape[1]
     return f"""

@@ -1,4 +1,4 @@
-"""model.h: the interface of the model."""
+"""Generates model.h, the interface of the model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from baretorch.plan.types import InArena
 
 
 def model_h(names: Names) -> str:
-    """Shapes, sizes, and one call per method."""
+    """Return shapes, sizes, and one call per method."""
     up = names.model.upper()
     methods = "\n".join(_method(names, m) for m in names.methods.values())
     shown = {m.constants[o.storage] for m in names.methods.values() for o in m.plan.outputs if o.constant}
@@ -78,7 +78,7 @@ void {method.run}({parameters(method)});
 
 
 def _check(method: Method) -> str:
-    """What finds numbers that are none."""
+    """Declare the function that finds NaN and infinity."""
     lying = ", ".join(p.macro for p in method.inputs if not p.direct)
     where = f" Of inputs that are written in place, pass {lying}." if lying else ""
     about = f"Before {method.run}: which input, counted from 1, has NaN or infinite values; 0 if none has.{where}"
@@ -89,12 +89,12 @@ int {method.check}({input_parameters(method)});
 
 
 def _lying(method: Method) -> list[Port]:
-    """The ports that have a place in the model's memory, in an arena or as constants."""
+    """Return the ports that have a place in the model's memory, in an arena or as constants."""
     return [p for p in method.ports if not (p.pulled or p.direct)]
 
 
 def _held(names: Names) -> str:
-    """Which inputs and outputs are in the arenas."""
+    """State which inputs and outputs are in the arenas."""
     methods = names.methods.values()
     if all(len(_lying(m)) == len(m.ports) for m in methods):
         return "inputs and outputs included"
@@ -132,7 +132,7 @@ def _where(method: Method) -> str:
 
 
 def _there(method: Method) -> str:
-    """The words before the offsets."""
+    """Return the comment before the offsets."""
     lying = [p for p in _lying(method) if not p.operand.constant]
     if not lying:
         return ""
@@ -158,7 +158,7 @@ def _wrapped(text: str) -> str:
 
 
 def _null(method: Method) -> str:
-    """Which pointers must be given."""
+    """State which pointers are required."""
     direct = ", ".join(p.name for p in method.ports if p.direct)
     given = ", ".join(p.name for p in method.ports if p.direct or p.pulled)
     free = ", ".join(p.name for p in _lying(method))
@@ -194,7 +194,7 @@ void {names.model}_reset_in(void *arena);
 
 
 def _cores(names: Names) -> str:
-    """How an application uses both cores."""
+    """Describe how an application uses both cores."""
     model, launch = names.model, f"multicore_launch_core1({names.model}_core1) of the pico-sdk"
     if not uses_core1(names):
         return ""

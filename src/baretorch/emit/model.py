@@ -1,4 +1,4 @@
-"""model.c: one instance per kind of layer, and the run functions."""
+"""Generates model.c: one instance per kind of layer, and the run functions."""
 
 from __future__ import annotations
 
@@ -31,20 +31,21 @@ _ELSEWHERE = """
 
 
 def included(source: str) -> str:
-    """What a kernel's file is called where model.c includes it: SDKs compile every .c file that they find."""
+    """Return the name of a kernel's file that model.c includes, because SDKs compile every .c file that they find."""
     return source.removesuffix(".c") + ".inc" if source.endswith(".c") else source
 
 
 @dataclass(frozen=True)
 class ModelC:
-    """The file's text, and of each method the lines, from 1, of the calls that are its steps on core 0, in order."""
+    """The file's text, and for each method the lines (from 1) of the calls that are its steps on core 0, in order."""
 
     text: str
     lines: Mapping[str, tuple[int, ...]]
 
 
 def model_c(names: Names, optimize: Optimize) -> ModelC:
-    """For speed each kind of layer is an instance of its kernel with literal parameters."""
+    """Generate model.c. When optimizing for speed, each kind of layer is an instance of its kernel with literal
+    parameters."""
     inline = optimize == Optimize.SPEED
     ports = {p.name for m in names.methods.values() for p in m.ports}
     writer = _Writer(names, inline, taken={*names.globals, *ports})
@@ -77,7 +78,7 @@ def model_c(names: Names, optimize: Optimize) -> ModelC:
 
 
 def _lines(text: str, method: Method, steps: Sequence[str]) -> tuple[int, ...]:
-    """Where the steps are whose texts these are."""
+    """Return the lines of the steps with these texts."""
     found, at, line = [], 0, 1
     for piece in (f"void {method.run}_in(", *steps):
         end = text.index(piece, at) + len(piece)
@@ -116,7 +117,7 @@ void {method.run}({parameters(method)})
 
 
 def _check(method: Method) -> str:
-    """What finds numbers that are none among the inputs, before anything is computed with them."""
+    """Return the function that finds NaN and infinity among the inputs, before a run."""
     lines = []
     for i, p in enumerate(method.inputs, 1):
         if tensor_of(method, p).dtype is DType.FLOAT32:
@@ -133,7 +134,7 @@ int {method.check}({input_parameters(method)})
 
 
 def _idle(method: Method) -> Iterator[str]:
-    """The parameters that the run function has no use for: C compilers ask to be told."""
+    """Yield casts for parameters that the run function does not use, because C compilers warn about them."""
     copied = [p.operand for p in method.ports if not (p.direct or p.pulled)]
     layout, steps = method.plan.layout, method.plan.steps
     places: list[Place] = [layout.place(o) for o in (*copied, *(o for step in steps for o in step.uses))]
@@ -148,7 +149,7 @@ def _idle(method: Method) -> Iterator[str]:
 
 
 def _reset(names: Names) -> str:
-    """All methods have the same state at the same place."""
+    """Return the reset function. All methods have the same state at the same place."""
     method = names.first
     if not method.plan.state:
         return ""
@@ -188,7 +189,7 @@ def _copy_out(method: Method, port: Port) -> str:
 
 @dataclass
 class _Writer:
-    """Writes steps, and collects the definitions they need; methods share them."""
+    """Writes steps and collects the definitions that they need; methods share them."""
 
     names: Names
     inline: bool
@@ -198,7 +199,7 @@ class _Writer:
     written: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # core 0's steps of run functions
 
     def body(self, method: Method, executor: Executor) -> str:
-        """What an executor does, one after the other; steps with the same guards share their ifs."""
+        """Return the steps of an executor in order; steps with the same guards share their ifs."""
         lines: list[str] = []
         open_: tuple[Guard, ...] = ()
         for step in method.plan.schedule.on(executor):
@@ -245,7 +246,7 @@ class _Writer:
         return at(method, method.plan.layout.place(operand), tensor.dtype.c if tensor else "void")
 
     def instance(self, method: Method, step: Step) -> str:
-        """The function that is this kernel with these parameters; equal layers share it."""
+        """Return the function for this kernel with these parameters; equal layers share it."""
         key = (step.function, step.params, tuple(kind for kind, _ in self.arguments(method, step)))
         if key not in self.instances:
             name = unique(f"{step.call.op.name}_{len(self.instances) + 1}", self.taken)
@@ -260,7 +261,7 @@ class _Writer:
         return self.instances[key]
 
     def parameters(self, step: Step) -> str:
-        """The constant parameter struct of this step; equal ones are shared."""
+        """Return the constant parameter struct of this step; equal ones are shared."""
         key = (step.params.struct, step.params)
         if key not in self.instances:
             name = unique(f"{step.call.op.name}_{len(self.instances) + 1}", self.taken)
@@ -269,7 +270,7 @@ class _Writer:
         return self.instances[key]
 
     def arguments(self, method: Method, step: Step) -> Iterator[tuple[str, str]]:
-        """Type and name of each argument of an instance."""
+        """Yield type and name of each argument of an instance."""
         taken = {"p", *self.names.globals}
         outputs = {t.name for t in step.call.outputs}
         plan = method.plan

@@ -1,4 +1,4 @@
-"""The C names of a model, decided once for all its files."""
+"""Chooses the C names of a model, once for all its files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MORE = ("_COUNT", "_OFFSET", "_SCALE", "_ZERO_POINT")  # macros of model.h besid
 
 @dataclass(frozen=True, eq=False)
 class Port:
-    """An input or output of a method: its parameter name, its macro, and where it lies."""
+    """An input or output of a method: its parameter name, its macro, and its place."""
 
     name: str
     macro: str
@@ -28,18 +28,18 @@ class Port:
 
     @property
     def pulled(self) -> bool:
-        """The caller gives rows of it when they are asked for."""
+        """Report whether the caller supplies its rows on request."""
         return isinstance(self.place, FromStream)
 
     @property
     def direct(self) -> bool:
-        """It stays in the caller's buffer."""
+        """Report whether it stays in the caller's buffer."""
         return isinstance(self.place, WithCaller)
 
 
 @dataclass(frozen=True)
 class Arena:
-    """The array in one bank of RAM: its C name, what a run function calls it, and the section it is in."""
+    """The array in one bank of RAM: its C name, its name inside a run function, and its section."""
 
     bank: str
     name: str
@@ -50,7 +50,7 @@ class Arena:
 
 @dataclass(frozen=True)
 class Method:
-    """One run function: its plan, and what its parts are called. The first of the arenas is the main one."""
+    """One run function: its plan, and the names of its parts. The first of the arenas is the main one."""
 
     plan: Plan
     arenas: tuple[Arena, ...]
@@ -69,12 +69,12 @@ class Method:
 
     @cached_property
     def callers(self) -> dict[str, Port]:
-        """The ports whose memory the caller lends, and inputs that come in rows, by their buffers."""
+        """Return the ports whose memory belongs to the caller, and inputs that are read in rows, by their buffers."""
         return {p.operand.storage: p for p in self.ports if p.direct or p.pulled}
 
     @cached_property
     def written(self) -> frozenset[str]:
-        """The parameters that a run writes to."""
+        """Return the parameters that a run writes to."""
         return frozenset(p.name for p in self.outputs)
 
     def arena(self, bank: str) -> Arena:
@@ -87,7 +87,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Stored:
-    """A C array of constants, the bank of RAM that it is copied to at start, if any, and where it must begin."""
+    """A C array of constants, the bank of RAM that it is copied to at start-up, if any, and its alignment."""
 
     data: Array
     bank: str
@@ -96,7 +96,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Names:
-    """A model: its methods share the arenas and the constants; equal constants are one array."""
+    """The names of a model. Its methods share the arenas and the constants; equal constants are one array."""
 
     model: str
     arenas: tuple[Arena, ...]
@@ -110,7 +110,8 @@ class Names:
 
     @property
     def flash(self) -> str:
-        """What stands before the type of what is in flash: where that is an address space of its own, a macro."""
+        """Return the qualifier before the type of constants in flash: a macro on chips where flash has its own address
+        space."""
         return "BT_FLASH " if self.first.plan.layout.flash_apart else ""
 
     @property
@@ -119,7 +120,7 @@ class Names:
 
 
 def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> Names:
-    """Names for a model with these methods. A model with one method is called by the model's name alone."""
+    """Choose names for a model with these methods. A model with one method uses the model's name alone."""
     model = c_prefix(name)
     arenas = _arenas(model, [bank for plan in plans.values() for bank in plan.layout.banks])
     globals_ = {f"{model}_{own}" for own in (*OF_METHODS, *OF_MODELS)} | {a.name for a in arenas}
@@ -151,7 +152,7 @@ def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> N
 
 
 def _prefix(model: str, method: str, taken: set[str]) -> str:
-    """What a method's functions begin with; takes their names."""
+    """Return the prefix of a method's functions, and reserve their names."""
     base = prefix = c_prefix(f"{model}_{method}")
     n = 1
     while not taken.isdisjoint(functions := {f"{prefix}_{own}" for own in OF_METHODS}):
@@ -162,7 +163,8 @@ def _prefix(model: str, method: str, taken: set[str]) -> str:
 
 
 def _arenas(model: str, banks: Sequence[Bank]) -> tuple[Arena, ...]:
-    """One per bank, as large as the method that needs most. The first, the main one of all methods, is "the arena"."""
+    """Return one arena per bank, as large as the method that needs most. The first, the main one of all methods, is
+    "the arena"."""
     arenas: list[Arena] = []
     for bank in {b.name: b for b in banks}.values():
         suffix = f"_{c_name(bank.name.lower())}" if arenas else ""
@@ -173,7 +175,7 @@ def _arenas(model: str, banks: Sequence[Bank]) -> tuple[Arena, ...]:
 
 
 def output_labels(graph: Graph) -> tuple[str, ...]:
-    """What the outputs are called: as the model calls them, else y, or y0, y1 …"""
+    """Return the names of the outputs: the model's own names, else y, or y0, y1 …"""
     single = len(graph.outputs) == 1
     return graph.labels or tuple("y" if single else f"y{i}" for i in range(len(graph.outputs)))
 

@@ -1,4 +1,4 @@
-"""How a plan's memory and parameters are written in C."""
+"""Formats a plan's memory and parameters as C."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from baretorch.version import __version__
 
 
 def banner(names: Names, what: str) -> str:
-    """The first lines of every generated file."""
+    """Return the first lines of a generated file."""
     made = f"Made by Baretorch {__version__} for {names.first.plan.cpu}"
     return comment(f"{names.model}: {what}", *([f"{made}:", names.command] if names.command else [f"{made}."]))
 
@@ -20,7 +20,7 @@ def tensor_of(method: Method, port: Port) -> Tensor:
 
 
 def at(method: Method, place: Place, kind: str) -> str:
-    """A pointer to a place, of a C type."""
+    """Return a pointer to a place, of a C type."""
     match place:
         case InFlash(constant, offset) | InRam(constant, _, offset):
             each = method.plan.layout.constant(constant).data.itemsize
@@ -40,12 +40,12 @@ def at(method: Method, place: Place, kind: str) -> str:
 
 
 def parameters(method: Method) -> str:
-    """The parameters of the run function."""
+    """Return the parameters of the run function."""
     return ", ".join(declared(method, p) for p in method.ports) or "void"
 
 
 def input_parameters(method: Method) -> str:
-    """Those of the inputs alone."""
+    """Return the run function's parameters for the inputs."""
     return ", ".join(declared(method, p) for p in method.inputs) or "void"
 
 
@@ -55,10 +55,10 @@ def declared(method: Method, port: Port) -> str:
 
 
 def parameters_in(method: Method) -> str:
-    """The parameters of the function that runs in the caller's memory."""
+    """Return the parameters of the function that runs in the caller's memory."""
     return ", ".join([*(f"void *{a.parameter}" for a in method.arenas), *(declared(method, p) for p in method.ports)])
 
 
 def word_count(bytes_: int) -> int:
-    """The length of an array of words that holds so many bytes; C has no empty arrays."""
+    """Return the length of an array of words that holds this number of bytes; C has no empty arrays."""
     return max(-(-bytes_ // 4), 1)

@@ -1,4 +1,4 @@
-"""Constants that an engine copies to RAM while the cores go on; kernels/stream.h has the calls."""
+"""Generates copies of constants by an engine during a run; kernels/stream.h declares the calls."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def streams(names: Names) -> bool:
 
 
 def headers(names: Names) -> list[str]:
-    """With what copies take."""
+    """Return the headers for copies."""
     if not streams(names):
         return []
     return ["team.h"] if names.team else ["stream.h"]
 
 
 def copying(names: Names, method: Method, step: Copy | Await) -> str:
-    """The call that begins a copy, or waits for its end, or for a unit's."""
+    """Return the call that starts a copy, or waits for the end of a copy or of a unit's work."""
     if isinstance(step, Await):
         return _awaiting(names, step.what)
     target = at(method, method.plan.layout.place(step.target), "void")

@@ -1,4 +1,4 @@
-"""watched.c: constants that are read when the program starts, and where inputs and outputs lie; see
+"""Generates watched.c: constants that are read when the program starts, and the places of inputs and outputs; see
 runtime/host/watch.c."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _bytes(method: Method, port: Port) -> int:
 
 
 def _parts(name: str, rows: Iterable[tuple[str, int]]) -> str:
-    """A table; of nothing, too, which C does not have."""
+    """Return a table, which may be empty; C has no empty arrays."""
     known = list(rows)
     listed = "\n".join(f"    {{ (void *){place}, {size}u }}," for place, size in known)
     body = f"static const bt_part {name}_parts[] = {{\n{listed}\n}};\n" if known else ""

@@ -1,4 +1,4 @@
-"""weights.h and weights.c: the constants, in flash, or copied to RAM at start."""
+"""Generates weights.h and weights.c: the constants, in flash, or copied to RAM at start-up."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def weights_h(names: Names) -> str:
 
 
 def space(names: Names, constant: Stored) -> str:
-    """What stands before its type."""
+    """Return the qualifiers before a constant's type."""
     return "" if constant.bank else names.flash
 
 
 def weights_c(names: Names, blank: bool = False) -> str:
-    """The constants; with `blank` all zeros, which take as many bytes."""
+    """Return the constants; with `blank`, zeros of the same size."""
     copies = [(m, copy.source) for m in names.methods.values() for copy in m.plan.schedule.copies.values()]
     streamed = {m.constants[source.storage] for m, source in copies if source.constant}
     text = f'{banner(names, "its constants")}\n#include "kernels/bt.h"\n\n#include "weights.h"\n'

@@ -1,4 +1,4 @@
-"""Recognizes files that Baretorch made, which alone it may replace.
+"""Recognizes files that Baretorch made. Only these may be replaced.
 
 A text file of ours begins with a mark. For all others that it writes into an output folder, such as images, Baretorch
 keeps a record there: one line per file with its SHA-256 and its name, as `sha256sum --check` reads them. A comment has
@@ -57,8 +57,8 @@ def anything(head: bytes) -> bool:
 def check_file(
     path: Path, made: Mark = text_of_ours, option: str | None = "--out", hashes: Collection[str] = ()
 ) -> None:
-    """Raise CompileError if there is something that we did not make, neither recognized by its beginning nor by one of
-    these hashes. A link is not followed."""
+    """Raise CompileError if Baretorch did not make the file, neither recognized by its beginning nor by one of these
+    hashes. Links are not followed."""
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -133,7 +133,7 @@ def _hash(content: str | bytes | Path) -> str:
 
 
 def _hash_of(path: Path) -> str:
-    """Return the hash of a file, or nothing where there is none."""
+    """Return the hash of a file, or an empty text if there is none."""
     try:
         return _hash(path)
     except OSError:

@@ -26,7 +26,7 @@ _KINDS = (
 
 
 def special_kind(mode: int) -> str | None:
-    """Return what a file of this mode is called, or None for a regular file."""
+    """Return the name of a special file's kind, or None for a regular file."""
     return next((name for is_kind, name in _KINDS if is_kind(mode)), None)
 
 

@@ -82,7 +82,7 @@ def staged(folder: Path, option: str = "--out") -> Iterator[Path]:
 
 @contextmanager
 def scratch(prefix: str = "baretorch-", place: Path | None = None, option: str = "--out") -> Iterator[Path]:
-    """Yield a temporary folder, in `place` or where the system has them, for files that nobody needs afterwards."""
+    """Yield a temporary folder, in `place` or the system's default, for intermediate files."""
     try:
         temporary = tempfile.TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True)
     except OSError as error:
@@ -120,7 +120,7 @@ def store(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 
 def ready_folder(path: Path) -> Path:
-    """Return a folder after creating it where there is none; OSError if that fails."""
+    """Return a folder, which is created if it does not exist. Raises OSError if that fails."""
     path.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -149,8 +149,8 @@ class Folder:
             _lock(self._open[()])
 
     def put(self, files: Mapping[str, Content], option: str = "--out", made: Mark = text_of_ours) -> None:
-        """Create files, or replace those that Baretorch made, and record them: all, or none if one cannot be written
-        or is of others. The record is renamed first. What lies in a temporary folder is ours, and not recorded."""
+        """Create files, or replace those that Baretorch made, and record them. If one file cannot be written or belongs
+        to others, none is. The record is renamed first. Files in a temporary folder are not recorded."""
         record = check_files(self._path, files, option, made) if self._lasting else {}
         self.write({**files, **record})
 
@@ -257,7 +257,7 @@ class Folder:
 def opened(
     path: Path, option: str | None = "--out", file: Path | None = None, parents: bool = True, lock: bool = True
 ) -> Iterator[Folder]:
-    """Open an output folder for writing, and lock it; with `parents` it is created where there is none. An OSError
+    """Open an output folder for writing, and lock it; with `parents` it is created if it does not exist. An OSError
     inside the block becomes a CompileError about the folder, or its `file`, except in a temporary folder."""
     try:
         with _removed_if_unused(path), ExitStack() as stack:

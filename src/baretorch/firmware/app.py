@@ -1,4 +1,4 @@
-"""An application of the user's own: C files that are linked into the image, and run instead of the server of frames."""
+"""Links a user's application into the image: C files whose bt_main runs instead of the frame server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _LINES = 12  # of what a compiler says
 
 
 def app_sources(folder: Path, board: Board) -> tuple[Path, ...]:
-    """Its C files, in a fixed order; CompileError if there are none, or the board cannot have it."""
+    """Return the application's C files in a fixed order. Raises CompileError if there are none, or the board does not
+    support it."""
     if board.hosted:
         raise CompileError(
             f"--app: {board.name} is a program of this computer, not an image", need="a board with a chip of its own"
@@ -27,12 +28,12 @@ def app_sources(folder: Path, board: Board) -> tuple[Path, ...]:
 
 
 def wrong_app(what: str, said: str) -> CompileError:
-    """The error for C that a compiler or linker does not take, with its first lines."""
+    """Return the error for C that does not compile or link, with the first lines of the message."""
     return CompileError(f"--app: {what}", have=said.strip().splitlines()[:_LINES], try_=GUIDE)
 
 
 def need_server(app: str | None) -> None:
-    """CompileError if an image has an application, which does not answer frames."""
+    """Raise CompileError if an image has an application, because it does not answer frames."""
     if app is not None:
         raise CompileError(
             "app: an image with an application of your own does not run the server",

@@ -1,4 +1,4 @@
-"""Just enough of AVR's encoding to follow calls, to add up stack frames and to tell what an instruction does."""
+"""Decodes AVR instructions, as far as needed for calls, stack frames and the kinds of instructions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Instruction:
 
 
 def instructions(code: bytes, address: int) -> Iterator[Instruction]:
-    """Splits code into instructions of one or two words."""
+    """Split code into instructions of one or two words."""
     at = 0
     while at + 2 <= len(code):
         word = int.from_bytes(code[at : at + 2], "little")
@@ -40,19 +40,19 @@ def instructions(code: bytes, address: int) -> Iterator[Instruction]:
 
 
 def is_long(word: int) -> bool:
-    """LDS, STS, JMP and CALL have two words."""
+    """Report whether an instruction has two words: LDS, STS, JMP and CALL."""
     return word & 0xFC0F == 0x9000 or word & 0xFE0C == 0x940C
 
 
 def call_target(i: Instruction) -> int | None:
-    """Where a call goes; None for other instructions, and for those by a register."""
+    """Return the target of a call; None for other instructions, and for calls through a register."""
     if i.word >> 12 == _RCALL:
         return _relative(i, 12)
     return _absolute(i) if i.word & 0xFE0E == 0x940E else None
 
 
 def jump_target(i: Instruction) -> int | None:
-    """Where a jump or a branch goes; None for calls and all other instructions."""
+    """Return the target of a jump or a branch; None for calls and all other instructions."""
     if i.word >> 12 == _RJMP:
         return _relative(i, 12)
     if i.word & 0xF800 == 0xF000:  # BRBS, BRBC
@@ -65,9 +65,10 @@ def is_indirect_call(i: Instruction) -> bool:
 
 
 def stack_growth(code: Iterable[Instruction], return_bytes: int, saves: range) -> int:
-    """Bytes of a function's frame: the address that its call pushed, pushes, and room that is taken off the stack
-    pointer in Y, or given to libgcc's __prologue_saves__, which lies at `saves`, in X. Y is the stack pointer only from
-    where it gets it to where it gives it back: elsewhere it goes forth and back to reach far places of the frame."""
+    """Return the bytes of a function's frame: the return address, pushes, and the room that is subtracted from the
+    stack pointer in Y, or passed in X to libgcc's __prologue_saves__ at the address `saves`. Y is the stack pointer
+    only between the instructions that load and store it; elsewhere the function adjusts Y to reach distant parts of the
+    frame."""
     total = return_bytes
     moves = False
     x = {26: 0, 27: 0}
@@ -97,7 +98,7 @@ def stack_growth(code: Iterable[Instruction], return_bytes: int, saves: range) -
 
 
 def work_of(i: Instruction, skipped: int = 0) -> Work:
-    """The kind of an instruction; `skipped` is the first word of the next one, which it may leave out."""
+    """Return the kind of an instruction; `skipped` is the first word of the next one, which it may skip."""
     w = i.word
     if w & 0xFC00 == 0x1000 or w & 0xFC08 == 0xFC00 or w & 0xFD00 == 0x9900:  # CPSE; SBRC, SBRS; SBIC, SBIS
         return Work(Kind.SKIP_LONG if is_long(skipped) else Kind.SKIP)

@@ -1,4 +1,4 @@
-"""What the boot ROMs of RP2040 and RP2350 check before they start an image."""
+"""Checks images as the boot ROMs of RP2040 and RP2350 do before they start one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _EXECUTABLE_ARM, _EXECUTABLE_RISCV = 0x1021, 0x1101
 
 
 def crc32_mpeg2(data: bytes) -> int:
-    """CRC-32/MPEG-2: polynomial 0x04C11DB7, most significant bit first, starts with all ones, not inverted."""
+    """Return the CRC-32/MPEG-2: polynomial 0x04C11DB7, most significant bit first, starts with all ones, not
+    inverted."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte << 24
@@ -30,7 +31,7 @@ def crc32_mpeg2(data: bytes) -> int:
 
 
 def sign_boot2(elf: bytes) -> bytes:
-    """The same ELF file with the checksum of the RP2040's second stage in its place."""
+    """Return the ELF file with the checksum of the RP2040's second stage filled in."""
     for segment in read_elf(elf).segments:
         if segment.type == LOAD and segment.physical == FLASH and len(segment.data) >= BOOT2:
             at = segment.offset + BOOT2_CODE
@@ -39,7 +40,7 @@ def sign_boot2(elf: bytes) -> bytes:
 
 
 def check_rp2040(image: Sequence[Chunk]) -> None:
-    """CompileError unless the boot ROM of an RP2040 would start this image."""
+    """Raise CompileError unless the boot ROM of an RP2040 would start this image."""
     start = _start(image)
     if len(start) < BOOT2 + 8:
         raise CompileError("the RP2040 image ends before its vector table", have=f"{len(start)} bytes")
@@ -54,7 +55,7 @@ def check_rp2040(image: Sequence[Chunk]) -> None:
 
 
 def check_rp2350(image: Sequence[Chunk]) -> None:
-    """CompileError unless the boot ROM of an RP2350 would find an executable image here."""
+    """Raise CompileError unless the boot ROM of an RP2350 would find an executable image here."""
     start = _start(image)[:IMAGE_DEF_RANGE]
     words = struct.unpack(f"<{len(start) // 4}I", start[: len(start) // 4 * 4])
     for i, word in enumerate(words):
@@ -69,7 +70,8 @@ def check_rp2350(image: Sequence[Chunk]) -> None:
 
 
 def _image_def(words: Sequence[int]) -> int | None:
-    """The executable's kind if these words, after the start marker, are a whole block with an IMAGE_TYPE item."""
+    """Return the executable's kind if these words, after the start marker, are a whole block with an IMAGE_TYPE
+    item."""
     at, kind = 0, None
     while at < len(words):
         item, size = words[at] & 0xFF, words[at] >> 8 & 0xFF

@@ -1,4 +1,4 @@
-"""C files and a board in, a firmware image out."""
+"""Builds a firmware image from C files and a board."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ Progress = Callable[[str, int, int], None]
 
 
 class _Whose(Enum):
-    """The runtime's objects are kept between builds; warnings in the user's application are none of our business."""
+    """The owner of a source file. Objects of the runtime are cached between builds; warnings in the user's application
+    are not shown."""
 
     RUNTIME = auto()
     MODEL = auto()
@@ -56,7 +57,7 @@ class _Whose(Enum):
 
 @dataclass(frozen=True)
 class _Unit:
-    """A source file, where its object goes, and how it is compiled."""
+    """A source file, the path of its object, and how it is compiled."""
 
     source: Path
     output: Path
@@ -81,7 +82,7 @@ def build(
     debug: bool = False,
     app: Path | None = None,
 ) -> Image:
-    """Compiles the model and the board's runtime, links them, and writes <name>.elf, .map, .bin, .hex and .uf2.
+    """Compile the model and the board's runtime, link them, and write <name>.elf, .map, .bin, .hex and .uf2.
 
     The files appear in `folder` whole or not at all; bt_board.h and the linker script lie beside them. If the model is
     `checked`, its inputs are looked at before a run. With two `cores`, core 1 is started and calls bt_core1_main.
@@ -151,7 +152,7 @@ def build(
 
 
 def _roots(run_symbol: str, cores: int, team: bool) -> tuple[str, ...]:
-    """Where the cores enter the model."""
+    """Return the functions by which the cores enter the model."""
     return (run_symbol, *((MODEL_ON_TEAM if team else MODEL_ON_CORE1,) if cores > 1 else ()))
 
 
@@ -166,7 +167,7 @@ def _check_cores(board: Board, cores: int) -> None:
 
 
 def check_watchdog(board: Board, ms: int | None) -> None:
-    """CompileError if the board has no watchdog, or not such a patient one."""
+    """Raise CompileError if the board has no watchdog, or its longest time is too short."""
     dog = board.chip.watchdog
     if ms is None:
         return
@@ -195,13 +196,13 @@ def _check_slow(board: Board) -> None:
 
 
 def _in_ram(objects: Sequence[Path]) -> tuple[str, ...]:
-    """The object files of the model, and those with what compilers call on their own."""
+    """Return the object files of the model, and those with compiler support routines."""
     model = (o.name for o in objects if not o.name.endswith("_glue.o"))
     return (*model, "*_mem.o", "*libgcc.a:*", "*compiler_rt.o")
 
 
 class _Files:
-    """Names of what a build makes."""
+    """The names of a build's files."""
 
     def __init__(self, work: Path, name: str) -> None:
         self.header = work / "bt_board.h"
@@ -224,7 +225,7 @@ def _compile(
     includes: Sequence[Path],
     progress: Progress | None,
 ) -> list[Path]:
-    """Object files in a fixed order, so that the same input links to the same bytes."""
+    """Return object files in a fixed order, so that the same input links to the same bytes."""
     write_scratch(work / "bt_board.h", header)
     shared = [header, *(p.read_text() for p in sorted((*RUNTIME.rglob("*.h"), *KERNELS.glob("*.h"))))]
 
@@ -255,14 +256,14 @@ def _compile(
 
 
 def _give_up(pool: ThreadPoolExecutor, jobs: Sequence[Future[str]]) -> None:
-    """Let nothing more begin, and stop what has, also a job that nobody knows of as the signal came while it began."""
+    """Cancel waiting jobs and stop running ones, including one that started while the signal arrived."""
     pool.shutdown(wait=False, cancel_futures=True)
     while stop_tools() or not all(job.done() for job in jobs):
         sleep(0.05)
 
 
 def _compile_once(tools: Toolchain, unit: _Unit, includes: Sequence[Path], shared: Sequence[str]) -> None:
-    """Takes the object from the user's cache, or compiles it and puts it there."""
+    """Copy the object from the user's cache, or compile it and store it there."""
     key = fingerprint(tools.version, *tools.compile_flags(unit.optimize), unit.source.read_bytes(), *shared)
     kept = recall("objects", key)
     if kept is None:
@@ -283,7 +284,7 @@ def _link(
     in_ram: Sequence[str],
     app: bool,
 ) -> Elf:
-    """Links, and gives what sizes are read from: the image, or for the host its part that is ours."""
+    """Link, and return the ELF from which sizes are read: the image, or for the host the part without the C library."""
     if board.hosted:
         measured = files.elf.with_name("measured.elf")
         complaint = tools.link_host(objects, files.elf, measured, files.map)
@@ -305,7 +306,7 @@ def _link(
 def _link_error(
     board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], complaint: str, app: bool
 ) -> CompileError | InternalError:
-    """The script is for a board in which everything fits."""
+    """Return the error of a failed link. The script is for a board in which everything fits."""
     if tools.link(objects, files.script, files.elf, files.map) is None:
         error = misfit(board, read_elf(files.elf.read_bytes()))
         if error is not None:
@@ -324,8 +325,8 @@ def _write_formats(board: Board, elf: Elf, files: _Files) -> None:
 
 
 def _stacks(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -> tuple[int, int, int]:
-    """(what all cores' stacks take: the bound for the whole image if there is one, else what the board reserves; the
-    deepest of core 0's and of others' that have a bound)"""
+    """Return (the stack of all cores: the bound for the whole image if there is one, else the size that the board
+    reserves; the deepest of core 0's and of others' that have a bound)."""
     cluster = board.chip.cluster
     others = [TEAM if cluster else CORE1] if cores > 1 else []
     roots = ["main" if board.hosted else ENTRY, *others]
@@ -341,7 +342,7 @@ def _stacks(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -
 
 
 def _with_stack(board: Board, own: int, others: int) -> Board:
-    """A board that reserves at least so much for core 0, and for each other core."""
+    """Return a board that reserves at least these stack sizes for core 0, and for each other core."""
     chip, cluster = board.chip, board.chip.cluster
     if cluster is None:
         return replace(board, chip=replace(chip, stack_bytes=_rounded(max(chip.stack_bytes, own, others), 8)))

@@ -1,4 +1,4 @@
-"""The user's cache folder: what is compiled or measured once, and is the same every time.
+"""The user's cache folder, for results of compiling and measuring that are always the same.
 
 An entry is one file: a line with the SHA-256 of its key and of the rest, a line of JSON with names and sizes, and the
 files' bytes. One that is damaged, such as by a power cut, or belongs to another key counts as absent and is made again.
@@ -20,7 +20,7 @@ from baretorch.files.write import ready_folder, scratch_of, store
 
 
 def cache_folder() -> Path:
-    """Return the cache, or a folder of this process alone where there can be none."""
+    """Return the cache folder, or a temporary folder of this process if it cannot be created."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         folder = ready_folder((Path(base) if base else Path.home() / ".cache") / "baretorch")
@@ -35,7 +35,7 @@ def _own_folder() -> Path:
 
 
 def fingerprint(*parts: str | bytes) -> str:
-    """Return a key for what these parts make. The lengths keep ("ab", "c") from ("a", "bc")."""
+    """Return a key for a result with these parts. Lengths distinguish ("ab", "c") from ("a", "bc")."""
     digest = hashlib.sha256()
     for part in parts:
         raw = part.encode() if isinstance(part, str) else part
@@ -44,7 +44,7 @@ def fingerprint(*parts: str | bytes) -> str:
 
 
 def recall(kind: str, key: str) -> dict[str, bytes] | None:
-    """Return the files of an entry by name, or None if there is none that is whole."""
+    """Return the files of an entry by name, or None if there is no complete entry."""
     try:
         checksum, _, rest = read_file(_entry(kind, key)).partition(b"\n")
     except OSError:
@@ -60,7 +60,7 @@ def recall(kind: str, key: str) -> dict[str, bytes] | None:
 
 
 def remember(kind: str, key: str, files: Mapping[str, bytes]) -> None:
-    """Keep files under a key. Where they cannot be kept they are made again the next time."""
+    """Store files under a key. If that fails, they are computed again the next time."""
     index = json.dumps({name: len(data) for name, data in files.items()}).encode()
     rest = b"\n".join((index, b"".join(files.values())))
     with suppress(CompileError, OSError):
@@ -68,7 +68,7 @@ def remember(kind: str, key: str, files: Mapping[str, bytes]) -> None:
 
 
 def recall_program(name: str, key: str) -> Path | None:
-    """Return a program or library of the cache that is used where it is, or None if there is none that is whole."""
+    """Return the path of a program or library in the cache, or None if there is no complete entry."""
     path, known = cache_folder() / "programs" / name, recall("programs", key)
     try:
         whole = known is not None and hashlib.sha256(read_file(path)).digest() == known["sha256"]
@@ -78,7 +78,7 @@ def recall_program(name: str, key: str) -> Path | None:
 
 
 def remember_program(name: str, key: str, data: bytes) -> Path:
-    """Keep a program or library, and return where it is."""
+    """Store a program or library, and return its path."""
     path = cache_folder() / "programs" / name
     store(path, data, 0o777)
     remember("programs", key, {"sha256": hashlib.sha256(data).digest()})

@@ -1,4 +1,4 @@
-"""Pieces of memory with their addresses: what BIN, HEX and UF2 files are made from and read back into."""
+"""Pieces of memory with their addresses, from which BIN, HEX and UF2 files are written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Chunk:
 
 
 def merge(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-    """Sorts by address and joins neighbours; CompileError if two claim the same byte."""
+    """Sort by address and join neighbours. Raises CompileError if two chunks contain the same byte."""
     merged: list[tuple[int, bytearray]] = []
     for chunk in sorted((c for c in chunks if c.data), key=lambda c: c.address):
         if merged:
@@ -36,5 +36,5 @@ def merge(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
 
 
 def loaded(elf: Elf) -> tuple[Chunk, ...]:
-    """What a programmer writes to the chip: the bytes of the loadable segments at their physical addresses."""
+    """Return the bytes that a programmer writes to the chip: the loadable segments at their physical addresses."""
     return merge(Chunk(s.physical, s.data) for s in elf.segments if s.type == LOAD)

@@ -1,4 +1,4 @@
-"""Read linked ELF images, ELF32 and ELF64, little-endian: sections, segments, symbols, relocations.
+"""Reads linked ELF images, ELF32 and ELF64, little-endian: sections, segments, symbols, relocations.
 
 Whatever is wrong with the bytes becomes a CompileError: the file may come from anywhere. pyelftools is no replacement:
 it takes seven to ten times as long (KWS for cluster8: 20 ms instead of 3), and each run reads its image several times.
@@ -55,7 +55,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Symbol:
-    """`value` keeps the Thumb bit; `address` does not."""
+    """A symbol of an ELF file. `value` keeps the Thumb bit; `address` does not."""
 
     name: str
     value: int
@@ -72,7 +72,8 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Relocation:
-    """`section` is the index of the section it changes; `addend` is None where the bytes there hold it."""
+    """A relocation. `section` is the index of the section that it changes; `addend` is None if the bytes there contain
+    it."""
 
     section: int
     offset: int
@@ -98,13 +99,13 @@ class Elf:
         return tuple(mapped), tuple(s.address for s in mapped)
 
     def section_at(self, address: int) -> Section | None:
-        """The section mapped at an address of the running image."""
+        """Return the section at an address of the running image."""
         mapped, starts = self._by_address
         i = bisect_right(starts, address) - 1
         return mapped[i] if i >= 0 and mapped[i].holds(address) else None
 
     def bytes_at(self, address: int, size: int) -> bytes:
-        """Initial contents of the image's memory; CompileError where the file holds none."""
+        """Return the initial content of the image's memory. Raises CompileError if the file does not contain it."""
         section = self.section_at(address)
         if section is not None:
             start = address - section.address
@@ -120,14 +121,14 @@ class Elf:
         raise CompileError(f"the ELF file has no symbol {name}")
 
     def globals(self) -> dict[str, int]:
-        """Address of each global symbol, the Thumb bit cleared."""
+        """Return the address of each global symbol, with the Thumb bit cleared."""
         found = (s for s in self.symbols if s.binding != LOCAL and s.section != UNDEFINED and s.name)
         return {s.name: s.address for s in sorted(found, key=lambda s: s.name)}
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where ELF32 and ELF64 differ."""
+    """The differences between ELF32 and ELF64."""
 
     header: str
     section: str
@@ -145,7 +146,7 @@ _LAYOUTS = {
 
 
 def read_elf(data: bytes) -> Elf:
-    """Reads an ELF file; CompileError if it is none, or broken."""
+    """Read an ELF file. Raises CompileError if it is invalid."""
     if data[:4] != b"\x7fELF":
         raise CompileError("not an ELF file", have=f"first bytes {data[:4].hex() or 'none'}", need="7f454c46")
     if len(data) < 16 or data[4] not in _LAYOUTS or data[5] != 1:

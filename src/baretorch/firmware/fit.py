@@ -1,4 +1,4 @@
-"""When an image does not fit its chip: by how many bytes, and what takes them."""
+"""Reports by how many bytes an image does not fit its chip, and which parts take them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROOM = 1 << 28
 
 
 def roomy(board: Board) -> Board:
-    """The same board with banks so large that everything fits: linking for it tells what is needed."""
+    """Return the board with banks so large that everything fits: linking for it shows how much is needed."""
     if board.chip.cpu.flash_apart:  # 8 MB of flash is what calls reach; RAM stays where files have it
         cpu = replace(board.chip.cpu, flash_reach=1 << 23)
         large = (replace(m, size=1 << 23 if m.kind == "flash" else 1 << 22) for m in board.chip.memories)
@@ -25,7 +25,7 @@ def roomy(board: Board) -> Board:
 
 
 def misfit(board: Board, elf: Elf) -> CompileError | None:
-    """The error for an image that was linked for roomy(board) because it did not fit the board."""
+    """Return the error for an image that was linked for roomy(board) because it did not fit the board."""
     large = roomy(board)
     needs = [(m, needed(large, elf, m.name)) for m in board.chip.memories]
     short = [(m, need) for m, need in needs if need > m.size]
@@ -41,7 +41,7 @@ def misfit(board: Board, elf: Elf) -> CompileError | None:
 
 
 def needed(large: Board, elf: Elf, name: str) -> int:
-    """Bytes that an image linked for roomy(board) takes of a bank, the reserved stack included."""
+    """Return the bytes of a bank that an image linked for roomy(board) needs, including the reserved stack."""
     bank = large.chip.memory(name)
     ends = [
         s.address + s.size for s in elf.sections if s.flags & ALLOC and s.name != STACK and _inside(bank, s.address)
@@ -52,12 +52,12 @@ def needed(large: Board, elf: Elf, name: str) -> int:
 
 
 def _reserved(elf: Elf) -> int:
-    """Bytes for the stacks of all cores that the image uses."""
+    """Return the bytes for the stacks of all cores that the image uses."""
     return sum(s.size for s in elf.sections if s.name == STACK)
 
 
 def _parts(large: Board, elf: Elf, memory: MemoryBank) -> str:
-    """What takes the bytes of a bank, in words."""
+    """List the parts of a bank and their bytes as text."""
     bank = large.chip.memory(memory.name)
     sections = [s for s in elf.sections if s.flags & ALLOC and _inside(bank, s.address)]
     if memory.kind == "flash":

@@ -1,4 +1,4 @@
-"""Write BIN and Intel HEX, which every programming tool reads. (IntelHex takes more than twice as long.)"""
+"""Writes BIN and Intel HEX, which every programming tool reads. (IntelHex takes more than twice as long.)"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DATA, _END, _, _, _LINEAR, _START_LINEAR = range(6)
 
 
 def encode_bin(chunks: Sequence[Chunk]) -> bytes:
-    """The bytes from the lowest to the highest address, gaps filled as erased flash."""
+    """Return the bytes from the lowest to the highest address; gaps are filled like erased flash."""
     if not chunks:
         return b""
     base, end = min(c.address for c in chunks), max(c.end for c in chunks)
@@ -28,7 +28,7 @@ def encode_bin(chunks: Sequence[Chunk]) -> bytes:
 
 
 def encode_hex(chunks: Sequence[Chunk], entry: int) -> str:
-    """Intel HEX with 32-bit addresses; `entry` goes into the start record."""
+    """Return Intel HEX with 32-bit addresses; `entry` goes into the start record."""
     return "".join(f"{row}\n" for row in _rows(chunks, entry))
 
 

@@ -1,4 +1,4 @@
-"""Linker maps of GNU ld and LLD: which input section of which object file went where."""
+"""Parses linker maps of GNU ld and LLD: which input section of which object file went where."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LLD_ROW = re.compile(
 
 
 def parse_map(text: str) -> tuple[Piece, ...]:
-    """All input sections that take room, in the order of the map."""
+    """Return all input sections that take up space, in the order of the map."""
     if _LLD_START.match(text):
         return tuple(_pieces(_LLD_ROW, text))
     _, found, body = text.partition(_GNU_START)

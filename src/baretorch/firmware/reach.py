@@ -1,4 +1,4 @@
-"""What refers to what in a linked image: its input sections, joined by the relocations the linker kept."""
+"""Follows references in a linked image: its input sections, joined by the relocations that the linker kept."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _X86_64_IMMEDIATES = {0x6B: 1, 0x80: 1, 0x83: 1, 0xC0: 1, 0xC1: 1, 0xC6: 1, 0x69
 
 @dataclass(frozen=True)
 class Reference:
-    """The bytes at `source` refer to the address `target`."""
+    """A reference from the bytes at `source` to the address `target`."""
 
     source: int
     target: int
 
 
 def references(elf: Elf) -> Iterator[Reference]:
-    """Every reference in the loaded sections, resolved to an address without Thumb bit."""
+    """Yield every reference in the loaded sections, resolved to an address without Thumb bit."""
     movw: dict[int, int] = {}  # lower halves by register, until the upper half follows
     for r in elf.relocations:
         if not r.symbol.name or not elf.sections[r.section].flags & ALLOC:
@@ -49,7 +49,7 @@ def references(elf: Elf) -> Iterator[Reference]:
 
 
 def _target(elf: Elf, r: Relocation) -> int | None:
-    """Where a relocation points. Named symbols say it themselves; section symbols need the addend."""
+    """Return the address that a relocation refers to. Named symbols contain it; section symbols need the addend."""
     if r.symbol.type != SECTION:
         return r.symbol.address if r.symbol.defined else None
     if elf.machine == ARM:
@@ -61,7 +61,7 @@ def _target(elf: Elf, r: Relocation) -> int | None:
 
 
 def _arm_target(elf: Elf, r: Relocation) -> int | None:
-    """Arm keeps addends in the code: after linking, the code itself says where it points."""
+    """Return the target of an Arm relocation. Arm keeps addends in the code, so the linked code contains the target."""
     if r.type in _R_ARM_NOTHING:
         return None
     raw = elf.bytes_at(r.offset, 4)
@@ -81,13 +81,13 @@ def _without_thumb_bit(elf: Elf, address: int) -> int:
 
 
 def _x86_64_distance(elf: Elf, offset: int) -> int:
-    """From a PC-relative field to the end of its instruction, from where it counts: itself and an immediate value."""
+    """Return the distance from a PC-relative field to the end of its instruction: the field itself and an immediate."""
     opcode, last = elf.bytes_at(offset - 2, 2)
     return 4 if last in _X86_64_BRANCHES else 4 + _X86_64_IMMEDIATES.get(opcode, 0)
 
 
 class PieceMap:
-    """The pieces of an image by address."""
+    """Finds the pieces of an image by address."""
 
     def __init__(self, elf: Elf, pieces: Sequence[Piece]) -> None:
         loaded = {s.name: s for s in elf.sections if s.flags & ALLOC}
@@ -102,7 +102,7 @@ class PieceMap:
 
 
 def reachable(elf: Elf, there: PieceMap, root: int) -> frozenset[Piece]:
-    """The pieces that the one at `root` needs, itself included."""
+    """Return the pieces that the one at `root` needs, itself included."""
     edges: dict[Piece, set[Piece]] = {}
     for reference in references(elf):
         source, target = there.at(reference.source), there.at(reference.target)

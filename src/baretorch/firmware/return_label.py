@@ -1,4 +1,4 @@
-"""The label after the call of the run function, by which emulators know that it has returned."""
+"""Checks the label after the call of the run function, by which emulators detect that it has returned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LABEL = "bt_model_returned"
 
 
 def check_return_label(elf: Elf, run_symbol: str) -> None:
-    """InternalError unless the instruction right before the label is the call of the run function.
+    """Raise InternalError unless the instruction before the label is the call of the run function.
 
     Otherwise instructions of the caller would be counted as the model's.
     """

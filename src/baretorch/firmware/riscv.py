@@ -1,4 +1,5 @@
-"""Decode RV32IMAFC: calls, stack frames, branches, and what an instruction does. Other extensions count as arithmetic.
+"""Decodes RV32IMAFC: calls, stack frames, branches, and the kind of an instruction. Other extensions count as
+arithmetic.
 
 Capstone is no replacement: version 5.0.9 does not decode 182 of the 3,818 instructions of KWS for cluster8, and takes
 five times as long; 6.0.0a11 does not decode 16.
@@ -48,7 +49,7 @@ class Instruction:
 
 
 def instructions(code: bytes, address: int) -> Iterator[Instruction]:
-    """Splits code into instructions of two or four bytes."""
+    """Split code into instructions of two or four bytes."""
     at = 0
     while at + 2 <= len(code):
         size = 4 if code[at] & 3 == 3 and at + 4 <= len(code) else 2
@@ -57,7 +58,8 @@ def instructions(code: bytes, address: int) -> Iterator[Instruction]:
 
 
 def call_target(previous: Instruction | None, i: Instruction) -> int | None:
-    """Where a call goes that leaves its return address in ra; None for other instructions and unknown targets."""
+    """Return the target of a call that leaves its return address in ra; None for other instructions and unknown
+    targets."""
     w = i.word
     if i.size == 2:
         return i.address + _c_jal_offset(w) if w & 0xE003 == 0x2001 else None
@@ -71,14 +73,14 @@ def call_target(previous: Instruction | None, i: Instruction) -> int | None:
 
 
 def is_indirect_call(previous: Instruction | None, i: Instruction) -> bool:
-    """A call through a register whose value is not in the instruction before."""
+    """Report a call through a register whose value is not in the previous instruction."""
     if i.size == 2:
         return i.word & 0xF07F == 0x9002 and i.word >> 7 & 31 != 0  # c.jalr
     return i.word & 0x7F == _JALR and i.rd == RA and call_target(previous, i) is None
 
 
 def stack_growth(previous: Instruction | None, i: Instruction) -> int | None:
-    """Bytes by which an instruction moves the stack pointer down; None if a register says how many."""
+    """Return the bytes by which an instruction lowers the stack pointer; None if a register contains the number."""
     w, move = i.word, 0
     if i.rd != SP:
         return 0
@@ -99,7 +101,7 @@ def stack_growth(previous: Instruction | None, i: Instruction) -> int | None:
 
 
 def work_of(i: Instruction) -> Work:
-    """The kind of an instruction. What is not known is arithmetic, the most frequent kind."""
+    """Return the kind of an instruction. Unknown ones count as arithmetic, the most frequent kind."""
     w = i.word
     if i.size == 2:
         if w & 0xE07F == 0x8002 and i.rd:  # c.jr, c.jalr
@@ -119,7 +121,7 @@ def work_of(i: Instruction) -> Work:
 
 
 def target_of(i: Instruction) -> int | None:
-    """Where a direct branch goes; None for calls and all other instructions."""
+    """Return the target of a direct branch; None for calls and all other instructions."""
     w = i.word
     if i.size == 2:
         if w & 0xE003 == 0xA001:  # c.j is encoded as c.jal is, but for one bit
@@ -137,7 +139,7 @@ def target_of(i: Instruction) -> int | None:
 
 
 def _c_jal_offset(w: int) -> int:
-    """The offset's bits, from bit 12 of the instruction down: 11, 4, 9:8, 10, 6, 7, 3:1, 5."""
+    """Return the offset; its bits from bit 12 of the instruction down are 11, 4, 9:8, 10, 6, 7, 3:1, 5."""
     offset = (
         (w >> 12 & 1) << 11
         | (w >> 11 & 1) << 4

@@ -1,4 +1,4 @@
-"""Flash and RAM of a linked image, read from the image itself."""
+"""Measures flash and RAM of a linked image, from the image itself."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CODE_IN_RAM = ".ramcode"  # copied there at start
 def measure(
     board: Board, elf: Elf, pieces: Sequence[Piece], roots: Sequence[str], stack: int
 ) -> tuple[FlashUse, RamUse]:
-    """Sizes of the whole image, and of the part that the model's functions need: that which runs it, and that of core
-    1, if it has one."""
+    """Return the sizes of the whole image, and of the part that the model's functions need: the run function, and that
+    of core 1 if there is one."""
     there = PieceMap(elf, pieces)
     model: set[Piece] = set()
     for root in roots:
@@ -61,7 +61,7 @@ def measure(
 
 
 def flash_bytes(board: Board, elf: Elf) -> int:
-    """Bytes stored for the image: per memory bank, from the first to the last, with the gaps between."""
+    """Return the bytes stored for the image: per memory bank, from the first to the last, including gaps."""
     if board.hosted:
         return sum(s.size for s in elf.sections if s.flags & ALLOC and s.type != NOBITS)
     chunks = loaded(elf)

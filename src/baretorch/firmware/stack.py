@@ -1,4 +1,4 @@
-"""A bound on the stack: each function's frame as its compiler states it, along the deepest chain of calls.
+"""Computes a bound on the stack: the compiler's frame sizes along the deepest chain of calls.
 
 Library functions come without such data, and compilers do not count what inline assembly pushes. So every instruction
 that moves the stack pointer down is added up, as if all were executed, and the larger counts: never too little, unless
@@ -24,7 +24,7 @@ SAVED, SAVED_FLOATS = 36, 72  # bytes: eight registers and a word to align the s
 
 @dataclass(frozen=True)
 class StackBound:
-    """Bytes, or None and the reason why no bound is known."""
+    """A bound in bytes, or None with the reason why there is no bound."""
 
     bytes: int | None
     reason: str = ""
@@ -39,7 +39,7 @@ class Function:
 
 @dataclass(frozen=True)
 class _Body:
-    """What a function's instructions tell."""
+    """Facts from a function's instructions."""
 
     growth: int | None  # of the stack, all of it added up; None if a register says how much
     pointer: bool  # calls through a pointer
@@ -70,7 +70,7 @@ def _riscv_body(code: Iterable[tuple[int, bytes]]) -> _Body:
 
 
 def _avr_body(code: Iterable[tuple[int, bytes]], return_bytes: int, saves: range) -> _Body:
-    """The return address is in the growth, as it is in what gcc states."""
+    """Analyse an AVR function. The growth includes the return address, as in gcc's figures."""
     found = [i for at, raw in code for i in avr.instructions(raw, at)]
     targets = (avr.call_target(i) for i in found)
     return _Body(
@@ -90,7 +90,7 @@ def _sum(moves: Iterable[int | None]) -> int | None:
 
 
 def frames_of_gcc(files: Iterable[str]) -> dict[str, int | None]:
-    """Frames by function name from the texts of .su files; None where the size depends on the input.
+    """Return frame sizes by function name from the texts of .su files; None if the size depends on the input.
 
     Clones (f.constprop.0) and equal names of static functions are joined under the plain name: the largest counts.
     """
@@ -106,7 +106,7 @@ def frames_of_gcc(files: Iterable[str]) -> dict[str, int | None]:
 
 
 def frames_of_clang(elf: Elf) -> dict[int, int]:
-    """Frames by address from the section .stack_sizes: pairs of an address and a LEB128 number."""
+    """Return frame sizes by address from the section .stack_sizes: pairs of an address and a LEB128 number."""
     frames: dict[int, int] = {}
     width = elf.bits // 8
     for section in elf.sections:
@@ -137,14 +137,15 @@ class CallGraph:
     def __init__(
         self, elf: Elf, by_name: Mapping[str, int | None], by_address: Mapping[int, int], apart: frozenset[int]
     ) -> None:
-        """`apart` are addresses of functions that run on other stacks than those who mention them, or count apart."""
+        """Build the graph. `apart` are addresses of functions that run on another stack than their callers, or are
+        counted separately."""
         self.elf = elf
         self._by_name = by_name
         self._by_address = by_address
         self._apart = apart
 
     def bound(self, root: int) -> StackBound:
-        """The deepest stack below (and with) the function at an address."""
+        """Return the deepest stack of the function at an address, including its own frame."""
         if self.elf.machine not in (ARM, RISCV, AVR):
             return StackBound(None, "programs for the host use the host's stack")
         start = self.function_at(root)
@@ -158,7 +159,8 @@ class CallGraph:
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
-        """By address. Labels inside a function are none; one without a size (assembly) ends where the next begins."""
+        """Return the functions by address, without labels inside functions. One without a size (assembly) ends where
+        the next begins."""
         code = {s.index: s for s in self.elf.sections if s.flags & EXECUTE}
         labels = [s for s in self.elf.symbols if s.section in code and not s.name.startswith("$")]
         typed = {s.address: s for s in labels if s.type == FUNC}
@@ -190,8 +192,8 @@ class CallGraph:
 
     @cached_property
     def _calls(self) -> dict[Function, set[Function]]:
-        """Call instructions, and every other mention of a function, for its address may be used. Jumps in a function
-        are no calls of it."""
+        """Return the calls of each function: call instructions, and every other reference to a function, because its
+        address may be called. Jumps within a function do not count."""
         calls: dict[Function, set[Function]] = {f: set() for f in self.functions}
         for f, body in self._bodies.items():
             far = range(f.address + 1, f.end)  # Armv6-M jumps as if it called where that is too far for a branch
@@ -217,7 +219,7 @@ class CallGraph:
         return StackBound(body.growth, "" if body.growth is not None else f"{f.name} has no stack data")
 
     def _code(self, f: Function) -> list[tuple[int, bytes]]:
-        """The function's instructions: on Arm, without the literals between them."""
+        """Return the function's instructions; on Arm without the literals between them."""
         section = self.elf.section_at(f.address)
         if section is None:
             return []
@@ -233,7 +235,7 @@ class CallGraph:
 
     @cached_property
     def _marks(self) -> list[tuple[int, str]]:
-        """Where Arm's code ($t) and data ($d) begin."""
+        """Return the addresses where Arm's code ($t) and data ($d) begin."""
         if self.elf.machine != ARM:
             return []
         return sorted({(s.value, s.name[:2]) for s in self.elf.symbols if s.name[:2] in ("$t", "$d")})
@@ -257,15 +259,15 @@ class CallGraph:
 def stack_bound(
     elf: Elf, root: str, by_name: Mapping[str, int | None] | None = None, apart: Iterable[str] = ()
 ) -> StackBound:
-    """The stack that the function `root` needs; `by_name` is gcc's data, clang's is in the image. The functions `apart`
-    are where other cores begin, and handlers of interrupts."""
+    """Return the stack that the function `root` needs. `by_name` is gcc's data; clang's is in the image. `apart` are
+    the entry points of other cores, and interrupt handlers."""
     graph = CallGraph(elf, by_name or {}, frames_of_clang(elf), frozenset(elf.symbol(f).address for f in apart))
     return graph.bound(elf.symbol(root).address)
 
 
 def interrupt_bound(elf: Elf, handler: str, by_name: Mapping[str, int | None], fpu: bool) -> StackBound:
-    """The stack that an interrupt needs: what a Cortex-M saves, aligned, with its FPU's registers if it has one, and
-    the handler. An AVR saves the return address, as of any call."""
+    """Return the stack that an interrupt needs: the aligned registers that a Cortex-M saves, with those of its FPU if
+    it has one, and the handler. An AVR saves the return address, as for a call."""
     bound = stack_bound(elf, handler, by_name)
     if elf.machine == AVR:
         return bound

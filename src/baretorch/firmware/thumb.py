@@ -1,4 +1,4 @@
-"""Decode Thumb: calls, stack frames, branches, and what an instruction does, from Armv6-M to Armv8.1-M with Helium.
+"""Decodes Thumb: calls, stack frames, branches, and the kind of an instruction, from Armv6-M to Armv8.1-M with Helium.
 
 Capstone is no replacement: version 5.0.9 decodes neither Helium nor its loops, so it finds 3,409 instead of 3,025
 instructions in KWS for mps3-an547, and takes six times as long; 6.0.0a11 does not decode 3.
@@ -26,7 +26,7 @@ class Instruction:
 
 
 def instructions(code: bytes, address: int) -> Iterator[Instruction]:
-    """Splits code (no literal pools in it) into instructions of one or two halfwords."""
+    """Split code (without literal pools) into instructions of one or two halfwords."""
     at = 0
     while at + 2 <= len(code):
         first = int.from_bytes(code[at : at + 2], "little")
@@ -37,7 +37,7 @@ def instructions(code: bytes, address: int) -> Iterator[Instruction]:
 
 
 def branch_target(raw: bytes, address: int) -> int | None:
-    """Where BL and B.W go; None for any other instruction."""
+    """Return the target of BL and B.W; None for any other instruction."""
     first, second = int.from_bytes(raw[:2], "little"), int.from_bytes(raw[2:4], "little")
     if first >> 11 != 0b11110 or second & 0x9000 != 0x9000:
         return None
@@ -48,25 +48,25 @@ def branch_target(raw: bytes, address: int) -> int | None:
 
 
 def is_call(raw: bytes) -> bool:
-    """BL, as opposed to B.W."""
+    """Report BL, as opposed to B.W."""
     second = int.from_bytes(raw[2:4], "little")
     return branch_target(raw, 0) is not None and bool(second & 0x4000)
 
 
 def is_indirect_call(i: Instruction) -> bool:
-    """BLX with a register (BLXNS too)."""
+    """Report BLX with a register (BLXNS too)."""
     return i.second is None and i.first & 0xFF80 == 0x4780
 
 
 def move_immediate(raw: bytes) -> tuple[int, int]:
-    """Register and 16-bit value of MOVW or MOVT."""
+    """Return register and 16-bit value of MOVW or MOVT."""
     first, second = int.from_bytes(raw[:2], "little"), int.from_bytes(raw[2:4], "little")
     value = (first & 15) << 12 | (first >> 10 & 1) << 11 | (second >> 12 & 7) << 8 | second & 0xFF
     return second >> 8 & 15, value
 
 
 def stack_growth(i: Instruction) -> int | None:
-    """Bytes by which an instruction moves the stack pointer down; None if a register says how many."""
+    """Return the bytes by which an instruction lowers the stack pointer; None if a register contains the number."""
     if i.second is None:
         if i.first & 0xFF87 == 0x4485:  # ADD SP, rm
             return None
@@ -93,8 +93,8 @@ def stack_growth(i: Instruction) -> int | None:
 
 
 def alignment(before: Instruction | None, i: Instruction) -> int:
-    """Bytes by which SP may move down where a function aligns it, as clang does for vectors of Helium: MOV rd, SP, then
-    BFC rd, #0, #bits, and SP is given that."""
+    """Return the bytes by which SP may move where a function aligns it, as clang does for Helium vectors: MOV rd, SP,
+    then BFC rd, #0, #bits, then SP is set to rd."""
     if before is None or before.second is not None or before.first & 0xFF78 != 0x4668:  # MOV rd, SP
         return 0
     register = before.first >> 4 & 8 | before.first & 7
@@ -104,7 +104,7 @@ def alignment(before: Instruction | None, i: Instruction) -> int:
 
 
 def _expand(imm12: int) -> int:
-    """Thumb's modified constant: a byte repeated, or eight significant bits rotated."""
+    """Expand Thumb's modified constant: a repeated byte, or eight significant bits rotated."""
     byte = imm12 & 0xFF
     if imm12 >> 10 == 0:
         return byte * (0x1, 0x10001, 0x1000100, 0x1010101)[imm12 >> 8]
@@ -113,12 +113,12 @@ def _expand(imm12: int) -> int:
 
 
 def work_of(i: Instruction) -> Work:
-    """The kind of an instruction. What is not known is arithmetic, the most frequent kind."""
+    """Return the kind of an instruction. Unknown ones count as arithmetic, the most frequent kind."""
     return _narrow(i.first) if i.second is None else _wide(i.first, i.second)
 
 
 def target_of(i: Instruction) -> int | None:
-    """Where a direct branch or a loop end goes; None for calls and all other instructions."""
+    """Return the target of a direct branch or a loop end; None for calls and all other instructions."""
     here, first, second = i.address + 4, i.first, i.second
     if second is None:
         if first >> 12 == 0b1101 and first >> 8 & 15 < 14:
@@ -181,7 +181,7 @@ def _wide(first: int, second: int) -> Work:
 
 
 def _several(first: int, second: int, load: bool) -> Work:
-    """LDM, STM, LDRD, STRD, table branches, exclusives."""
+    """Decode LDM, STM, LDRD, STRD, table branches and exclusives."""
     if first & 0x40 == 0:
         return Work(Kind.LOAD_MANY if load else Kind.STORE_MANY, second.bit_count())
     if first & 0xFFF0 == 0xE8D0 and second & 0xFFE0 == 0xF000:  # TBB, TBH

@@ -51,7 +51,7 @@ _LLD_EMULATION = {ARM: "armelf", RISCV: "elf32lriscv"}
 
 @dataclass(frozen=True)
 class Toolchain:
-    """One compiler for one CPU. `compiler` and `linker` start the command lines; `version` tells builds apart."""
+    """One compiler for one CPU. `compiler` and `linker` start the command lines; `version` distinguishes builds."""
 
     name: str  # "gcc" or "zig"
     cpu: Cpu
@@ -65,7 +65,7 @@ class Toolchain:
         return self.cpu.name == "host"
 
     def compile_flags(self, optimize: Optimize, strict: bool = True) -> tuple[str, ...]:
-        """All flags that decide what is in an object file, besides include folders; if `strict` with warnings."""
+        """Return all flags that affect an object file, except include folders; with warnings if `strict`."""
         target = self.cpu.gcc if self.name == "gcc" else self.cpu.zig or ()
         stack = ("-fstack-usage",) if self.name == "gcc" else ("-fstack-size-section", "-fno-sanitize=undefined")
         told = ("-g",) if self.debug else () if self.name == "gcc" else ("-g0",)
@@ -74,24 +74,25 @@ class Toolchain:
 
     @property
     def _maps(self) -> str:
-        """The option by which paths get other names; before version 8 gcc has it for -g only."""
+        """Return the option that replaces paths; before version 8, gcc has it for -g only."""
         number = re.search(r"\) (\d+)\.", self.version)
         return "-fdebug-prefix-map" if number is not None and int(number[1]) < 8 else "-ffile-prefix-map"
 
     def compile(self, source: Path, output: Path, includes: Sequence[Path], optimize: Optimize) -> None:
-        """Makes `output` (and, with gcc, the stack use beside it, .su) from a C or assembly file."""
+        """Compile a C or assembly file to `output` (gcc also writes the stack use next to it, .su)."""
         said = self._compile(source, output, includes, optimize, strict=True)
         if said is not None:
             raise InternalError(f"{self.name} does not compile {source.name}\n{said}")
 
     def try_compile(self, source: Path, output: Path, includes: Sequence[Path], optimize: Optimize) -> str | None:
-        """The same for C of others: what the compiler says against it, or None. Warnings are none of our business."""
+        """Compile a user's C file; return the compiler's error, or None. Warnings are left to the user."""
         return self._compile(source, output, includes, optimize, strict=False)
 
     def _compile(
         self, source: Path, output: Path, includes: Sequence[Path], optimize: Optimize, strict: bool
     ) -> str | None:
-        """Paths are relative: compilers write them into assembly, unescaped, and a folder may be called anything."""
+        """Compile with relative paths: compilers write paths into assembly unescaped, and a folder may have any
+        name."""
         here = output.parent.resolve()
         near = {folder: os.path.relpath(folder.resolve(), here) for folder in (source.parent, *includes)}
         known = dict.fromkeys(near.values(), ".")
@@ -107,13 +108,13 @@ class Toolchain:
         return run.stderr if run.returncode else None
 
     def make(self, arguments: Sequence[str], folder: Path) -> None:
-        """Runs the compiler in a folder."""
+        """Run the compiler in a folder."""
         run = _run([*self.compiler, *arguments], folder)
         if run.returncode:
             raise InternalError(f"{self.name} does not compile a program for this computer\n{run.stderr}")
 
     def link(self, objects: Sequence[Path], script: Path, output: Path, map_file: Path) -> str | None:
-        """Links a device image with relocations kept and a map; gives the linker's complaint, or None."""
+        """Link a device image with a map and with relocations kept; return the linker's error, or None."""
         common = (
             f"-Map={map_file.name}",
             "--gc-sections",
@@ -144,7 +145,8 @@ class Toolchain:
         return _complaint(_run([*command, "-o", output.name], output.parent))
 
     def link_host(self, objects: Sequence[Path], output: Path, measured: Path, map_file: Path) -> str | None:
-        """Links a program for this machine; and once more without the C library, with relocations, to be measured."""
+        """Link a program for this computer, and link it again without the C library, with relocations, for
+        measuring."""
         names = [o.name for o in objects]
         program = [
             *self.compiler,
@@ -165,7 +167,8 @@ class Toolchain:
 
 
 def find_toolchain(board: Board, prefer: str | None = None) -> Toolchain:
-    """The toolchain asked for, else gcc if it is installed, else Zig; CompileError with the remedy if there is none."""
+    """Return the requested toolchain, else gcc if it is installed, else Zig. Raises CompileError with the remedy if
+    there is none."""
     if prefer is not None and prefer not in NAMES:
         raise CompileError(f"unknown toolchain {prefer}", have=prefer, need=f"one of {', '.join(NAMES)}")
     cpu = board.chip.cpu
@@ -209,7 +212,7 @@ def _zig(cpu: Cpu) -> Toolchain | None:
 
 @cache
 def _has_library(compiler: str, flags: tuple[str, ...], name: str) -> bool:
-    """Whether a library is there that does not come with gcc."""
+    """Report whether a library that does not come with gcc is installed."""
     asked = [compiler, *flags, f"-print-file-name=lib{name}.a"]
     found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     return Path(found).is_absolute()
@@ -240,8 +243,8 @@ def _compiler_rt(toolchain: Toolchain) -> bytes:
 
 
 def _run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a compiler. Zig does not notice a damaged object in its cache: objects go to a cache for one command, and one
-    that fails is run again without the cache that has Zig's libraries."""
+    """Run a compiler. Zig does not detect a damaged object in its cache, so objects use a cache of their own for each
+    command, and a failed command runs again without the cache of Zig's libraries."""
     with scratch() as empty:
         environment = os.environ | {"LC_ALL": "C", "ZIG_LOCAL_CACHE_DIR": str(empty)}
         run = run_tool(command, folder, environment | {"ZIG_GLOBAL_CACHE_DIR": str(cache_folder() / "zig")})

@@ -1,4 +1,4 @@
-"""Programs that are run for what they make: compilers and linkers. They end when we do."""
+"""Runs compilers and linkers. They end when this process ends."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _running: set[subprocess.Popen[str]] = set()
 def run_tool(
     command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program in a folder to its end; OSError if there is no room for what it writes. It gets a process group of
-    its own, so that it can be stopped together with the processes that it starts itself."""
+    """Run a program in a folder to its end. Raises OSError if there is no space for its output. It gets its own process
+    group, so that it can be stopped together with its child processes."""
     child = subprocess.Popen(
         command,
         cwd=folder,
@@ -53,7 +53,7 @@ def run_tool(
 
 
 def stop_tools() -> bool:
-    """Stop what other threads run, if there is something."""
+    """Stop the tools of other threads, if there are any."""
     running = tuple(_running)
     for child in running:
         _stop(child)
@@ -61,6 +61,6 @@ def stop_tools() -> bool:
 
 
 def _stop(child: subprocess.Popen[str]) -> None:
-    """SIGTERM, as compilers then remove their own temporary files."""
+    """Send SIGTERM, so that compilers remove their own temporary files."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""What the build makes: an Image with its files and its sizes."""
+"""The results of a build: an Image with its files and its sizes."""
 
 from __future__ import annotations
 

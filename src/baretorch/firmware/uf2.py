@@ -1,4 +1,5 @@
-"""UF2: the file one drags onto a board's USB drive. 512-byte blocks of 256 payload bytes, each with its address."""
+"""Reads and writes UF2, the file that users copy to a board's USB drive: 512-byte blocks of 256 payload bytes with
+addresses."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ class Uf2Block:
 
 
 def encode_uf2(chunks: Sequence[Chunk], family: int) -> bytes:
-    """UF2 for a boot ROM of that family. Every sector touched is written in full up to the last page, gaps as zeros."""
+    """Return UF2 for a boot ROM of this family. Every affected sector is written in full up to its last page; gaps are
+    zeros."""
     pages = _pages(chunks)
     blocks = [
         Uf2Block(FAMILY_PRESENT, address, page, i, len(pages), family)
@@ -89,7 +91,7 @@ def _encode(block: Uf2Block) -> bytes:
 
 
 def decode_uf2(data: bytes) -> tuple[Uf2Block, ...]:
-    """The blocks of a UF2 file in order; CompileError, with the block, for whatever is wrong."""
+    """Return the blocks of a UF2 file in order. Raises CompileError with the block for any fault."""
     if not data or len(data) % BLOCK:
         raise CompileError("not a UF2 file", have=f"{len(data)} bytes", need=f"a multiple of {BLOCK} bytes")
     return tuple(_decode(data[at : at + BLOCK], at // BLOCK) for at in range(0, len(data), BLOCK))
@@ -112,7 +114,8 @@ def _decode(raw: bytes, index: int) -> Uf2Block:
 
 
 def check_uf2(data: bytes, chip: Chip) -> None:
-    """CompileError unless the file has the chip's family and all blocks of each, and stays inside the memories."""
+    """Raise CompileError unless the file has the chip's family and all blocks of each family, and stays inside the
+    memories."""
     blocks = decode_uf2(data)
     family = chip.uf2_family or 0
     first = blocks[0]
@@ -130,7 +133,8 @@ def check_uf2(data: bytes, chip: Chip) -> None:
 
 
 def flash_contents(blocks: Iterable[Uf2Block], family: int) -> tuple[Chunk, ...]:
-    """What a boot ROM of that family writes to flash: its own complete series of blocks, in any order."""
+    """Return the data that a boot ROM of this family writes to flash: its own complete series of blocks, in any
+    order."""
     own = [b for b in blocks if b.family == family and not b.flags & NOT_MAIN_FLASH]
     if not own:
         raise CompileError(f"the UF2 file has nothing for family {family:#010x}")

@@ -1,4 +1,4 @@
-"""The net under every step that rewrites a model: what it makes must answer the example inputs as the model does.
+"""Checks after every step that rewrites a model that the result still answers the example inputs as the model does.
 
 A difference is rounding if it is small beside the output's largest number, or if the model's own answer moves as much
 when its inputs and parameters change in their last bits: so does an argmax between two equals, and a step function at
@@ -25,7 +25,7 @@ FACTOR = 8  # how much more than its own a difference may be; integers have no m
 
 
 class WrongStep(InternalError):
-    """A step of Baretorch changed what the model computes. It is ours to fix; the model is refused meanwhile."""
+    """Raised when a step of Baretorch changed the results of the model. This is a bug in Baretorch."""
 
     def __init__(self, step: str, output: int, difference: float, largest: float) -> None:
         super().__init__(
@@ -37,9 +37,10 @@ class WrongStep(InternalError):
 
 @dataclass(frozen=True)
 class Reference:
-    """What is right: the answers, run after run, in PyTorch's order of dimensions; and what they are if inputs and
-    parameters are other ones in their last bits, by a seed, at 0 as they are. `inputs` are in the order of the C
-    interface. `exact` computes the answers in double precision, or returns None where that is not possible."""
+    """The correct results. `answers` are the outputs of consecutive runs, in PyTorch's order of dimensions. A seed
+    selects results for inputs and parameters that are changed in their last bits; seed 0 changes nothing. `inputs` are
+    in the order of the C interface. `exact` computes the results in double precision, or returns None if that is not
+    possible."""
 
     answers: tuple[Array, ...]
     runs: int
@@ -49,7 +50,7 @@ class Reference:
 
 
 def check(step: str, have: Sequence[Array], reference: Reference) -> None:
-    """WrongStep if these answers are not the reference's but for rounding."""
+    """Raise WrongStep if these results differ from the reference's by more than rounding."""
     wrong = difference(have, reference)
     if wrong is not None:
         raise WrongStep(step, *wrong)
@@ -73,7 +74,7 @@ def check_passes(stages: Sequence[tuple[str, Graph]], reference: Reference | Non
 
 
 def difference(have: Sequence[Array], reference: Reference) -> tuple[int, float, float] | None:
-    """The first output that is wrong: which, by how much at most, and its largest number."""
+    """Return the first wrong output: its number, the largest difference, and its largest number."""
     want = reference.answers
     if len(have) != len(want) or any(h.shape != w.shape for h, w in zip(have, want, strict=True)):
         return 0, float("inf"), 0.0
@@ -90,20 +91,20 @@ def difference(have: Sequence[Array], reference: Reference) -> tuple[int, float,
 
 
 def _as(exact: Array, want: Array) -> Array:
-    """Numbers that are too large for the type become infinite."""
+    """Convert to the type of the other array; numbers that are too large become infinite."""
     with np.errstate(all="ignore"):
         return exact.astype(want.dtype)
 
 
 def _equals(have: Array, want: Array) -> Array:
-    """Element by element, but for rounding of floats."""
+    """Compare element by element, up to rounding of floats."""
     limit = TOLERANCE * _largest(want) if want.dtype.kind in "fc" else 0.0
     return _distance(have, want) <= limit
 
 
 def _noise(reference: Reference, limits: Sequence[float]) -> tuple[list[Array], tuple[Array, ...]]:
-    """How far each number moves by itself, and the answers in double precision. Where a step has spoilt the model
-    itself, neither is an excuse."""
+    """Return how far rounding can move each number, and the results in double precision. If a step has damaged the
+    model itself, neither excuses a difference."""
     want = reference.answers
     noise = [np.zeros(w.shape) for w in want]
     again = zip(reference.moved(0), want, limits, strict=True)
@@ -116,7 +117,7 @@ def _noise(reference: Reference, limits: Sequence[float]) -> tuple[list[Array], 
 
 
 def _distance(a: Array, b: Array) -> Array:
-    """Element by element; infinite where one is NaN or infinite and the other is not."""
+    """Return the absolute difference of each element; infinite if exactly one of the two is NaN or infinite."""
     x, y = (v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in (a, b))
     with np.errstate(invalid="ignore"):
         apart = np.abs(x - y)
@@ -129,7 +130,7 @@ def _largest(x: Array) -> float:
 
 
 def own_reference(graph: Graph, inputs: tuple[Array, ...]) -> Reference:
-    """A graph is its own reference where nobody else can be asked."""
+    """Make a graph its own reference, for models without another runtime to compare with."""
     runs = 2 if graph.state else 1
 
     def moved(seed: int) -> tuple[Array, ...]:
@@ -147,7 +148,7 @@ def own_reference(graph: Graph, inputs: tuple[Array, ...]) -> Reference:
 
 
 def graph_answers(graph: Graph, inputs: Sequence[Array], runs: int) -> tuple[Array, ...]:
-    """What a graph gives, run after run, in PyTorch's order of dimensions."""
+    """Return the outputs of a graph, run after run, in PyTorch's order of dimensions."""
     memory: dict[str, Array] = {}
     found = []
     for _ in range(runs):
@@ -158,7 +159,7 @@ def graph_answers(graph: Graph, inputs: Sequence[Array], runs: int) -> tuple[Arr
 
 
 def unrounded(graph: Graph) -> Graph:
-    """The graph without what only rounds: a quantize, and a dequantize behind it or the caller."""
+    """Remove nodes that only round: a quantize followed by a dequantize or by the caller."""
     producer = graph.producer()
     rename = {n: producer[n].inputs[0] for n in graph.outputs if n in producer and _only_rounds(producer[n])}
     for node in graph.nodes:
@@ -173,10 +174,10 @@ def _only_rounds(node: Node) -> bool:
 
 
 def as_it_is(graph: Graph) -> Graph:
-    """With all rounding."""
+    """Return the graph unchanged, with all rounding."""
     return graph
 
 
 def rounds(graph: Graph) -> bool:
-    """Whether something that is computed is rounded to int8."""
+    """Report whether any computed tensor is rounded to int8."""
     return any(isinstance(node.op, Quantize) for node in graph.nodes)

@@ -1,4 +1,4 @@
-"""The Graph: what to compute, before anything is known of the board.
+"""The Graph: the computation, independent of the board.
 
 A Graph is tensors by name and nodes in execution order. Everything is frozen: a pass takes a Graph and
 returns another. `ir/verify.py` checks the grammar after every pass, `interpret` gives the meaning.
@@ -49,16 +49,16 @@ class DType(Enum):
 
     @classmethod
     def of(cls, label: str) -> DType | None:
-        """The type called `label` ("float32"), or None."""
+        """Return the type called `label` ("float32"), or None."""
         return next((d for d in cls if d.label == label), None)
 
 
 @dataclass(frozen=True)
 class Quant:
-    """real = scale * (stored - zero_point); one pair, or one per index of `axis`. If the model `cuts` there, numbers
-    beyond what int8 holds are cut off also where the tensor stays float: an activation may be made of that alone.
-    Weights may have 4 `bits`, with a factor for each `group` of so many inputs, if there are some; activations 16: then
-    there is int16 too, 128 times finer and with the zero point 0."""
+    """Scale and zero point: real = scale * (stored - zero_point), one pair, or one per index of `axis`. If the model
+    `cuts` there, numbers outside the range of int8 are clipped even if the tensor stays float, because an activation
+    may consist of that alone. Weights may have 4 `bits`, with a factor for each `group` of inputs. Activations may have
+    16: int16 is then used too, with a scale 128 times finer and the zero point 0."""
 
     scale: tuple[float, ...]
     zero_point: tuple[int, ...]
@@ -69,14 +69,14 @@ class Quant:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The least and the largest number of a tensor with one scale."""
+        """Return the smallest and the largest real number of a tensor with one scale."""
         (scale,), (zero,) = self.scale, self.zero_point
         return scale * (-128 - zero), scale * (127 - zero)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a tensor comes from in the user's model: module path and source line, each may be empty."""
+    """The source of a tensor in the user's model: module path and source line, each may be empty."""
 
     path: str = ""
     source: str = ""
@@ -90,7 +90,7 @@ NOWHERE = Origin()
 
 @dataclass(frozen=True)
 class InFloat:
-    """Why an operator of an int8 model computes in float."""
+    """The reason why an operator of an int8 model computes in float."""
 
     text: str
     has_form: bool = True  # the operator has an int8 form, which does not fit here
@@ -99,9 +99,9 @@ class InFloat:
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A value of the graph. `data` is set for constants. `value` is set where a pass puts something else under this
-    name, or the same as int8: the name of the tensor that it stands for. `in_float` says of an int8 model why this
-    tensor is computed in float."""
+    """A value of the graph. `data` is set for constants. `value` is set if a pass stores another value under this name,
+    or the int8 form of a tensor: it is the name of the tensor that this one represents. `in_float` states why this
+    tensor of an int8 model is computed in float."""
 
     name: str
     shape: Shape
@@ -114,12 +114,12 @@ class Tensor:
 
     @property
     def holds(self) -> str:
-        """The name of what it holds, in the graph before all passes."""
+        """Return the name that this value had in the graph before all passes."""
         return self.value or self.name
 
     @property
     def is_quantized(self) -> bool:
-        """Whether it stores real numbers as int8 or int16, with the scale and zero point of `quant`."""
+        """Report whether the tensor stores real numbers as int8 or int16, with the scale and zero point of `quant`."""
         return self.quant is not None and self.dtype in (DType.INT8, DType.INT16)
 
     @property
@@ -132,7 +132,7 @@ class Tensor:
 
     @property
     def type(self) -> str:
-        """`float32[1, 16]`"""
+        """Return the type as text, as in `float32[1, 16]`."""
         return f"{self.dtype.label}[{', '.join(map(str, self.shape))}]"
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Signature:
-    """What an op says of one of its outputs."""
+    """The shape and type of one output of an op."""
 
     shape: Shape
     dtype: DType
@@ -150,8 +150,8 @@ class Signature:
 
 @dataclass(frozen=True)
 class Permuted:
-    """An op that does not care about the order of dimensions, on values that lie in another: it makes what, permuted
-    by `dims`, is the output."""
+    """A replacement for an op that does not depend on the order of dimensions: applied to permuted inputs, it returns a
+    value whose permutation by `dims` is the output."""
 
     op: Op
     dims: Shape
@@ -159,7 +159,7 @@ class Permuted:
 
 @dataclass(frozen=True)
 class Span:
-    """[start, stop) along an axis of a tensor."""
+    """The range [start, stop) along an axis of a tensor."""
 
     axis: int
     start: int
@@ -168,8 +168,8 @@ class Span:
 
 @dataclass(frozen=True)
 class Piece:
-    """What makes a part of an op's output: another op, and the part of each input that it reads; None is all of it. Of
-    one that is `alike`, rows are as far apart as the output's."""
+    """The computation of a part of an op's output: another op, and the part of each input that it reads (None for all
+    of it). In a piece that is `alike`, rows have the same distance in memory as in the whole output."""
 
     op: Op
     reads: tuple[Span | None, ...]
@@ -178,8 +178,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class Op:
-    """What a node does. One frozen dataclass per operator in `ops/`; its fields are its attributes. What passes need to
-    know of an operator is said here too; the defaults say that it is nothing special."""
+    """The operation of a node. There is one frozen dataclass per operator in `ops/`; its fields are its attributes. The
+    methods tell passes what they need to know about an operator; the defaults describe an ordinary one."""
 
     name: ClassVar[str]
     carried: ClassVar[slice] = slice(None)  # inputs with the output's dimensions; weights and indices have their own
@@ -192,15 +192,16 @@ class Op:
     by_column: ClassVar[bool] = False  # its second input has a column for each number of the first's last dimension
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        """Shapes and types of the outputs; raises CompileError where the inputs do not fit together."""
+        """Return shapes and types of the outputs. Raises CompileError if the inputs do not fit together."""
         raise NotImplementedError
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        """The meaning, in NumPy. Simple, slow, and the judge of every kernel."""
+        """Compute the outputs in NumPy. This simple and slow definition is the reference for every kernel."""
         raise NotImplementedError
 
     def view(self, inputs: Sequence[Tensor]) -> int | None:
-        """Where in its first input's memory the output already lies, in bytes; None if it must be computed."""
+        """Return the byte offset of the output in its first input's memory if it is a view; None if it must be
+        computed."""
         return None
 
     def destination(self, inputs: Sequence[Tensor], y: Tensor) -> int | None:
@@ -213,28 +214,29 @@ class Op:
         return not any(t.count for t in outputs)
 
     def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        """The op on what its `carried` inputs are, permuted by `dims`; None if it depends on their order."""
+        """Return the equivalent op for its `carried` inputs permuted by `dims`; None if it depends on their order."""
         return None
 
     def reading(self, read: Sequence[Shape], write: Shape) -> Op:
-        """The op on what its `reordered` inputs are, permuted by `read`, with the output permuted by `write`."""
+        """Return the equivalent op for its `reordered` inputs permuted by `read` and its output permuted by `write`."""
         raise NotImplementedError
 
     def clamped(self, lo: float, hi: float) -> Op | None:
-        """The op with its output limited to [lo, hi] as well; None if it has no limits of its own."""
+        """Return the op with its output also limited to [lo, hi]; None if it cannot have limits."""
         return None
 
     def takes_affine(self) -> bool:
-        """Whether y[..., out] is a sum of products with weight[out, ...], input 1, and of bias[out], input 2 if any,
-        and nothing else; such an op can have limits."""
+        """Report whether y[..., out] is a sum of products with weight[out, ...], input 1, plus bias[out], input 2 if
+        present, and nothing else. Such an op can have limits."""
         return False
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        """What makes [start, stop) of the only output, y, along an axis; None if y cannot be cut there."""
+        """Return a piece that computes [start, stop) of the only output, y, along an axis; None if y cannot be split
+        there."""
         return None
 
     def indices(self, inputs: Sequence[Tensor]) -> Mapping[int, int]:
-        """Which of the inputs are indices, and how many entries each can name."""
+        """Return which inputs are indices, and the number of entries that each can select."""
         return {}
 
     def layer(self, y: Tensor) -> str:
@@ -242,7 +244,7 @@ class Op:
         return y.name
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-        """Multiply-accumulates, as the field counts them."""
+        """Return the number of multiply-accumulates, as commonly counted."""
         return 0
 
 
@@ -255,8 +257,8 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A value that outlives a run. `name` is its tensor, as it is when a run begins; after the run it is what the
-    tensor `next` was. Before the first run it is `initial`."""
+    """A value that outlives a run. `name` is its tensor at the start of a run; after the run it has the value of the
+    tensor `next`. Before the first run it has the value `initial`."""
 
     name: str
     next: str
@@ -273,20 +275,20 @@ class Port:
 
     @property
     def shape(self) -> Shape:
-        """The caller's: an image is NCHW, whatever its memory order."""
+        """Return the caller's shape: an image is NCHW, whatever its memory order."""
         return tuple(self.tensor.shape[self.order.index(d)] for d in range(len(self.order)))
 
     @property
     def dtype(self) -> DType:
-        """The type of the caller's values: float32 where the tensor is quantized, else the tensor's own type."""
+        """Return the type of the caller's values: float32 for a quantized tensor, else the tensor's own type."""
         return DType.FLOAT32 if self.tensor.is_quantized else self.tensor.dtype
 
     def to_memory(self, x: Array) -> Array:
-        """The caller's array as the tensor has it, contiguous."""
+        """Convert the caller's array to the tensor's order, contiguous."""
         return np.array(x.transpose(self.order), order="C")  # a scalar stays one
 
     def from_memory(self, x: Array) -> Array:
-        """What the tensor holds as the caller sees it."""
+        """Convert the tensor's values to the caller's order."""
         return x.transpose(np.argsort(self.order))
 
 
@@ -316,23 +318,23 @@ class Graph:
         return tuple(self.tensors[n] for n in names)
 
     def takes(self) -> tuple[Port, ...]:
-        """The inputs, as the caller sees them."""
+        """Return the inputs, as the caller sees them."""
         return _ports(self.of(self.inputs), self.input_orders)
 
     def gives(self) -> tuple[Port, ...]:
-        """The outputs, as the caller sees them."""
+        """Return the outputs, as the caller sees them."""
         return _ports(self.of(self.outputs), self.output_orders)
 
     @cached_property
     def kept(self) -> frozenset[str]:
-        """The tensors that are read after the run: outputs, and what state becomes."""
+        """Return the tensors that are read after the run: outputs, and the next values of state."""
         return frozenset((*self.outputs, *(s.next for s in self.state)))
 
     def producer(self) -> dict[str, Node]:
         return {name: node for node in self.nodes for name in node.outputs}
 
     def uses(self) -> dict[str, list[Node]]:
-        """Who reads each tensor; a node that reads it twice stands there twice."""
+        """Return the nodes that read each tensor; a node that reads it twice is listed twice."""
         table: dict[str, list[Node]] = {}
         for node in self.nodes:
             for name in node.inputs:
@@ -367,7 +369,7 @@ class Builder:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def fresh(self, stem: str) -> str:
-        """`stem`, or `stem_2`, `stem_3` … if it is taken."""
+        """Return `stem`, or `stem_2`, `stem_3` … if it is in use."""
         if stem not in self.tensors and stem not in self._numbers:
             self._numbers[stem] = 1
             return stem
@@ -415,8 +417,8 @@ class Builder:
 def interpret(
     graph: Graph, inputs: Sequence[Array], keep: bool = False, memory: dict[str, Array] | None = None
 ) -> dict[str, Array]:
-    """Run the graph with the NumPy references. Gives the outputs by name; with `keep`, every tensor.
-    `memory` holds the state between runs; a run reads it, if there is something in it, and leaves the next there."""
+    """Run the graph with the NumPy references and return the outputs by name; with `keep`, every tensor. `memory` holds
+    the state between runs: a run reads it if it is not empty, and stores the next state in it."""
     values: dict[str, Array] = {n: t.data for n, t in graph.tensors.items() if t.data is not None}
     values |= {s.name: s.initial for s in graph.state} | (memory or {})
     for name, value in zip(graph.inputs, inputs, strict=True):
@@ -439,7 +441,7 @@ def interpret(
 
 
 def fresh(graph: Graph, taken: Container[str], stem: str) -> str:
-    """A tensor name that is not in use."""
+    """Return a tensor name that is not in use."""
     name, n = stem, 1
     while name in graph.tensors or name in taken:
         n += 1
@@ -448,5 +450,5 @@ def fresh(graph: Graph, taken: Container[str], stem: str) -> str:
 
 
 def with_data(t: Tensor, data: Array) -> Tensor:
-    """The same tensor as a constant with other data (and the data's shape)."""
+    """Return the tensor as a constant with other data (and the data's shape)."""
     return replace(t, data=np.ascontiguousarray(data, dtype=t.dtype.numpy).reshape(data.shape), shape=data.shape)

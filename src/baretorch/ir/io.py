@@ -1,4 +1,4 @@
-"""The caller's values and the stored values of a Graph's inputs and outputs.
+"""Converts between the caller's values and the stored values of a Graph's inputs and outputs.
 
 A quantized port stores int8 or int16 (`Tensor.is_quantized`). The dtype of the caller's array decides what it means:
 float32 holds real numbers, which are quantized with saturation; the stored type holds stored values, which are used
@@ -20,12 +20,12 @@ Answer: TypeAlias = Array | tuple[Array, ...]
 
 
 class Runner(Protocol):
-    """Something that runs a model: calling it gives the answer to one set of inputs."""
+    """Runs a model: calling it returns the output for one set of inputs."""
 
     def __call__(self, *inputs: Any) -> Answer: ...
 
     def reset(self) -> None:
-        """Let the model forget what it remembers between runs."""
+        """Reset the model's state."""
 
 
 def arranged(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> list[Array]:
@@ -55,7 +55,7 @@ def _accepted(port: Port) -> str:
 
 
 def need_ports(graph: Graph, method: str) -> None:
-    """CompileError if a method has no outputs, or no inputs, and no state either."""
+    """Raise CompileError if a method has no outputs, or neither inputs nor state."""
     inputs, outputs = (", ".join(map(str, graph.of(names))) for names in (graph.inputs, graph.outputs))
     if not graph.outputs and not graph.state:
         raise CompileError(
@@ -76,14 +76,14 @@ def need_ports(graph: Graph, method: str) -> None:
 
 
 def as_array(x: Any) -> Array:
-    """A tensor of PyTorch or tinygrad, or what NumPy knows, as an array."""
+    """Convert a tensor of PyTorch or tinygrad, or anything NumPy accepts, to an array."""
     x = x.detach() if hasattr(x, "detach") else x
     x = x.cpu() if hasattr(x, "cpu") else x
     return np.asarray(x.numpy() if hasattr(x, "numpy") else x)
 
 
 def restored(graph: Graph, outputs: Sequence[Array]) -> Answer:
-    """Outputs of the C interface as the caller has them, its own to change; of one output just that."""
+    """Return copies of the outputs in the caller's order; a single output is returned without a tuple."""
     made = tuple(np.array(port.from_memory(y)) for y, port in zip(outputs, graph.gives(), strict=True))
     return made[0] if len(made) == 1 else made
 
@@ -119,7 +119,7 @@ def as_real(t: Tensor, values: Array) -> Array:
 
 
 def entries(graph: Graph) -> list[tuple[int, int, str]]:
-    """Inputs that name entries, by number, with how many entries there are, and the layer that has them."""
+    """List the inputs that are indices, with their number, the number of entries, and the layer that reads them."""
     numbers = {name: i for i, name in enumerate(graph.inputs)}
     return [
         (numbers[node.inputs[i]], size, graph[node.outputs[0]].origin.path or node.outputs[0])
@@ -130,7 +130,7 @@ def entries(graph: Graph) -> list[tuple[int, int, str]]:
 
 
 def need_inside(index: Array, known: range, who: str, layer: str) -> None:
-    """CompileError if there is no such entry. An image takes the nearest one, which is no model for others."""
+    """Raise CompileError if an index is out of range. An image clamps it, but other runtimes do not."""
     outside = index[(index < known.start) | (index >= known.stop)]
     if outside.size:
         raise CompileError(

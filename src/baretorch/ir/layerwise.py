@@ -1,6 +1,6 @@
-"""Layer by layer beside the runtime that a quantized file was made for: each of its operators goes through the passes
-alone, gets the runtime's own inputs, and gives what is compared with the runtime's own output. It is computed by the
-NumPy references of the integer operators that come out, which the kernels equal bit for bit.
+"""Compares a quantized file with its own runtime, layer by layer. Each operator passes through the passes alone and
+gets the runtime's own inputs; its result is compared with the runtime's own output. The NumPy references of the
+resulting integer operators compute it, which the kernels equal bit for bit.
 
 A whole model differs by more, because layers pass their differences on; one layer differs by rounding only.
 """
@@ -18,7 +18,7 @@ from baretorch.passes.order import PASSES, run_passes
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """An operator of a file as a Graph of its own, and what the file's runtime had there, as the Graph has it."""
+    """An operator of a file as its own Graph, with the runtime's inputs and outputs of it."""
 
     name: str
     operator: str
@@ -29,7 +29,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class LayerDifference:
-    """How far ours is from the runtime's: of a quantized output in steps, of others as a part of its largest number."""
+    """The distance from the runtime's result: in steps for a quantized output, else relative to its largest number."""
 
     name: str
     operator: str
@@ -47,7 +47,7 @@ class LayerDifference:
 
 @dataclass(frozen=True)
 class Layerwise:
-    """All layers with a quantized output together."""
+    """The differences of all layers with a quantized output."""
 
     library: str
     layers: tuple[LayerDifference, ...]
@@ -70,7 +70,7 @@ class Layerwise:
 
     @property
     def words(self) -> str:
-        """`117 of 73,480 numbers differ from LiteRT's, by 1 step at most`"""
+        """Describe the differences, as in `117 of 73,480 numbers differ from LiteRT's, by 1 step at most`."""
         if not self.differ:
             return f"all {self.elements:,} numbers are {self.library}'s"
         steps = "1 step" if self.largest == 1 else f"{self.largest} steps"

@@ -34,7 +34,8 @@ _NODE = re.compile(rf"= (?P<op>\w+)\((?P<args>{_ARGS})\)(?P<attrs>[^#]*)")
 
 
 def to_text(graph: Graph, data: bool = True) -> str:
-    """The graph as text. Without `data` constants are elided, for people; such a text does not parse back."""
+    """Print the graph as text. Without `data`, constants are elided for readability; such a text does not parse
+    back."""
     lines = [f"graph {graph_name(graph.name)}"]
     for name in graph.inputs:
         lines.append(f"input  {_tensor(graph[name])}")
@@ -55,7 +56,7 @@ def to_text(graph: Graph, data: bool = True) -> str:
 
 
 def parse(text: str) -> Graph:
-    """The Graph that `to_text` printed; CompileError with the line where the text is not one."""
+    """Parse a Graph that `to_text` printed. Raises CompileError with the line that is invalid."""
     b = Builder()
     inputs: list[str] = []
     outputs: list[str] = []
@@ -106,7 +107,7 @@ def _short(what: object) -> str:
 
 
 def attributes(op: Op) -> str:
-    """`stride=(2, 2) lo=0.0`: the fields of an op that differ from their defaults."""
+    """Print the fields of an op that differ from their defaults, as in `stride=(2, 2) lo=0.0`."""
     seen = (f for f in fields(op) if f.repr and getattr(op, f.name) != f.default)
     return " ".join(f"{f.name}={getattr(op, f.name)!r}" for f in seen)
 
@@ -148,7 +149,7 @@ def _node(graph: Graph, node: Node) -> str:
 
 
 def _origin(origin: Origin) -> str:
-    """The module's path, and the line in the user's file in brackets."""
+    """Print the module's path, and the line in the user's file in brackets."""
     path = graph_name(origin.path) if origin.path else ""
     source = origin.source if _SOURCE.fullmatch(origin.source) else graph_name(origin.source)
     return "  ".join(filter(None, (path, f"({source})" if origin.source else "")))
@@ -204,7 +205,7 @@ def _parse_node(b: Builder, line: str) -> None:
 
 
 def _literal(text: str) -> object:
-    """A Python literal; `inf` and `nan` too, which ast leaves out."""
+    """Parse a Python literal, or `inf` or `nan`, which ast does not parse."""
     if text.strip() in ("inf", "-inf", "nan"):
         return float(text)
     try:

@@ -1,4 +1,4 @@
-"""Indices of equal elements. Which of them an operator returns is no difference between two answers.
+"""Compares indices of equal elements. Two results may differ in which of the equal elements they name.
 
 Two machines that round differently may find another of two nearly equal elements to be the larger one, and int8 makes
 equal what float keeps apart. An output that comes directly from an ordering operator is therefore judged by what it
@@ -26,7 +26,7 @@ WIDE = (DType.INT32, DType.INT64, DType.FLOAT32)  # types that hold an index as 
 
 @dataclass(frozen=True)
 class Indices:
-    """An output with indices: the operator that orders, and the nodes that only move its indices, in their order."""
+    """An output with indices: the operator that sorts, and the nodes that only move its indices, in their order."""
 
     ordering: Node
     moves: tuple[Node, ...]
@@ -69,7 +69,8 @@ def up_to_ties(
 
 
 def _settled(graph: Graph, found: Indices, x: Array, have: Array, want: Array) -> Array:
-    """All of `have` stays if it points at an element more often than `want` does."""
+    """Return `have` with the indices of `want` where both name equal elements. All of `have` stays if it names an
+    element more often than `want` does."""
     table, rows = _rows(graph, found, x)
     length = table.shape[-1]
     inside = (have >= 0) & (have < length) & (want >= 0) & (want < length)

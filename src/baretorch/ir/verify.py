@@ -1,4 +1,4 @@
-"""The grammar of a Graph: names, order, shapes and types."""
+"""Checks the grammar of a Graph: names, order, shapes and types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def verify(graph: Graph) -> Graph:
 
 
 def _faults(graph: Graph) -> Iterator[str]:
-    """Yield what is wrong, the first fault first; what follows it may make no sense."""
+    """Yield the faults of a Graph. Later faults may only be consequences of the first."""
     for name, t in graph.tensors.items():
         yield from _faults_of_tensor(name, t)
     if len(set(graph.inputs)) != len(graph.inputs):

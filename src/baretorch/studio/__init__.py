@@ -1,1 +1,1 @@
-"""Serve a local web page on which people draw and move sliders, and a chip, emulated or real, answers."""
+"""Serve a local web page on which users draw and move sliders, and an emulated or real chip runs the model."""

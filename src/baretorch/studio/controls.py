@@ -1,4 +1,4 @@
-"""How people give an input and see an output: by its shape, and by the values that examples have."""
+"""Chooses the control for an input or output by its shape and by the values of the examples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ControlKind(StrEnum):
 
 @dataclass(frozen=True)
 class Picture:
-    """How pixels lie in a tensor."""
+    """The layout of pixels in a tensor."""
 
     height: int
     width: int
@@ -59,7 +59,8 @@ class Control:
         return ControlKind.NUMBERS if self.count <= self.most else ControlKind.CURVE
 
     def filled(self, part: Array) -> Array:
-        """The input's values for numbers from 0 to 1, which go from its lowest to its highest."""
+        """Return the input's values for numbers from 0 to 1, mapped to the range from its lowest to its highest
+        value."""
         values = self.low + part.reshape(self.shape).astype(np.float64) * (self.high - self.low)
         return (values if self.dtype.numpy.kind == "f" else np.round(values)).astype(self.dtype.numpy)
 
@@ -80,7 +81,8 @@ class Control:
 
 
 def input_control(port: Port, name: str, samples: Sequence[Array]) -> Control:
-    """`samples` are values that the input may have, in memory order; the first is the example."""
+    """Make the control of an input. `samples` are values that the input may have, in memory order, the example
+    first."""
     picture = picture_of(port.shape)
     low, high = _limits(samples, port.dtype, exact=picture is not None)
     return Control(name, port.dtype, port.shape, picture, MOST_SLIDERS, low, high, port.from_memory(samples[0]))
@@ -91,7 +93,8 @@ def output_control(port: Port, name: str) -> Control:
 
 
 def picture_of(shape: Shape) -> Picture | None:
-    """Whether it is the shape of one picture: [1, C, H, W], [1, H, W, C], [H, W] …, or as many numbers as MNIST's."""
+    """Return the layout if this is the shape of one picture: [1, C, H, W], [1, H, W, C], [H, W] …, or MNIST's 784
+    numbers."""
     while len(shape) > 2 and shape[0] == 1:
         shape = shape[1:]
     if len(shape) == 2 and min(shape) >= LEAST_SIDE:
@@ -106,13 +109,13 @@ def picture_of(shape: Shape) -> Picture | None:
 
 
 def _numbers(array: Array) -> list[float]:
-    """All of them, for JSON, which has no NaN and no infinity."""
+    """Return all numbers as a list for JSON, which supports neither NaN nor infinity."""
     numbers: list[float] = np.nan_to_num(array.astype(np.float64)).reshape(-1).tolist()
     return numbers
 
 
 def _limits(samples: Sequence[Array], dtype: DType, exact: bool) -> tuple[float, float]:
-    """A usual range that holds all of them; else their own, or round numbers around it."""
+    """Return a common range that contains all samples; else their own range, or round numbers around it."""
     if dtype.numpy.kind == "b":
         return 0.0, 1.0
     values = np.concatenate([np.asarray(s, np.float64).reshape(-1) for s in samples])

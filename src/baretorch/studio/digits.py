@@ -1,4 +1,4 @@
-"""A drawn digit -> the 28×28 grey picture that MNIST would have made of it.
+"""Converts a drawn digit to the 28×28 grey picture that MNIST would have made of it.
 
 MNIST's digits were scaled into a box of 20×20, at the same aspect, and then moved so that the centre of mass lies on
 the pixel right below the middle of 28×28. Strokes are scaled before they are drawn, so that the pen is equally thick
@@ -29,7 +29,7 @@ _CHUNK = 256  # segments at a time, so that many of them need little memory
 
 
 def read_strokes(body: bytes) -> tuple[Array, ...]:
-    """What the page sends: each stroke's points [n, 2], from 0 to 1 across and down the canvas."""
+    """Parse the strokes that the page sends: points [n, 2] from 0 to 1 across and down the canvas."""
     try:
         strokes = tuple(np.array(s, np.float64).reshape(-1, 2) for s in json.loads(body)["strokes"] if s)
         points = np.concatenate([np.zeros((0, 2)), *strokes])
@@ -41,7 +41,7 @@ def read_strokes(body: bytes) -> tuple[Array, ...]:
 
 
 def picture(strokes: Sequence[Array]) -> Array:
-    """float32[28, 28]: 0 is paper, 1 is ink."""
+    """Convert strokes to float32[28, 28]: 0 is paper, 1 is ink."""
     if not strokes:
         return np.zeros((SIDE, SIDE), np.float32)
     points = np.concatenate(strokes)
@@ -53,7 +53,7 @@ def picture(strokes: Sequence[Array]) -> Array:
 
 
 def _drawn(strokes: Sequence[Array]) -> Array:
-    """The strokes in pixels, with edges that fade over one."""
+    """Draw the strokes as pixels, with edges that fade over one pixel."""
     begins = np.concatenate([s[:-1] if len(s) > 1 else s for s in strokes])
     ends = np.concatenate([s[1:] if len(s) > 1 else s for s in strokes])
     y, x = np.mgrid[:SIDE, :SIDE] + 0.5
@@ -65,7 +65,7 @@ def _drawn(strokes: Sequence[Array]) -> Array:
 
 
 def _distances(pixels: Array, begins: Array, ends: Array) -> Array:
-    """From each pixel to the nearest of the segments."""
+    """Return the distance from each pixel to the nearest segment."""
     along = ends - begins
     square = np.maximum((along**2).sum(1), 1e-12)
     from_begin = pixels[:, None] - begins

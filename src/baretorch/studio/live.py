@@ -1,4 +1,4 @@
-"""A compiled model on a running machine, asked from a page, by several threads and again after anything went wrong."""
+"""Runs a compiled model for the page's requests, from several threads, and restarts it after a fault."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DIGITS = 10
 
 @dataclass(frozen=True)
 class BuiltModel:
-    """A model compiled and built, and `samples` of what its inputs may be, in memory order, the example first."""
+    """A compiled and built model, with `samples` of its inputs in memory order, the example first."""
 
     compiled: Compiled
     image: Image
@@ -57,7 +57,7 @@ class BuiltModel:
 
     @property
     def reads_digits(self) -> bool:
-        """It takes a 28×28 grey picture, gives ten numbers, and remembers nothing."""
+        """Report whether the model takes a 28×28 grey picture, returns ten numbers, and has no state."""
         graph = self.compiled.graph
         if len(graph.inputs) != 1 or len(graph.outputs) != 1 or graph.state:
             return False
@@ -67,7 +67,7 @@ class BuiltModel:
 
 
 class LiveModel:
-    """`make` compiles and builds; `connect` boots the image, or opens the port of the board that it runs on."""
+    """Holds a running model. `make` compiles and builds it; `connect` boots the image, or opens the port of a board."""
 
     def __init__(self, make: Callable[[], BuiltModel], connect: Callable[[BuiltModel], Machine]) -> None:
         self._make = make
@@ -79,14 +79,14 @@ class LiveModel:
 
     @property
     def made(self) -> BuiltModel:
-        """Compiled when it is first asked for."""
+        """Return the built model, which is compiled at the first request."""
         with self._lock:
             if self._made is None:
                 self._made = self._make()
             return self._made
 
     def again(self) -> None:
-        """Read the model's file anew. What there was stays if that fails."""
+        """Read and compile the model file again. If that fails, the previous model stays."""
         with self._lock:
             made = self._make()
             self._hang_up()
@@ -97,7 +97,7 @@ class LiveModel:
             self._asked(lambda session: session.reset())
 
     def run(self, inputs: tuple[Array, ...]) -> dict[str, Any]:
-        """One answer, and what it took."""
+        """Run the model once and return its outputs and the measurements."""
         with self._lock:
             made = self.made
             answer, reply = self._asked(lambda session: session.ask(*inputs))
@@ -106,7 +106,7 @@ class LiveModel:
             return _told(made, self._session, answer, reply) | {"answers": self.answers}
 
     def describe(self) -> dict[str, Any]:
-        """What the page shows of the model, the image and the board."""
+        """Describe the model, the image and the board for the page."""
         with self._lock:
             made = self.made
             machine = self._connected().machine.name
@@ -127,14 +127,14 @@ class LiveModel:
         }
 
     def close(self) -> None:
-        """End the emulation; a run that goes on may finish if it is quick."""
+        """End the emulation; a run in progress may finish if it is quick."""
         free = self._lock.acquire(timeout=SHUT_SECONDS)
         self._hang_up()
         if free:
             self._lock.release()
 
     def _asked(self, ask: Callable[[Session], Any]) -> Any:
-        """After a fault the next request begins anew: with another emulation, or with the board plugged in again."""
+        """Run a request. After a fault, the next request restarts the emulation, or reconnects to the board."""
         session = self._connected()
         try:
             return ask(session)
@@ -159,7 +159,7 @@ class LiveModel:
 
 
 def read_inputs(made: BuiltModel, body: bytes) -> tuple[Array, ...]:
-    """What the page sends: all numbers of all inputs as doubles, the little end first."""
+    """Parse the inputs that the page sends: all numbers of all inputs as little-endian doubles."""
     values = np.frombuffer(body, "<f8")
     arrays, at = [], 0
     for port in made.compiled.graph.takes():
@@ -174,7 +174,7 @@ def input_bytes(made: BuiltModel) -> int:
 
 
 def _typed(values: Array, dtype: np.dtype[Any]) -> Array:
-    """As the model has them; CompileError if it cannot."""
+    """Convert numbers to the model's type. Raises CompileError if that is not possible."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             return values.astype(dtype)
@@ -198,7 +198,8 @@ def _told(made: BuiltModel, session: Session, answer: Answer, reply: Reply) -> d
 
 
 def _time(made: BuiltModel, session: Session, run: Run) -> dict[str, str] | None:
-    """Of a real board by its own counter; of an emulated one by what it executed."""
+    """Return the time of a run: measured by a real board's counter, or estimated from an emulated board's
+    instructions."""
     rate = session.hello.counter_hz
     if session.machine.name == "serial" and rate and run.ticks:
         return {"value": figure(milliseconds(run.ticks, rate)), "unit": "ms", "note": "measured by the board"}
@@ -212,20 +213,20 @@ def _time(made: BuiltModel, session: Session, run: Run) -> dict[str, str] | None
 
 
 def _waiting(time: Time, chip: Chip) -> str:
-    """What of it is for flash, or why none is."""
+    """State how much of the time is waiting for flash, or why there is none."""
     if time.flash is None or not time.flash.misses:
         return unpaid_flash(time, chip)
     return f"; {share(round(time.flash.waits.expected), round(time.all.expected))} of it waiting for flash"
 
 
 def _values(array: Array) -> list[float | str]:
-    """JSON has no NaN and no infinity: those become text."""
+    """Convert numbers for JSON, where NaN and infinity become text."""
     flat = array.reshape(-1)[:MOST_VALUES].astype(np.float64).tolist()
     return [v if np.isfinite(v) else str(v) for v in flat]
 
 
 def _memory(image: Image) -> list[dict[str, Any]]:
-    """Bars: what of flash and of each bank of RAM is used. Of the stack it is the bound, not what is reserved."""
+    """Return bars for the use of flash and of each bank of RAM. The stack's bar is its bound, not the reserved size."""
     chip, flash = image.board.chip, image.flash
     if image.board.hosted:  # its addresses are its own
         return []

@@ -1,4 +1,4 @@
-"""The page's server: on this computer's own address only, for those alone who know the page's address.
+"""The page's HTTP server. It listens on this computer's loopback address only and requires a token in the address.
 
 Any program and any web page of this computer can reach a port of it. So all paths begin with a random word that is in
 the address which `baretorch studio` prints; a request must name this computer as its host, which one from a name that
@@ -62,14 +62,14 @@ FILES: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 
 @dataclass(frozen=True)
 class Tab:
-    """A tab of the page. Two may show the same model."""
+    """A tab of the page. Two tabs may show the same model."""
 
     title: str
     live: LiveModel
 
 
 class Refused(Exception):
-    """A request that is not served."""
+    """Raised for a request that is not served."""
 
     def __init__(self, status: HTTPStatus, error: CompileError) -> None:
         super().__init__(error.what)
@@ -78,7 +78,7 @@ class Refused(Exception):
 
 
 class StudioServer(ThreadingHTTPServer):
-    """Serves tabs by their name in addresses, "digits" and "model", the one to begin with first."""
+    """Serves tabs by the name in their address, "digits" and "model", the default first."""
 
     daemon_threads = True
     request_queue_size = MOST_CONNECTIONS  # with five, the sixth of a busy moment waits a second to try again
@@ -102,7 +102,7 @@ class StudioServer(ThreadingHTTPServer):
         return f"http://{ADDRESS}:{self.server_address[1]}/{self.token}/"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """One more than there may be is hung up on."""
+        """Accept a connection, or close it if there are too many."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -115,11 +115,12 @@ class StudioServer(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that hangs up is no event."""
+        """Ignore browsers that close a connection."""
 
 
 class _Timed(RawIOBase):
-    """Reads a connection until a deadline, however many reads that takes: one byte now and then extends nothing."""
+    """Reads a connection until a deadline, however many reads that takes: single bytes now and then do not extend
+    it."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -159,12 +160,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._serve("POST")
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What http.server itself refuses: odd request lines, endless headers, other methods."""
+        """Report errors that http.server detects: invalid request lines, endless headers, other methods."""
         self.close_connection = True
         self._send(HTTPStatus(code), JSON, _json(CompileError(message or HTTPStatus(code).phrase).to_json()))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """The terminal stays quiet."""
+        """Print nothing: the terminal stays quiet."""
 
     def _serve(self, method: str) -> None:
         try:
@@ -187,14 +188,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._linger()
 
     def _told(self, error: CompileError) -> tuple[str, bytes]:
-        """For the page, or for somebody who came to a wrong address."""
+        """Format an error for the page, or for a request with a wrong address."""
         if "/api/" in self.path:
             return JSON, _json(error.to_json())
         return TEXT, f"{error.render()}\n".encode()
 
     def _linger(self) -> None:
-        """Hear a little more of what was refused: a line that is closed while the other side still writes loses what it
-        was told."""
+        """Read a little more of a rejected request: if the connection closes while the client still writes, the client
+        loses the response."""
         self.wfile.flush()
         deadline = monotonic() + LINGER_SECONDS
         with suppress(OSError):
@@ -205,7 +206,7 @@ class _Handler(BaseHTTPRequestHandler):
                     break
 
     def _checked_path(self) -> str:
-        """The path behind the token."""
+        """Return the path after the token."""
         host, origin, site = (self.headers.get(name) for name in ("Host", "Origin", "Sec-Fetch-Site"))
         if host is None or not OUR_HOSTS.fullmatch(host):
             raise _refused(HTTPStatus.FORBIDDEN, "a request to another host", need="the address that was printed")
