@@ -64,8 +64,8 @@ def load(
     path: str, method: str | None = None, options: Options = DEFAULT, arguments: Arguments | None = None
 ) -> Source:
     """Read a model file: .py with model() and inputs(), .pt2, .pte, .onnx or .tflite. Of several methods, `method` or
-    the first. A .py file is code and runs, with these arguments of what it offers; of the others nothing does, unless
-    it is a .pt2 that the user says to trust."""
+    the first is selected. A .py file is code and runs, with these arguments for the choices that it offers. The other
+    files run nothing, except a .pt2 that the user trusts."""
     kind, file = kind_of(path), Path(path)
     if arguments and file.suffix != ".py":
         raise CompileError(
@@ -95,7 +95,7 @@ def kind_of(path: str) -> FileKind:
 
 
 def _name(file: Path) -> str:
-    """The model's name: the file's, or its folder's if the file is just called model.py."""
+    """Return the model's name: the file's, or its folder's if the file is called model.py."""
     stem = file.resolve().parent.name if file.stem in ("model", "main") else file.stem
     name = "".join(c if c.isalnum() and c.isascii() else "_" for c in stem)[:NAMED].strip("_").lower()
     return name if name and not name[0].isdigit() else f"model_{name}".rstrip("_")

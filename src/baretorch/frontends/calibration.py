@@ -1,4 +1,4 @@
-"""Inputs that lie beside a model file: samples for --calibration, and example inputs. Those of `net.onnx` are
+"""Reads inputs stored next to a model file: samples for --calibration, and example inputs. Those of `net.onnx` are
 `net.calibration.npz` and `net.inputs.npz`, or, for all models of the folder, `calibration.npz` and `inputs.npz`.
 
 An `.npz` has an array for each input, by the input's name, or in the inputs' order if none is called so. Its first
@@ -30,8 +30,8 @@ NEED = "an .npz with an array for each input, whose first dimension counts sampl
 
 @dataclass(frozen=True, eq=False)
 class FileSamples:
-    """Samples of files: for each input an array as the file stores it, whose first dimension counts them; and what may
-    be wrong with them. Each sample is converted when it is asked for."""
+    """Samples from files: for each input an array as it is stored, whose first dimension counts samples; and warnings
+    about them. Each sample is converted when it is read."""
 
     parts: tuple[tuple[Array, ...], ...]
     ports: tuple[Port, ...]
@@ -44,7 +44,7 @@ class FileSamples:
 
 
 def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples | None:
-    """The samples in the file or folder that is `given`, or beside the model; None if there are none."""
+    """Return the samples in the `given` file or folder, or next to the model; None if there are none."""
     ports = graph.takes()
     if given is None:
         return _beside(model, CALIBRATION, ports)
@@ -66,8 +66,8 @@ def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples
 
 
 def examples_of(model: Path, graph: Graph, calibration: Path | None = None) -> tuple[Array, ...] | None:
-    """The first sample of `inputs.npz` beside the model, in the caller's order; without such a file the first that it
-    is calibrated with, because random numbers may be no inputs that it knows. None if there is neither."""
+    """Return the first sample of `inputs.npz` next to the model, in the caller's order. Without such a file, return the
+    first calibration sample, because random numbers may be invalid inputs. Return None if there is neither."""
     found = _beside(model, EXAMPLES, graph.takes())
     if found is None:
         found = _fitting(model, calibration, graph)
@@ -75,7 +75,7 @@ def examples_of(model: Path, graph: Graph, calibration: Path | None = None) -> t
 
 
 def _fitting(model: Path, calibration: Path | None, graph: Graph) -> FileSamples | None:
-    """Samples for calibration, if there are some for this model: those who quantize tell what is wrong with others."""
+    """Return samples for calibration if they fit this model. Quantization reports errors in others."""
     try:
         return calibration_of(model, calibration, graph)
     except CompileError:
@@ -83,7 +83,7 @@ def _fitting(model: Path, calibration: Path | None, graph: Graph) -> FileSamples
 
 
 def _beside(model: Path, kind: str, ports: Sequence[Port]) -> FileSamples | None:
-    """The samples of the model's own file of this kind, or of the folder's; None if there is neither."""
+    """Return the samples in the model's own file of this kind, or in the folder's; None if there is neither."""
     own, shared = model.with_name(f"{model.stem}.{kind}"), model.with_name(kind)
     if own.is_file():
         return _of_npz(own, ports)
@@ -125,7 +125,7 @@ def _of_npz(path: Path, ports: Sequence[Port]) -> FileSamples:
 
 
 def _unscaled(x: Array, port: Port, path: Path) -> list[str]:
-    """Whole numbers for a float input may be pixels that nobody scaled."""
+    """Warn about whole numbers for a float input, which may be unscaled pixels."""
     if x.dtype.kind not in "iu" or port.dtype.numpy.kind != "f" or not x.size or _is_stored(x, port):
         return []
     kind, name = x.dtype.name, port.tensor.name
@@ -133,13 +133,13 @@ def _unscaled(x: Array, port: Port, path: Path) -> list[str]:
 
 
 def _is_stored(x: Array, port: Port) -> bool:
-    """Whether an array holds stored values of a quantized input, not real numbers."""
+    """Report whether an array holds stored values of a quantized input, not real numbers."""
     return port.tensor.is_quantized and x.dtype == port.tensor.dtype.numpy
 
 
 def _load(path: Path, room: int) -> dict[str, Array]:
-    """Return the arrays of an .npz by name, or that of an .npy, which has none. Nothing in the file runs, and no more
-    than `room` bytes are read, whatever the file says about its size."""
+    """Return the arrays of an .npz by name, or the unnamed array of an .npy. Nothing in the file runs, and at most
+    `room` bytes are read, whatever size the file states."""
     try:
         need_regular(path)
         with path.open("rb") as file:
@@ -216,7 +216,7 @@ def _samples(x: Array, port: Port, path: Path) -> Array:
 
 
 def _converted(x: Array, port: Port) -> Array:
-    """Return samples as real numbers, or for inputs that are no floats in their type."""
+    """Return samples as real numbers, or in the type of an integer input."""
     if _is_stored(x, port):
         return as_real(port.tensor, x)
     with np.errstate(all="ignore"):

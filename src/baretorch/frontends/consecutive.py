@@ -1,4 +1,4 @@
-"""Consecutive calls of a model with different inputs, and the answers that are right.
+"""Makes consecutive calls of a model with different inputs, and computes the correct outputs.
 
 The example inputs come first, twice, because figures are those of a second call. Two other sets of inputs follow, with
 state carried on. A model that forgets what it should remember, or the other way round, then gives a wrong answer.
@@ -24,8 +24,8 @@ Ask = Callable[[Inputs], tuple[Array, ...]]
 
 @dataclass(frozen=True)
 class Calls:
-    """Inputs of consecutive calls, with the answers of the `library` to them. The reference rejected other inputs if
-    `rejected` says why."""
+    """Inputs of consecutive calls, with the outputs of the `library` for them. If the reference rejected other inputs,
+    `rejected` is the reason."""
 
     inputs: tuple[Inputs, ...]
     expected: tuple[tuple[Array, ...], ...]
@@ -35,11 +35,12 @@ class Calls:
 
     @property
     def others(self) -> tuple[Inputs, ...]:
-        """The inputs after the two calls with the example."""
+        """Return the inputs after the two calls with the example."""
         return self.inputs[2:]
 
     def explains(self, answers: Sequence[tuple[Array, ...]]) -> bool:
-        """Whether answers differ no more than those of the reference do if the inputs change in their last bits."""
+        """Report whether outputs differ no more than those of the reference do if the inputs change in their last
+        bits."""
         flat = tuple(y for ys in self.expected for y in ys)
         reference = Reference(flat, len(self.inputs), self._moved)
         return difference([y for ys in answers for y in ys], reference) is None
@@ -98,7 +99,7 @@ def reference_of(source: Source, graph: Graph, own: bool = False) -> tuple[Calla
 
 
 def in_graph(graph: Graph) -> Ask:
-    """The graph itself, interpreted; state is carried on."""
+    """Interpret the graph itself; state is kept between calls."""
     memory: dict[str, Array] = {}
 
     def ask(inputs: Inputs) -> tuple[Array, ...]:

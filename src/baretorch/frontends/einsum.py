@@ -1,4 +1,4 @@
-"""Einstein sums as matrix products."""
+"""Computes Einstein sums as matrix products."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def einsum(g: Lowering, equation: str, operands: Sequence[str]) -> str:
-    """One operand after the other is multiplied with what came of those before it: letters that are left out are
-    summed as soon as nobody else has them."""
+    """Multiply the operands one after the other. A letter is summed as soon as neither a later operand nor the result
+    has it."""
     names = list(operands)
     terms, result = _terms(equation, [len(g.shape(n)) for n in names])
     terms = [_without_twins(g, names, i, term) for i, term in enumerate(terms)]
@@ -29,7 +29,7 @@ def einsum(g: Lowering, equation: str, operands: Sequence[str]) -> str:
 
 
 def _terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result; dots stand for as many dimensions as there are."""
+    """Return the letters of each operand and of the result; dots stand for all other dimensions."""
     equation = equation.replace(" ", "")
     left, arrow, result = equation.partition("->")
     terms = left.split(",")
@@ -51,7 +51,7 @@ def _terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 
 def _without_twins(g: Lowering, names: list[str], i: int, term: str) -> str:
-    """A letter that an operand has twice takes its diagonal."""
+    """Take the diagonal for a letter that an operand has twice."""
     while len(set(term)) != len(term):
         twin = next(c for c in term if term.count(c) > 1)
         a = term.index(twin)
@@ -69,8 +69,8 @@ def _summed(g: Lowering, name: str, term: str, kept: set[str]) -> tuple[str, str
 
 
 def _joined(g: Lowering, left: tuple[str, str], right: tuple[str, str], later: set[str]) -> tuple[str, str]:
-    """A product of matrices: letters that both have and that stay are the batch, those that go are summed over. A
-    constant stands on the right, where it is the weight of a linear layer."""
+    """Compute a product of matrices: shared letters that stay are the batch, those that go are summed over. A constant
+    becomes the right operand, where it is the weight of a linear layer."""
     if g[left[0]].data is not None and g[right[0]].data is None:
         left, right = right, left
     a, ta = _summed(g, *left, later | set(right[1]))

@@ -1,4 +1,4 @@
-"""A small FlatBuffers reader, for files that may be damaged or evil.
+"""A small FlatBuffers reader for files that may be damaged or malicious.
 
 Every offset and length is checked before it is used, and a budget bounds the total work, so that a damaged file ends in
 a CompileError and nothing else. What a field is called and where it stands, its reader knows: it asks by slot number,
@@ -14,7 +14,7 @@ from baretorch.frontends.unsound import unsound
 
 
 class Bytes:
-    """The file, read only within its bounds, and only so often."""
+    """The file's bytes. Reads stay within its bounds, and their number is limited."""
 
     def __init__(self, data: bytes, kind: str) -> None:
         self.data = data
@@ -90,7 +90,7 @@ class Table:
             raise self._file.damaged("a name in it is not text") from None
 
     def span(self, slot: int) -> memoryview:
-        """A vector of bytes, without reading it."""
+        """Return a vector of bytes without reading it."""
         at = self._target(slot)
         if at is None:
             return memoryview(b"")
@@ -101,7 +101,7 @@ class Table:
         return tuple(Table(self._file, start + 4 * i + int(offset)) for i, offset in enumerate(offsets))
 
     def union(self, slot: int) -> tuple[int, Table]:
-        """Kind (numbered from 1) and content of a union."""
+        """Return kind (numbered from 1) and content of a union."""
         table = self.table(slot + 1)
         if table is None:
             raise self._file.damaged("a value in it is empty")

@@ -1,4 +1,5 @@
-"""How much memory a file may ask for. A few bytes can name any size; nothing is allocated before it was added up."""
+"""Limits the memory that a file may request. A few bytes can state any size, so sizes are added up before anything is
+allocated."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ ROOM = 64 << 20  # bytes of one value, and of all that is computed from constant
 
 @dataclass(frozen=True)
 class Made:
-    """The results of one operator of a file, the values that it makes them of, and their bytes."""
+    """The results of one operator of a file, the values that it computes them from, and their bytes."""
 
     results: Collection[Hashable]
     of: Collection[Hashable]
@@ -21,7 +22,7 @@ class Made:
 
 
 def check_folded(made: Iterable[Made], constants: Iterable[Hashable], held: int) -> None:
-    """CompileError if constants, of so many bytes, make more constants than can be meant."""
+    """Raise CompileError if constants of this size produce an unreasonable number of further constants."""
     known, folded = set(constants), 0
     for each in made:
         if known.issuperset(each.of):
@@ -32,12 +33,12 @@ def check_folded(made: Iterable[Made], constants: Iterable[Hashable], held: int)
 
 
 def most_bytes(shape: tuple[int, ...]) -> int:
-    """Of a value of this shape, whatever its type."""
+    """Return the largest size of a value of this shape, whatever its type."""
     return 4 * prod(shape)
 
 
 def too_large(what: str, at: str = "", trust: bool = False) -> CompileError:
-    """With `trust`, the user may allow it."""
+    """Return the error for a model that is too large. With `trust`, the user may allow it."""
     return CompileError(
         f"the model is too large for any microcontroller: {what}",
         at=at or None,

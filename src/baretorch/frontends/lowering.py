@@ -1,4 +1,4 @@
-"""The Graph under construction while a program is lowered, and what the rows of frontends' tables share."""
+"""The Graph under construction while a program is lowered, and helpers shared by the tables of all frontends."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ TO_NCHW = (0, 3, 1, 2)
 
 
 class Complex(str):
-    """The name of a float tensor that stands for a complex one: its last dimension is real and imaginary part."""
+    """The name of a float tensor that represents a complex one: its last dimension is real and imaginary part."""
 
 
 class NotConstant(CompileError):
-    """What must be known before the image is built is computed by it: this tensor."""
+    """Raised if a value that must be known before the image is built depends on this tensor."""
 
     def __init__(self, what: str, tensor: Tensor | None) -> None:
         super().__init__(f"{what} must be a constant of the model", have=str(tensor))
@@ -36,7 +36,7 @@ class NotConstant(CompileError):
 
 @dataclass
 class Lowering:
-    """The Graph being made."""
+    """The Graph under construction."""
 
     b: Builder
 
@@ -57,7 +57,7 @@ class Lowering:
         return data
 
     def operand(self, x: str | Scalar, like: str) -> str:
-        """A tensor, or a Python number as a constant of the other operand's type."""
+        """Return a tensor, or a Python number as a constant of the other operand's type."""
         if isinstance(x, str):
             return x
         return self.b.const("scalar", np.array(x, self[like].dtype.numpy))
@@ -71,8 +71,8 @@ class Lowering:
         return x if tuple(shape) == self.shape(x) else self.b.add(Reshape(tuple(shape)), x, name=name)
 
     def nhwc(self, op: Op, x: str, *constants: str, dims: int = 2) -> str:
-        """Apply an NHWC operator to x[N, C, H, W], or if `dims` is 1 to x[N, C, L], signals being images of height 1.
-        The batch may be missing."""
+        """Apply an NHWC operator to x[N, C, H, W], or if `dims` is 1 to x[N, C, L], as images of height 1. The batch
+        may be missing."""
         shape = self.shape(x)
         if len(shape) not in (dims + 1, dims + 2):
             sizes = "C, H, W" if dims == 2 else "C, L"
@@ -89,7 +89,8 @@ class Lowering:
 
 
 def known_value(g: Lowering, name: str) -> Array | None:
-    """The value of a tensor that depends on constants only. Each node is computed once, however many read it."""
+    """Return the value of a tensor that depends on constants only. Each node is computed once, however many nodes read
+    it."""
     if g[name].data is not None:
         return g[name].data
     makers = {output: node for node in g.b.nodes for output in node.outputs}
@@ -115,11 +116,11 @@ def pair(value: Ints | int) -> tuple[int, int]:
 
 
 def spatial(value: Ints | int, dims: int, height: int) -> tuple[int, int]:
-    """An attribute's value for height and width; signals, of one dimension, have this `height`."""
+    """Return an attribute's value for height and width; one-dimensional signals have this `height`."""
     return pair(value) if dims == 2 else (height, pair(value)[1])
 
 
 def sides(padding: tuple[int, int]) -> tuple[int, int, int, int]:
-    """The same above and below, left and right."""
+    """Return the padding above, below, left and right."""
     h, w = padding
     return (h, h, w, w)

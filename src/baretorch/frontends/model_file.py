@@ -1,4 +1,4 @@
-"""A model file is Python with plain functions: model(), inputs(), and optionally calibration() and evaluate()."""
+"""Reads model files: Python with plain functions model(), inputs(), and optionally calibration() and evaluate()."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOTHING: Arguments = {}
 
 @dataclass(frozen=True)
 class Samples:
-    """What calibration() gives, which may fail at any sample."""
+    """The samples of calibration(), each of which may raise an error."""
 
     path: Path
     given: Iterable[Any]
@@ -47,7 +47,7 @@ class Samples:
 
 
 def need_file(path: str) -> Path:
-    """The model file, which exists."""
+    """Return the path of an existing model file."""
     file = Path(path)
     if not os.path.isfile(file):  # False also for a name that no file can have
         raise CompileError(
@@ -60,7 +60,7 @@ def need_file(path: str) -> Path:
 
 
 def _instead(file: Path) -> str | None:
-    """Return what has the name of a file and is not a file, or None if nothing has it."""
+    """Return the kind of a path that is not a regular file, or None if nothing has this name."""
     try:
         return special_kind(os.stat(file).st_mode)
     except (OSError, ValueError):
@@ -108,9 +108,9 @@ def _import(path: Path) -> ModuleType:
 def load_model_file(
     path: Path, asked: Arguments = NOTHING
 ) -> tuple[Any, dict[str, tuple[Any, ...]], Iterable[Any] | None]:
-    """What model() returns: an nn.Module, a callable of tinygrad, or the path of another model file; example inputs for
-    each of its methods: those of methods(), or inputs() for forward; and what calibration() gives, if there is one. All
-    are called with what is `asked` of what the file offers."""
+    """Return the result of model() (an nn.Module, a callable of tinygrad, or the path of another model file), example
+    inputs for each of its methods (those of methods(), or inputs() for forward), and the samples of calibration(), if
+    it exists. All functions are called with the `asked` choices."""
     with _beside(path), watching():  # also for what these functions import
         file = import_file(path)
         if asked:
@@ -128,7 +128,7 @@ def load_model_file(
 
 
 def no_model(model: Any, who: str, at: str | None = None) -> CompileError:
-    """The error for something that is not a model; `who` brought it."""
+    """Return the error for an object that is not a model; `who` names its source."""
     tensors = list(model.values()) if isinstance(model, dict) else []
     if tensors and all(hasattr(t, "shape") for t in tensors):
         torch = all(type(t).__module__.partition(".")[0] == "torch" for t in tensors)
@@ -153,8 +153,8 @@ def _article(value: Any) -> str:
 
 
 def as_inputs(inputs: Any, model: Any, method: str = "forward", who: str = "inputs()") -> tuple[Any, ...]:
-    """The arguments of a method. A tuple or a list has one for each, a dict has them by the names of parameters;
-    anything else is the only one, also a dict for a method that takes one argument."""
+    """Return the arguments of a method. A tuple or a list has one for each, a dict has them by parameter name. Anything
+    else is the only argument, including a dict for a method with one parameter."""
     if isinstance(inputs, (tuple, list)):
         return tuple(inputs)
     if not isinstance(inputs, dict):
@@ -196,12 +196,12 @@ def _misnamed(inputs: dict[Any, Any], method: str, function: Any, who: str) -> C
 
 
 def is_tinygrad(model: Any) -> bool:
-    """Whether a model computes with tinygrad: it can be called, is no nn.Module, and tinygrad was imported."""
+    """Report whether a model computes with tinygrad: it is callable, not an nn.Module, and tinygrad was imported."""
     return callable(model) and sys.modules.get("tinygrad.tensor") is not None and not _of_torch(model)
 
 
 def is_module(model: Any) -> bool:
-    """Whether a model is an nn.Module, or looks like one."""
+    """Report whether a model is an nn.Module, or looks like one."""
     return _of_torch(model) or (callable(getattr(model, "forward", None)) and not is_tinygrad(model))
 
 
@@ -211,7 +211,7 @@ def _of_torch(model: Any) -> bool:
 
 
 def _named(path: Path, name: str) -> Path:
-    """The file that model() names, which may stand beside it."""
+    """Return the file that model() names, which may be relative to the model file."""
     file = path.parent / name
     if not os.path.isfile(file):
         raise CompileError(
@@ -261,7 +261,7 @@ def _calibration(path: Path, file: ModuleType, asked: Arguments) -> Samples:
 
 
 def load_offer(path: str) -> Offer:
-    """Widths and sizes that a file offers: nothing, if it is no Python file."""
+    """Return the widths and sizes that a file offers; nothing if it is not a Python file."""
     file = need_file(path)
     if file.suffix != ".py":
         return Offer()
@@ -270,8 +270,8 @@ def load_offer(path: str) -> Offer:
 
 
 def load_evaluate(path: str, samples: int | None = None, asked: Arguments = NOTHING) -> Evaluate:
-    """The file's evaluate(run), which may take `samples` as well, and what is `asked` of what the file offers; to be
-    called any number of times."""
+    """Return the file's evaluate(run), with `samples` and the `asked` choices bound if it takes them. It can be called
+    any number of times."""
     file = need_file(path)
     if file.suffix != ".py":
         raise CompileError(
@@ -313,7 +313,8 @@ def load_evaluate(path: str, samples: int | None = None, asked: Arguments = NOTH
 
 
 def load_train(path: str, asked: Arguments = NOTHING) -> Callable[[Any], object] | str:
-    """The file's train(model), to be called any number of times; or why there is none, in words."""
+    """Return the file's train(model), which can be called any number of times; or the reason why there is none, as
+    text."""
     file = need_file(path)
     if file.suffix != ".py":
         return f"{file.name} is not a Python file with a train(model)"
@@ -345,7 +346,7 @@ def _metric(path: str, name: Any, value: Any) -> float:
 
 
 def shown(value: Any) -> str:
-    """A value in an error: its text, if that is short, and its type."""
+    """Return a value for an error: its text, if that is short, and its type."""
     text, kind = repr(value), type(value).__name__
     if len(text) > 60 or "\n" in text:
         return kind
@@ -354,7 +355,7 @@ def shown(value: Any) -> str:
 
 @contextmanager
 def _user_code(path: Path, what: str) -> Iterator[None]:
-    """Whatever the user's code raises, or exits with, is an error of theirs."""
+    """Report whatever the user's code raises, or exits with, as the user's error."""
     try:
         yield
     except KeyboardInterrupt:
@@ -366,7 +367,7 @@ def _user_code(path: Path, what: str) -> Iterator[None]:
 @contextmanager
 def _beside(path: Path) -> Iterator[None]:
     """Let the file import modules from its own folder, and forget them afterwards: another model file may have a
-    neighbour of the same name."""
+    neighbour with the same name."""
     folder = str(path.resolve().parent)
     known = set(sys.modules)
     sys.path.insert(0, folder)
@@ -385,15 +386,15 @@ _numbers = count(1)
 
 
 def _rename(name: str) -> None:
-    """Forget a module under its name, and know it under one that no other ever has: Dynamo, which torch.cond runs
-    through, looks modules up by their `__name__` when the model runs, and never again."""
+    """Register a module under a unique name instead of its own: Dynamo, which torch.cond uses, looks modules up by
+    their `__name__` when the model runs, and caches them forever."""
     module = sys.modules.pop(name)
     module.__name__ = f"baretorch_user_{next(_numbers)}_{name.replace('.', '_')}"
     sys.modules[module.__name__] = module
 
 
 def _home(module: ModuleType) -> str:
-    """The folder in which a top-level module or package was found."""
+    """Return the folder in which a top-level module or package was found."""
     file = getattr(module, "__file__", None)
     if not file:
         return ""
@@ -423,7 +424,7 @@ def _call(path: Path, file: ModuleType, name: str, asked: Arguments) -> Any:
 
 
 def _user_error(path: Path, what: str, error: BaseException) -> CompileError:
-    """The user's own exception: its type and text, at the deepest line of the user's file."""
+    """Return the error for the user's own exception: its type and text, at the deepest line of the user's file."""
     if isinstance(error, CompileError):
         return error
     line = None
@@ -462,7 +463,7 @@ def _remedy(error: BaseException) -> tuple[str, ...] | None:
 
 
 def said(error: BaseException) -> str:
-    """An exception's type and the first line of its text."""
+    """Return an exception's type and the first line of its text."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # torch writes in bold
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

@@ -1,5 +1,5 @@
-"""What a Python model file offers to choose from: `WIDTHS` and `SIZES` name numbers that model(width=…, size=…) may be
-called with. Its other functions get those of them that they have a parameter for."""
+"""Reads the choices that a Python model file offers: `WIDTHS` and `SIZES` list numbers for model(width=…, size=…). Its
+other functions get those that they have a parameter for."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Arguments: TypeAlias = Mapping[str, int | float]
 
 @dataclass(frozen=True)
 class Offer:
-    """The numbers to choose from, by the parameter, and what is taken if nobody chooses."""
+    """The offered numbers by parameter, and the defaults."""
 
     choices: Mapping[str, tuple[int | float, ...]] = field(default_factory=dict)
     default: Arguments = field(default_factory=dict)
 
     def check(self, path: Path, asked: Arguments) -> None:
-        """CompileError if that is not offered."""
+        """Raise CompileError if these choices are not offered."""
         for name, value in asked.items():
             if value not in self.choices.get(name, ()):
                 have = f"{LISTS[name]} = {self.choices[name]}" if name in self.choices else f"no {LISTS[name]}"
@@ -41,7 +41,7 @@ class Offer:
 
 
 def read_offer(path: Path, file: ModuleType) -> Offer:
-    """What a file offers, as it was imported; CompileError if its functions do not take that."""
+    """Return the choices that an imported file offers. Raises CompileError if its functions do not take them."""
     choices: dict[str, tuple[int | float, ...]] = {}
     default: dict[str, int | float] = {}
     for name, listed in LISTS.items():
@@ -52,7 +52,7 @@ def read_offer(path: Path, file: ModuleType) -> Offer:
 
 
 def taken(function: Callable[..., Any], asked: Arguments) -> dict[str, int | float]:
-    """Those that a function has a parameter for."""
+    """Return the choices that a function has a parameter for."""
     return {name: value for name, value in asked.items() if name in inspect.signature(function).parameters}
 
 
@@ -72,7 +72,7 @@ def _numbers(path: Path, listed: str, given: Any) -> tuple[int | float, ...]:
 
 
 def _default(path: Path, file: ModuleType, name: str, choices: tuple[int | float, ...]) -> int | float:
-    """Of model(); all functions that take it have the same."""
+    """Return the default of model(), which must be the same in all functions."""
     found: dict[str, Any] = {}
     for function in FUNCTIONS:
         parameters = inspect.signature(getattr(file, function)).parameters if hasattr(file, function) else None

@@ -1,5 +1,5 @@
-"""A Python model file -> Source. It is code, and runs; what its model() returns tells whose it is: PyTorch's,
-tinygrad's, or that of another file, which it names. Neither library is imported unless it is needed."""
+"""Converts a Python model file to a Source. The file is code, and runs. The result of model() determines the library:
+PyTorch, tinygrad, or that of another file, which it names. A library is imported only if it is needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from baretorch.stopwatch import timed
 
 
 def load_python(asked: Asked, load_named: Callable[[Asked], Source]) -> Source:
-    """A Python file with model() and inputs(); `load_named` reads the file that model() may name."""
+    """Load a Python file with model() and inputs(); `load_named` reads the file that model() may name."""
     if "torch" in _imports(asked.file):
         with timed("import"):
             import baretorch.frontends.torch.export  # noqa: F401
@@ -32,7 +32,7 @@ def load_python(asked: Asked, load_named: Callable[[Asked], Source]) -> Source:
 
 
 def from_object(model: Any, inputs: Any, name: str) -> Source:
-    """What model() of such a file may return, an nn.Module or a callable of tinygrad, with example inputs."""
+    """Make a Source of an nn.Module or a callable of tinygrad, with example inputs."""
     if not is_module(model) and not is_tinygrad(model):
         raise no_model(model, "compile() is given")
     return _from_methods(model)(model, {"forward": as_inputs(inputs, model, who="compile()")}, name)
@@ -43,7 +43,7 @@ def _from_methods(model: Any) -> Callable[..., Source]:
 
 
 def _imports(file: Path) -> set[str]:
-    """The packages that a file names in its imports; none if it is no Python."""
+    """Return the packages that a file imports; none if it is not valid Python."""
     try:
         nodes = list(ast.walk(ast.parse(file.read_bytes())))
     except (SyntaxError, ValueError):

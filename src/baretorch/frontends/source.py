@@ -1,4 +1,4 @@
-"""What a frontend gives: a Graph per method, example inputs, and how to ask the model that they were made of."""
+"""The result of a frontend: a Graph per method, example inputs, and the original model for comparison."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Asked:
     arguments: Arguments = field(default_factory=dict)
 
     def need_fixed(self, what: str) -> None:
-        """CompileError if shapes or state are given for a model that has its own."""
+        """Raise CompileError if shapes or state are given for a model that defines its own."""
         given = [flag for flag, value in (("--shape", self.shapes), ("--state", self.state)) if value]
         if given:
             raise CompileError(f"{' and '.join(given)}: {what} defines that itself", need="an .onnx file")
@@ -49,8 +49,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Torch:
-    """What PyTorch keeps of a model that was read with it: the nn.Module, if it comes from one; and by method its
-    example inputs, its programs, as exported, and in the plain form that is read and quantized, and its answers."""
+    """PyTorch's data of a model: the nn.Module, if there is one, and for each method its example inputs, its exported
+    and plain programs, and its outputs."""
 
     module: Any
     inputs: Mapping[str, tuple[Any, ...]]
@@ -61,10 +61,10 @@ class Torch:
 
 @dataclass(frozen=True)
 class Source:
-    """A model as read. `graphs` are those of all methods that are compiled, over shared weights; `method` is the one
-    that the rest is about. `examples` are in the memory order of the C interface, `expected` what the model itself
-    gives for them, and `expected_again` what it gives for them once more, which differs if it remembers; None where
-    there is no model to ask."""
+    """A model as read. `graphs` are those of all methods, over shared weights; `method` is the selected one. `examples`
+    are in the memory order of the C interface. `expected` are the original model's outputs for them, and
+    `expected_again` those of a second call, which differ if the model has state; None if there is no original to
+    run."""
 
     name: str
     graphs: Mapping[str, Graph]
@@ -95,12 +95,12 @@ class Source:
 
     @property
     def module(self) -> Any:
-        """The nn.Module; None where the model comes from elsewhere."""
+        """Return the nn.Module; None if the model does not come from one."""
         return self.torch.module if self.torch else None
 
 
 def check_name(name: str) -> None:
-    """A model's name is part of C names and of the names of files."""
+    """Raise CompileError for an invalid model name. It is part of C names and of file names."""
     if not re.fullmatch(r"[A-Za-z]\w*", name, flags=re.ASCII) or len(name) > LONGEST:
         shown = name if len(name) <= 40 else f"{name[:40]}…"
         raise CompileError(
@@ -109,7 +109,7 @@ def check_name(name: str) -> None:
 
 
 def one_of(methods: Mapping[str, Any], wanted: str | None) -> str:
-    """The method that is wanted, or the first."""
+    """Return the wanted method, or the first."""
     if wanted is None:
         return next(iter(methods))
     if wanted not in methods:
@@ -118,14 +118,14 @@ def one_of(methods: Mapping[str, Any], wanted: str | None) -> str:
 
 
 def example_inputs(asked: Asked, graph: Graph) -> tuple[Array, ...]:
-    """Return the inputs that are asked for, or random ones: real numbers in the memory order of the C interface."""
+    """Return the requested inputs, or random ones: real numbers in the memory order of the C interface."""
     if asked.inputs is None:
         return random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs))
     return real_inputs(graph, arranged(graph, asked.inputs, "inputs()"))
 
 
 def random_inputs(types: Iterable[tuple[Shape, DType]]) -> tuple[Array, ...]:
-    """Seeded inputs for a model that brings none. Shapes are those in memory."""
+    """Return seeded random inputs for a model without examples. Shapes are those in memory."""
     rng = np.random.default_rng(0)
     arrays = []
     for shape, dtype in types:

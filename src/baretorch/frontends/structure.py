@@ -1,4 +1,5 @@
-"""Inputs of a run in the structures that compile() accepts: one by one, by name, in a list, a tuple or a dict."""
+"""Accepts the inputs of a run in the structures that compile() accepts: one by one, by name, in a list, a tuple or a
+dict."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def flat_like(source: Source, inputs: Sequence[Any], named: Mapping[str, Any]) -
 def _arguments(
     source: Source, inputs: Sequence[Any], named: Mapping[str, Any], whole: Any
 ) -> Iterator[tuple[Any, ...]]:
-    """The arguments of the method that inputs may stand for; none without a PyTorch module."""
+    """Yield the arguments of the method that the inputs may represent; none without a PyTorch module."""
     torch = source.torch
     if torch is None or torch.module is None or source.method not in torch.inputs:
         return
@@ -52,7 +53,7 @@ def _arguments(
 
 
 def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """The tensors and arrays in nested dicts, lists and tuples, with their paths."""
+    """Yield the tensors and arrays in nested dicts, lists and tuples, with their paths."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _leaves(inner, (*path, key))

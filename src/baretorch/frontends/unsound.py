@@ -1,4 +1,4 @@
-"""What is said of a damaged file."""
+"""The error for a damaged file."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ TRY_AGAIN = "export the model again, or copy the file again"
 
 
 def unsound(kind: str, what: str, have: str | None = None) -> CompileError:
-    """A file of this kind, such as `.onnx`, cannot have been written so."""
+    """Return the error for a file that is not valid for its kind, such as `.onnx`."""
     return CompileError(f"not a valid {kind} file: {what}", have=have, try_=TRY_AGAIN)

@@ -1,4 +1,4 @@
-"""Other inputs of the kind of an example, so that a model can be asked for more than one answer."""
+"""Derives other inputs from an example, so that a model can be compared for more than one input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows that slide over signals, images and volumes: what convolutions and pools of every format have in common."""
+"""Windows that slide over signals, images and volumes, shared by convolutions and pools of all formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from baretorch.ops.helpers.window import Padding, Pair
 
 @dataclass(frozen=True)
 class Windows:
-    """Hold one number per dimension in each field."""
+    """The sizes of a window; each field has one number per dimension."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -24,7 +24,7 @@ class Windows:
 
     @property
     def size(self) -> Pair:
-        """The kernel, as that of an image."""
+        """Return the kernel as that of an image."""
         return spatial(self.kernel, self.dims, 1)
 
     @property
@@ -37,19 +37,19 @@ class Windows:
 
     @property
     def around(self) -> Padding:
-        """The padding, as that of an image."""
+        """Return the padding as that of an image."""
         top, left = spatial(self.before, self.dims, 0)
         bottom, right = spatial(self.after, self.dims, 0)
         return (top, bottom, left, right)
 
     @property
     def frame(self) -> Windows:
-        """The windows over each frame of a volume."""
+        """Return the windows over each frame of a volume."""
         return Windows(*(field[1:] for field in self._fields))
 
     @property
     def depth(self) -> Windows:
-        """The windows over the frames of a volume, as those over an image with a frame per row."""
+        """Return the windows over the frames of a volume, as those over an image with a frame per row."""
         nothing = (1, 1, 1, 0, 0)
         return Windows(*((field[0], n) for field, n in zip(self._fields, nothing, strict=True)))
 

@@ -36,7 +36,7 @@ def embedding_bag(
     include_last: bool = False,
     padding: int | None = None,
 ) -> str:
-    """Rows of a table, reduced bag by bag. Bags of one size are one reduction; else each has its own."""
+    """Lower rows of a table, reduced bag by bag. Bags of one size are one reduction; otherwise each has its own."""
     starts = known_value(g, offsets)
     if starts is None:
         raise CompileError(
@@ -65,7 +65,7 @@ def embedding_bag(
 
 
 def _bags(g: Lowering, op: type[Sum] | type[Mean] | type[Amax], rows: str, bags: list[tuple[int, int]]) -> str:
-    """The rows of each bag as one; those of an empty bag are 0."""
+    """Reduce the rows of each bag to one; those of an empty bag are 0."""
     count, width = g.shape(rows)
     size = bags[0][1] - bags[0][0] if bags else 0
     if size and bags == [(i, i + size) for i in range(0, count, size)]:
@@ -104,7 +104,7 @@ def scatter_reduce(
 
 
 def _begin(dtype: DType, reduce: str) -> float | int:
-    """Of integers, what is nearest to infinity."""
+    """Return the initial value; for integers the number nearest to infinity."""
     begin = BEGINS[reduce]
     if dtype is DType.FLOAT32 or begin in (0.0, 1.0):
         return begin
@@ -113,7 +113,7 @@ def _begin(dtype: DType, reduce: str) -> float | int:
 
 
 def _mean(g: Lowering, sums: str, axis: int, index: str, include_self: bool) -> str:
-    """Sums by how many numbers they are of; where nothing was scattered, that is 1 in any case."""
+    """Divide sums by their number of summands; if nothing was scattered, that is 1 in any case."""
     dtype = g[sums].dtype
     if dtype is not DType.FLOAT32:
         raise CompileError(

@@ -1,4 +1,4 @@
-"""Rows of the ATen table: bits of integers. Of truth values they are the logical operators."""
+"""Rows of the ATen table: bits of integers. For booleans they are the logical operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the ATen table: tensors that are known ahead of time, and the parts of matrices that masks are made of."""
+"""Rows of the ATen table: tensors that are known ahead of time, and parts of matrices for masks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from baretorch.ops.move import Slice
 
 
 def known(g: Lowering, name: str, data: Array) -> str:
-    """A constant, if it has a type that models may have."""
+    """Return a constant, if its type is supported."""
     if DType.of(data.dtype.name) is None:
         raise CompileError(
             f"{name}: {data.dtype.name} is not supported", need=f"one of {', '.join(d.label for d in DType)}"
@@ -38,7 +38,7 @@ def new_full(g: Lowering, x: str, shape: Ints, value: Scalar, dtype: str | None 
 
 
 def arange(g: Lowering, *args: Any) -> str:
-    """(end), (start, end) or (start, end, step), then dtype and four that do not matter here."""
+    """Lower (end), (start, end) or (start, end, step), then dtype and four arguments that do not matter."""
     numbers, dtype = args[:-4], args[-4] or _type_of(*args[:-4])
     if np.dtype(dtype).kind != "f":
         numbers = tuple(int(n) for n in numbers)  # as PyTorch does, before it counts
@@ -70,7 +70,7 @@ def triu(g: Lowering, x: str, diagonal: int = 0) -> str:
 
 
 def _triangle(g: Lowering, x: str, mask: Array) -> str:
-    """Zeros where the mask is not: written over a value, so that NaN and infinity go too."""
+    """Write zeros where the mask is false, over NaN and infinity too."""
     value, shape = known_value(g, x), g.shape(x)
     if value is not None:
         return g.b.const("triangle", np.where(mask, value, np.zeros((), value.dtype)))
@@ -84,7 +84,7 @@ def _triangle(g: Lowering, x: str, mask: Array) -> str:
 
 
 def diagonal(g: Lowering, x: str, offset: int = 0, dim1: int = 0, dim2: int = 1) -> str:
-    """The last axis of a matrix whose rows lie one after the other, at every step of a row and one."""
+    """Take every (columns + 1)th element of the flattened matrix as the last axis."""
     a, b = g.axis(x, dim1), g.axis(x, dim2)
     others = tuple(d for d in range(len(g.shape(x))) if d not in (a, b))
     if (*others, a, b) != tuple(range(len(g.shape(x)))):

@@ -1,4 +1,4 @@
-"""Rows of the ATen table: convolutions, of signals and of images, there and back."""
+"""Rows of the ATen table: convolutions and transposed convolutions, of signals and of images."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def conv(
 
 
 def conv_image(g: Lowering, op: Conv2d, x: str, weight: str, bias: str | None) -> str:
-    """A convolution of x[N, C, (H,) W] by a weight [O, C/groups, (KH,) K]."""
+    """Lower a convolution of x[N, C, (H,) W] by a weight [O, C/groups, (KH,) K]."""
     dims = _dims(g, weight)
     out, depth, *kernel = g.shape(weight)
     image = g.reshape(weight, (out, depth, *spatial(kernel, dims, 1)))
@@ -66,7 +66,7 @@ def conv_transpose(
     groups: int = 1,
     dilation: Ints = (1,),
 ) -> str:
-    """conv_transpose1d or 2d: the weight has shape [C, O/groups, (KH,) K]."""
+    """Lower conv_transpose1d or 2d: the weight has the shape [C, O/groups, (KH,) K]."""
     dims = _dims(g, weight)
     step, reach = spatial(stride, dims, 1), spatial(dilation, dims, 1)
     top, bottom, left, right = sides(spatial(padding, dims, 0))
@@ -76,7 +76,7 @@ def conv_transpose(
 
 
 def conv_transpose_image(g: Lowering, op: ConvTranspose2d, x: str, weight: str, bias: str | None) -> str:
-    """The way back of x[N, C, (H,) W] by a weight [C, O/groups, (KH,) K]."""
+    """Lower a transposed convolution of x[N, C, (H,) W] by a weight [C, O/groups, (KH,) K]."""
     dims = _dims(g, weight)
     in_, out, *kernel = g.shape(weight)
     groups, size = op.groups, spatial(kernel, dims, 1)

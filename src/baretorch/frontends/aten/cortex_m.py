@@ -50,7 +50,7 @@ def linear(
     hi: int,
     lo: int,
 ) -> str:
-    """`kernel_sum`, if there is one, is the bias with the input's zero point already in it."""
+    """Lower a linear layer. `kernel_sum`, if present, is the bias including the input's zero point."""
     if filter_offset:
         raise CompileError("quantized_linear: weights with a zero point are not supported", have=f"{-filter_offset}")
     w = _int8(g, weight)
@@ -136,7 +136,7 @@ def depthwise_conv2d(
     depth_multiplier: int,
     *rest: int | str | None,
 ) -> str:
-    """The weight is [1, KH, KW, C]."""
+    """Lower a depthwise convolution; the weight is [1, KH, KW, C]."""
     by_channel = g.b.const(f"{weight}_int8", np.ascontiguousarray(_int8(g, weight).transpose(3, 1, 2, 0)))
     return conv2d(g, x, by_channel, bias, stride, padding, dilation, *rest)  # type: ignore[arg-type]
 
@@ -166,7 +166,7 @@ def avg_pool2d(
 
 
 def _has_partial_windows(sizes: Ints, kernel: Ints, stride: Ints) -> bool:
-    """Whether windows of ceil_mode reach beyond the image; else they are those without it."""
+    """Report whether windows of ceil_mode exceed the image; otherwise they equal those without it."""
     return any(n < k or (n - k) % max(s, 1) for n, k, s in zip(sizes, kernel, stride, strict=True))
 
 
@@ -214,7 +214,8 @@ def add(
 
 
 def mul(g: Lowering, a: str, a_zero: int, b: str, b_zero: int, zero: int, factor: int, shift: int) -> str:
-    """For hardswish, ExecuTorch has the second factor's +3 in its zero point, which then is no int8."""
+    """Lower a product. For hardswish, ExecuTorch stores the second factor's +3 in its zero point, which then exceeds
+    int8."""
     if not -512 <= min(a_zero, b_zero) <= max(a_zero, b_zero) <= 511:
         raise CompileError("quantized_mul: a zero point is too large", have=f"{a_zero} and {b_zero}")
     ratio = float(_factors((factor,), (shift,))[0])
@@ -225,7 +226,8 @@ def mul(g: Lowering, a: str, a_zero: int, b: str, b_zero: int, zero: int, factor
 def batch_matmul(
     g: Lowering, a: str, a_offset: int, b: str, b_offset: int, zero: int, factor: int, shift: int, scratch: None = None
 ) -> str:
-    """The right side comes with its last two dimensions exchanged, and offsets are zero points with the other sign."""
+    """Lower a matrix product. The last two dimensions of the right side are swapped, and offsets are negated zero
+    points."""
     (m,), left = multipliers(_factors((factor,), (shift,)).tolist())
     op = QMatmul(_stored(-a_offset), _stored(-b_offset), int(m), left, _stored(zero))
     return g.b.add(op, a, g.permute(b, (0, 2, 1)))
@@ -251,7 +253,7 @@ def _table(g: Lowering, x: str, table: Array) -> str:
 
 
 def _factors(factors: Sequence[int], shifts: Sequence[int]) -> Array:
-    """multiplier * 2^(shift - 31), each."""
+    """Return multiplier * 2^(shift - 31) for each channel."""
     values = [ldexp(m, s - 31) for m, s in zip(factors, shifts, strict=True)]
     if not all(isfinite(v) and 0 <= v < 1e30 for v in values):
         raise CompileError("a multiplier is negative or huge", have=", ".join(f"{v:g}" for v in values[:4]))
@@ -268,7 +270,7 @@ def _quant(scale: float, zero: int) -> Quant:
 
 
 def _stored(value: int) -> int:
-    """A zero point or limit, which must be an int8."""
+    """Return a zero point or limit, which must be an int8."""
     if not -128 <= value <= 127:
         raise CompileError(f"{value} cannot be a zero point or limit of int8", need="-128 to 127")
     return int(value)
@@ -282,7 +284,7 @@ def _int8(g: Lowering, name: str) -> Array:
 
 
 def _bias(g: Lowering, bias: str | None, w: Array, x_offset: int) -> Array:
-    """One per row of the weight, with the input's zero point in it."""
+    """Return one bias per row of the weight, including the input's zero point."""
     given = np.zeros(len(w), np.int64) if bias is None else g.constant(bias, "an int8 layer's bias").astype(np.int64)
     sums = w.reshape(len(w), -1).astype(np.int64).sum(axis=1)
     whole: Array = np.clip(given.reshape(sums.shape) + x_offset * sums, -(2**31), 2**31 - 1)

@@ -66,7 +66,7 @@ def add(g: Lowering, x: Operand, y: Operand, alpha: Scalar = 1) -> str:
 
 
 def sub(g: Lowering, x: Operand, y: Operand, alpha: Scalar = 1) -> str:
-    """A constant is added, which a pass can fold into the layer before."""
+    """Lower a difference. A constant is added, so that a pass can fold it into the layer before."""
     x, y = promoted(g, x, y)
     if g[y].data is not None and g[y].dtype is not DType.UINT8:
         return g.b.add(Add(), x, _times(g, y, -alpha))
@@ -79,7 +79,8 @@ def mul(g: Lowering, x: Operand, y: Operand) -> str:
 
 
 def div(g: Lowering, x: Operand, y: Operand, rounding_mode: str | None = None) -> str:
-    """Division by a constant is multiplication by its reciprocal, one more rounding and a tenth of the time."""
+    """Lower a quotient. Division by a constant becomes multiplication by its reciprocal: one more rounding, a tenth of
+    the time."""
     if rounding_mode is not None:
         return g.b.add(FloorDivide() if rounding_mode == "floor" else TruncDivide(), *promoted(g, x, y))
     x, y = floating(g, x, y)
@@ -109,7 +110,7 @@ def pow_(g: Lowering, x: Operand, y: Operand) -> str:
 
 
 def clamp(g: Lowering, x: str, lo: Operand | None = None, hi: Operand | None = None) -> str:
-    """Limits that are tensors, or limits of integers, are maximum and minimum."""
+    """Lower a clamp. Limits that are tensors, or limits of integers, become maximum and minimum."""
     given = [limit for limit in (lo, hi) if limit is not None]
     dtype = common_type(g, (x, *given))
     x = cast(g, x, dtype)
@@ -132,7 +133,7 @@ def rounded(g: Lowering, op: Rounding, x: str) -> str:
 
 
 def round_(g: Lowering, x: str, decimals: int = 0) -> str:
-    """With decimals, x times a power of ten is rounded, in float32 as PyTorch does it."""
+    """Lower round. With decimals, x times a power of ten is rounded, in float32 as in PyTorch."""
     if not decimals or g[x].dtype is not DType.FLOAT32:
         return rounded(g, Round(), x)
     power = operand(g, 10.0 ** abs(decimals), DType.FLOAT32)
@@ -184,7 +185,7 @@ def masked_fill(g: Lowering, x: str, mask: str, value: Operand) -> str:
 
 
 def to(g: Lowering, x: str, *args: Any) -> str:
-    """A copy as another type, or the type of another tensor; device and memory format change nothing."""
+    """Lower a cast to another type, or to the type of another tensor; device and memory format change nothing."""
     if args and isinstance(args[0], str) and args[0] in g.b.tensors:
         return cast(g, x, g[args[0]].dtype)
     for label in args:

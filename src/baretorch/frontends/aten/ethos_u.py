@@ -1,4 +1,4 @@
-"""The row of the ATen table for what ExecuTorch delegates to an Ethos-U: a command stream, which nobody explains.
+"""The row of the ATen table for delegates that ExecuTorch compiled for an Ethos-U: opaque command streams.
 
 It means what the NPU does with it, and that is what the emulated one is asked.
 """
@@ -37,7 +37,7 @@ def delegate(
     y_shapes: Sequence[Shape],
     y_places: Sequence[int],
 ) -> str | tuple[str, ...]:
-    """int8 as it lies in memory. The places are offsets in the scratch."""
+    """Lower a delegate. Tensors are int8 in memory layout; the places are offsets in the scratch."""
     if len(xs) > MOST_PARTS or len(y_shapes) > MOST_PARTS:
         raise CompileError(
             f"a delegate has {len(xs)} inputs and {len(y_shapes)} outputs", need=f"at most {MOST_PARTS} of each"
@@ -67,14 +67,14 @@ def delegate(
 
 
 def _parts(shapes: Sequence[Shape], places: Sequence[int]) -> tuple[Part, ...]:
-    """One behind the other."""
+    """Return the parts of a scratch, one after the other."""
     ends = np.cumsum([prod(shape) for shape in shapes])
     starts = [0, *(int(end) for end in ends[:-1])]
     return tuple(Part(tuple(s), at, place) for s, at, place in zip(shapes, starts, places, strict=True))
 
 
 def _unknown(inputs: Sequence[Part], outputs: Sequence[Part]) -> Graph:
-    """What is known of the region: its inputs and outputs."""
+    """Return a graph with the only known facts of the region: its inputs and outputs."""
     xs = {f"x{i}": p.shape for i, p in enumerate(inputs)}
     ys = {f"y{i}": p.shape for i, p in enumerate(outputs)}
     tensors = {name: Tensor(name, shape, DType.INT8) for name, shape in {**xs, **ys}.items()}

@@ -1,4 +1,4 @@
-"""Rows of the ATen table: Fourier transforms, and what may be done with the complex numbers they give.
+"""Rows of the ATen table: Fourier transforms, and operators on the complex numbers that they return.
 
 A Graph knows no complex numbers. Here a complex tensor is a Complex: the name of a float tensor with one dimension
 more, real and imaginary part. ROWS make and read them; COMPLEX are the rows of operators that get one.
@@ -31,7 +31,7 @@ Value = str | complex | float
 
 
 def r2c(g: Lowering, x: str, dims: Ints, normalization: int, onesided: bool) -> Complex:
-    """A real transform along the last of the dimensions, then complex ones along the others."""
+    """Lower a real transform along the last of the dimensions, then complex ones along the others."""
     rank = len(g.shape(x))
     *others, last = (d % rank for d in dims)
     n = g.shape(x)[last]
@@ -65,7 +65,7 @@ def c2c(g: Lowering, z: Complex, dims: Ints, normalization: int, forward: bool) 
 
 
 def _scale(normalization: int, n: int) -> float:
-    """PyTorch counts: as it is, by the root of n, by n."""
+    """Return the factor for PyTorch's normalization number: none, by the root of n, by n."""
     return (1.0, n**-0.5, 1.0 / n)[normalization]
 
 
@@ -79,7 +79,7 @@ def _moved(g: Lowering, x: str, source: int, destination: int) -> str:
 
 
 def _mirrored(g: Lowering, half: str, n: int) -> str:
-    """All n numbers of a spectrum whose first half this is."""
+    """Return all n numbers of a spectrum from its first half."""
     axis = len(g.shape(half)) - 2
     rest = shapes.slice_(g, half, axis, 1, (n + 1) // 2)
     return shapes.cat(g, [half, _conj(g, flip(g, rest, (axis,)))], axis) if g[rest].count else half
@@ -102,7 +102,7 @@ def view_as_complex(g: Lowering, x: str) -> Complex:
 
 
 def to(g: Lowering, x: str, *args: Any) -> str:
-    """A cast, which may make complex numbers of real ones."""
+    """Lower a cast, which may convert real numbers to complex ones."""
     return _whole(g, x) if "complex64" in args else elementwise.to(g, x, *args)
 
 
@@ -117,7 +117,7 @@ def cast(g: Lowering, z: Complex, dtype: str | None = None, *_: Any) -> Complex:
 
 
 def part(g: Lowering, z: str, index: int) -> str:
-    """The real or the imaginary part; of a real tensor the real part is the tensor."""
+    """Return the real or the imaginary part; the real part of a real tensor is the tensor."""
     if not isinstance(z, Complex):
         return z
     return shapes.select(g, _plain(z), len(g.shape(z)) - 1, index)
@@ -128,14 +128,14 @@ def angle(g: Lowering, z: Complex) -> str:
 
 
 def angle_of_real(g: Lowering, x: str) -> str:
-    """pi for negative numbers; NaN stays."""
+    """Return pi for negative numbers, and NaN for NaN."""
     (x,) = floating(g, x)
     nothing = elementwise.where(g, elementwise.compared(g, Ne(), x, x), x, 0.0)
     return elementwise.where(g, elementwise.compared(g, Lt(), x, 0.0), pi, nothing)
 
 
 def _plain(z: Complex) -> str:
-    """The float tensor that stands for a complex one."""
+    """Return the float tensor that represents a complex one."""
     return str(z)
 
 
@@ -147,7 +147,7 @@ def _conj(g: Lowering, z: str) -> str:
 
 
 def _operand(g: Lowering, x: Value) -> Complex | str:
-    """A complex operand, or a real one with a last dimension of 1."""
+    """Return a complex operand, or a real one with a last dimension of 1."""
     if isinstance(x, Complex):
         return x
     if isinstance(x, str):
@@ -158,7 +158,7 @@ def _operand(g: Lowering, x: Value) -> Complex | str:
 
 
 def _whole(g: Lowering, x: Value) -> Complex:
-    """As complex numbers, whatever they are."""
+    """Convert to complex numbers."""
     z = _operand(g, x)
     if isinstance(z, Complex):
         return z
@@ -182,7 +182,7 @@ def mul(g: Lowering, x: Value, y: Value) -> Complex:
 
 
 def div(g: Lowering, x: Value, y: Value, rounding_mode: str | None = None) -> Complex:
-    """By a complex number: times its conjugate, by the square of its size."""
+    """Divide by a complex number: multiply by its conjugate, divide by its squared absolute value."""
     if isinstance(y, complex):
         return mul(g, x, 1 / y)
     if not isinstance(y, Complex):
@@ -208,17 +208,17 @@ def _axis(g: Lowering, z: str, axis: int) -> int:
 
 
 def same(row: Callable[..., str]) -> Callable[..., Complex]:
-    """The parts do not matter."""
+    """Wrap a row that treats both parts alike."""
     return lambda g, z, *args: Complex(row(g, _plain(z), *args))
 
 
 def shaped(row: Callable[..., str]) -> Callable[..., Complex]:
-    """An argument is the new shape."""
+    """Wrap a row with an argument that is the new shape."""
     return lambda g, z, shape, *args: Complex(row(g, _plain(z), (*shape, 2), *args))
 
 
 def axial(row: Callable[..., Result], axes: int = 1) -> Callable[..., Result]:
-    """The first arguments are axes."""
+    """Wrap a row whose first arguments are axes."""
 
     def lifted(g: Lowering, z: str, *args: Any) -> Result:
         made = row(g, _plain(Complex(z)), *(_axis(g, z, a) for a in args[:axes]), *args[axes:])
@@ -252,7 +252,7 @@ def stacked(g: Lowering, tensors: Any, axis: int = 0) -> Complex:
 
 
 def summary(row: Callable[..., str]) -> Callable[..., Complex]:
-    """sum and mean: all axes but the parts', or the axes that are named."""
+    """Wrap sum and mean: over the named axes, or all axes except that of the parts."""
 
     def lifted(g: Lowering, z: Complex, *rest: Any) -> Complex:
         axes, keepdim = (rest[0], rest[1]) if len(rest) == 3 else (None, False)
@@ -328,12 +328,12 @@ COMPLEX: dict[str, Callable[..., Result]] = {
 
 
 def is_complex(arg: Any) -> bool:
-    """Whether an argument, or one in a list of them, is complex."""
+    """Report whether an argument, or one in a list of them, is complex."""
     return isinstance(arg, (Complex, complex)) or (isinstance(arg, tuple) and any(map(is_complex, arg)))
 
 
 def row_of(target: str) -> Callable[..., Result]:
-    """The row of an operator with a complex operand."""
+    """Return the row of an operator with a complex operand."""
     if target not in COMPLEX:
         known = ", ".join(sorted(n.removeprefix("aten::") for n in COMPLEX if not n.startswith("aten::_")))
         raise CompileError(
@@ -345,7 +345,7 @@ def row_of(target: str) -> Callable[..., Result]:
 
 
 def real_output(name: str, made: str) -> str:
-    """An output, which cannot be complex."""
+    """Return an output, which cannot be complex."""
     if isinstance(made, Complex):
         raise CompileError(
             f"output {name} is complex",

@@ -1,4 +1,4 @@
-"""Rows of the ATen table: elements chosen by tensors of indices.
+"""Rows of the ATen table: elements selected by tensors of indices.
 
 Indices that are known ahead of time are checked here, and become slices where they count evenly.
 """
@@ -22,7 +22,7 @@ from baretorch.ops.scatter_reduce import ScatterReduce
 
 
 def take(g: Lowering, x: str, axis: int, index: Array) -> str:
-    """The entries of an axis that are known ahead of time; the axis becomes the index's dimensions."""
+    """Take entries of an axis that are known ahead of time; the axis becomes the index's dimensions."""
     index = _checked(g, x, axis, index)
     shape = g.shape(x)
     flat = index.reshape(-1)
@@ -54,7 +54,7 @@ def embedding(g: Lowering, table: str, index: str, *_: object) -> str:
 
 
 def unfold(g: Lowering, x: str, axis: int, size: int, step: int) -> str:
-    """Windows of an axis; their elements become the last dimension. A single number is a row of one."""
+    """Take windows of an axis; their elements become the last dimension. A single number is a row of one."""
     if not g.shape(x):
         return g.reshape(x, (size,))
     axis = g.axis(x, axis)
@@ -68,7 +68,7 @@ def unfold(g: Lowering, x: str, axis: int, size: int, step: int) -> str:
 
 
 def one_hot(g: Lowering, x: str, classes: int = -1) -> str:
-    """The rows of a unit matrix."""
+    """Look up the rows of an identity matrix."""
     if classes < 0:
         raise CompileError(
             "one_hot: the number of classes depends on the values", need="num_classes", try_="F.one_hot(x, num_classes)"
@@ -146,8 +146,8 @@ def index_fill(g: Lowering, x: str, axis: int, at: str, value: str | Scalar) -> 
 
 
 def _one_axis(g: Lowering, x: str, indices: Sequence[str | None]) -> tuple[str, int, str, tuple[int, ...]]:
-    """Several indices as one, into an axis that is all indexed axes as one: x in that shape, the axis, the index, and
-    the order of x's dimensions, which are moved to the front where other dimensions stand between them."""
+    """Combine several indices into one, for all indexed axes merged. Return x in that shape, the axis, the index, and
+    the order of x's dimensions; these move to the front if other dimensions are between them."""
     found = _by_axis(g, indices)
     axes = tuple(found)
     rank = len(g.shape(x))
@@ -166,7 +166,7 @@ def _one_axis(g: Lowering, x: str, indices: Sequence[str | None]) -> tuple[str, 
 
 
 def _by_axis(g: Lowering, indices: Sequence[str | None]) -> dict[int, str]:
-    """The index of each axis that has one. A mask counts for as many axes as it has dimensions."""
+    """Return the index of each axis that has one. A mask counts for as many axes as it has dimensions."""
     found: dict[int, str] = {}
     axis = 0
     for name in indices:
@@ -195,7 +195,7 @@ def _by_axis(g: Lowering, indices: Sequence[str | None]) -> dict[int, str]:
 
 
 def _int32(g: Lowering, x: str, axis: int, name: str) -> str:
-    """An index that is known ahead of time is checked and takes half the flash."""
+    """Convert an index; a constant one is checked and takes half the flash."""
     known = known_value(g, name)
     return name if known is None else g.b.const("index", _checked(g, x, axis, known).astype(np.int32))
 
@@ -217,7 +217,8 @@ def expanded(g: Lowering, x: str, shape: Ints) -> str:
 
 
 def cut(g: Lowering, x: str, shape: Ints, axis: int) -> str:
-    """x as far as an index of this shape reaches: an index may be smaller in the dimensions that it does not choose."""
+    """Slice x to the part that an index of this shape reaches: an index may be smaller in the dimensions that it does
+    not select."""
     for i, n in enumerate(shape):
         if i != axis:
             x = slice_(g, x, i, 0, n)
@@ -225,7 +226,7 @@ def cut(g: Lowering, x: str, shape: Ints, axis: int) -> str:
 
 
 def put_back(g: Lowering, x: str, part: str) -> str:
-    """x with its beginning replaced by what came of it."""
+    """Return x with its beginning replaced by the part."""
     shorter = [i for i, (n, whole) in enumerate(zip(g.shape(part), g.shape(x), strict=True)) if n != whole]
     if not shorter:
         return part

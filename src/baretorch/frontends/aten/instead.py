@@ -1,4 +1,4 @@
-"""What to write instead of operators that cannot be compiled."""
+"""Suggests replacements for operators that cannot be compiled."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def usual_name(target: str) -> str:
 
 
 def instead_of(name: str) -> str | None:
-    """Return what to write instead of an operator, if there is something."""
+    """Return a replacement for an operator, if there is one."""
     return next((text for pattern, text in INSTEAD.items() if re.fullmatch(pattern, name)), None)

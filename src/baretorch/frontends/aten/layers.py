@@ -30,7 +30,8 @@ def mm(g: Lowering, x: str, weight_t: str) -> str:
 
 
 def trains(name: str, running: bool) -> CompileError:
-    """A norm that works by the statistics of the batch itself, which is how it trains; or it has no others."""
+    """Return the error for a norm that uses the statistics of the batch itself, because it is in training mode or has
+    no others."""
     if running:
         return CompileError(f"{name} is in training mode", try_="call model.eval() before returning the model")
     return CompileError(
@@ -43,7 +44,7 @@ def trains(name: str, running: bool) -> CompileError:
 def batch_norm(
     g: Lowering, x: str, weight: str | None, bias: str | None, mean: str | None, var: str | None, *rest: Any
 ) -> str:
-    """Two constants per channel: x * scale + shift. A pass folds them into the layer before.
+    """Lower to two constants per channel: x * scale + shift. A pass folds them into the layer before.
 
     batch_norm has (training, momentum, eps, cudnn) after the four tensors, the core variants (momentum, eps)."""
     if isinstance(rest[0], bool) and rest[0]:

@@ -14,12 +14,12 @@ from baretorch.ops.solve import Det, Solve
 
 
 def inv(g: Lowering, x: str, *_: Any) -> str:
-    """The check for singular matrices, which raises in PyTorch, is left out."""
+    """Lower an inverse, without the check for singular matrices, which raises in PyTorch."""
     return g.b.add(Solve(), x, g.b.const("one", np.eye(g.shape(x)[-1], dtype=np.float32)))
 
 
 def solve(g: Lowering, a: str, b: str, left: bool = True, *_: Any) -> str:
-    """A right side with a dimension less is a vector, or one vector per matrix."""
+    """Lower a system of equations. A right side with one dimension less is a vector, or one vector per matrix."""
     shape = g.shape(b)
     if len(shape) == 1 or shape == g.shape(a)[:-1]:
         return g.reshape(solve(g, a, g.reshape(b, (*shape, 1))), shape if len(shape) > 1 else g.shape(a)[:-1])

@@ -39,7 +39,7 @@ def broadcast_tensors(g: Lowering, tensors: Sequence[str]) -> tuple[str, ...]:
 
 
 def meshgrid(g: Lowering, tensors: Sequence[str], indexing: str = "ij") -> tuple[str, ...]:
-    """Each vector along its own dimension, expanded to all; "xy" exchanges the first two dimensions."""
+    """Expand each vector along its own dimension; "xy" swaps the first two dimensions."""
     counts = [g[t].count for t in tensors]
     grids = []
     for i, t in enumerate(tensors):
@@ -49,7 +49,7 @@ def meshgrid(g: Lowering, tensors: Sequence[str], indexing: str = "ij") -> tuple
 
 
 def repeat(g: Lowering, x: str, repeats: Ints) -> str:
-    """A dimension of n repeated r times is a dimension of r, expanded, before it."""
+    """Repeat each dimension n r times: insert a dimension of r before it, expanded."""
     own = (1,) * (len(repeats) - len(g.shape(x))) + g.shape(x)
     apart = reshape(g, x, tuple(d for n in own for d in (1, n)))
     full = expand(g, apart, tuple(d for r, n in zip(repeats, own, strict=True) for d in (r, n)))
@@ -121,7 +121,7 @@ def replication_pad(g: Lowering, x: str, padding: Ints) -> str:
 
 
 def _pad_from_inside(g: Lowering, x: str, padding: Ints, mode: str) -> str:
-    """One axis after the other, the last first: a selection of entries that are there, each known ahead of time."""
+    """Pad one axis after the other, the last first, by selecting existing entries that are known ahead of time."""
     for i in range(len(padding) // 2):
         axis = len(g.shape(x)) - 1 - i
         before, after = int(padding[2 * i]), int(padding[2 * i + 1])
@@ -130,7 +130,7 @@ def _pad_from_inside(g: Lowering, x: str, padding: Ints, mode: str) -> str:
 
 
 def _source(at: Array, length: int, mode: str) -> Array:
-    """Which entry of 0 … length - 1 stands at each of these places."""
+    """Return the entry of 0 … length - 1 for each of these places."""
     if mode == "reflect":
         last = length - 1
         return np.asarray(last - np.abs(last - np.abs(at)))
@@ -164,7 +164,7 @@ def select_scatter(g: Lowering, x: str, source: str, axis: int, index: int) -> s
 
 
 def copy(g: Lowering, x: str, source: str, non_blocking: bool = False) -> str:
-    """What x becomes: the source, in x's shape."""
+    """Return the new value of x: the source, in x's shape."""
     if g[source].dtype is not g[x].dtype:
         raise CompileError(
             "copy_: the source has another type",

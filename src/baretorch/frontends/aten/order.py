@@ -1,4 +1,4 @@
-"""Rows of the ATen table: elements chosen by the order of the values, and distances between rows."""
+"""Rows of the ATen table: elements selected by the order of the values, and distances between rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def nanmedian(g: Lowering, x: str, axis: int | None = None, keepdim: bool = Fals
 
 
 def middle(g: Lowering, x: str, axis: int | None, keepdim: bool, quiet: bool) -> Result:
-    """Without an axis of all elements, and then the value alone."""
+    """Lower median. Without an axis it is that of all elements, and only the value is returned."""
     if axis is None:
         return g.b.add_many(Median(0, quiet), g.reshape(x, (g[x].count,)))[0]
     return chosen(g, Median(g.axis(x, axis), quiet), x, keepdim)
@@ -38,7 +38,7 @@ def mode(g: Lowering, x: str, axis: int = -1, keepdim: bool = False) -> Result:
 
 
 def chosen(g: Lowering, op: Chosen, x: str, keepdim: bool) -> Result:
-    """Values and indices. A single number is a row of one."""
+    """Return values and indices. A single number is a row of one."""
     shape = g.shape(x)
     kept = (*shape[: op.axis], 1, *shape[op.axis + 1 :]) if shape else ()
     if not shape:
@@ -48,7 +48,8 @@ def chosen(g: Lowering, op: Chosen, x: str, keepdim: bool) -> Result:
 
 
 def cdist(g: Lowering, a: str, b: str, order: Scalar = 2.0, *_: object) -> str:
-    """PyTorch may take the matrix product for many rows, which loses digits where rows are near; this does not."""
+    """Lower cdist exactly. For many rows, PyTorch may use the matrix product, which loses digits where rows are
+    near."""
     a, b = floating(g, a, b)
     batch = np.broadcast_shapes(g.shape(a)[:-2], g.shape(b)[:-2])
     a, b = (expanded(g, t, (*batch, *g.shape(t)[-2:])) for t in (a, b))

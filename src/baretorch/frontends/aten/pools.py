@@ -52,7 +52,7 @@ def avg_pool(
     divisor: int | None = None,
     dims: int = 2,
 ) -> str:
-    """Lower an average. The numbers of elements multiply, so a volume's is the average of averages, but a given
+    """Lower an average. The numbers of elements multiply, so that of a volume is the average of averages, but a given
     divisor divides once."""
 
     def average(w: Windows, divisor: int = divisor or 0) -> AvgPool2d:
@@ -89,7 +89,7 @@ def _adaptive(g: Lowering, pool: type[AdaptiveAvgPool2d | AdaptiveMaxPool2d], x:
 
 
 def equal_windows(g: Lowering, x: str, size: Ints) -> list[int] | None:
-    """The size of every window along these last dimensions, if all have the same and none overlap."""
+    """Return the size of every window along these last dimensions if all are equal and none overlap."""
     have = g.shape(x)[-len(size) :]
     if any(n == 0 or h % n for h, n in zip(have, size, strict=True)):
         return None

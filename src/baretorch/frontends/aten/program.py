@@ -1,4 +1,4 @@
-"""The ATen program: what every PyTorch frontend reads, before it becomes a Graph.
+"""The ATen program that every PyTorch frontend produces, before it becomes a Graph.
 
 `frontends/torch/` makes one from an ExportedProgram, `frontends/pte/` from an ExecuTorch file; `table.py` turns
 either into the same Graph. Values are named; arguments stand in the order of the ATen schema, complete,
@@ -31,7 +31,7 @@ Arg: TypeAlias = Union[Ref, int, float, complex, bool, str, tuple["Arg", ...], N
 
 @dataclass(frozen=True)
 class AtenCall:
-    """One ATen operator: `results` names its results, with None for one that nobody reads."""
+    """One ATen operator: `results` names its results, with None for one that is never read."""
 
     target: str  # "aten::linear", without overload and without "_copy" or "_" suffixes of its out and view variants
     args: tuple[Arg, ...]
@@ -41,7 +41,7 @@ class AtenCall:
 
     @property
     def between(self) -> bool:
-        """Whether it only rounds what goes from layer to layer."""
+        """Report whether it only rounds values between layers."""
         return self.target.startswith("quantized_decomposed::")
 
 
@@ -57,7 +57,7 @@ class AtenInput:
 
     @property
     def stored(self) -> Shape:
-        """The shape in memory."""
+        """Return the shape in memory."""
         return tuple(self.shape[d] for d in self.order)
 
 
@@ -71,7 +71,7 @@ class AtenState:
 
 @dataclass(frozen=True)
 class AtenProgram:
-    """`outputs` name values; an output may be an input or a constant. `constants` hold contiguous data."""
+    """A program. `outputs` name values; an output may be an input or a constant. `constants` hold contiguous data."""
 
     name: str
     inputs: tuple[AtenInput, ...]
@@ -86,12 +86,12 @@ class AtenProgram:
 
     @property
     def quantized(self) -> bool:
-        """Whether it says what is int8: somebody quantized it before."""
+        """Report whether the program was already quantized."""
         return any(call.target.startswith(("quantized_decomposed::", "cortex_m::")) for call in self.calls)
 
     def layer(self, call: AtenCall) -> Origin:
-        """Where the user's model has a call. What stands between layers belongs to the one that made its value, or to
-        the first that takes it."""
+        """Return the origin of a call in the user's model. A call between layers belongs to the layer that computed its
+        value, or to the first that reads it."""
         makers = {name: c for c in self.calls for name in c.results}
         takers = {ref.name: c for c in reversed(self.calls) for ref in refs(c.args)}
         before: AtenCall | None = call
@@ -103,7 +103,7 @@ class AtenProgram:
         return next((c.origin for c in (before, after) if c is not None), call.origin)
 
     def text(self) -> str:
-        """One line per call, for people."""
+        """Print one line per call."""
         lines = [f"input  {graph_name(i.name)}: {i.dtype.label}{list(i.shape)}" for i in self.inputs]
         for name, data in self.constants.items():
             kind = "state" if name in {s.name for s in self.state} else "const"
@@ -118,7 +118,7 @@ class AtenProgram:
 
 
 def refs(args: Sequence[Arg]) -> Iterator[Ref]:
-    """The values among arguments."""
+    """Yield the values among arguments."""
     for a in args:
         if isinstance(a, Ref):
             yield a
@@ -127,7 +127,7 @@ def refs(args: Sequence[Arg]) -> Iterator[Ref]:
 
 
 def show(arg: Arg) -> str:
-    """An argument, for people."""
+    """Format an argument."""
     if isinstance(arg, Ref):
         return graph_name(arg.name)
     if isinstance(arg, tuple):
@@ -136,7 +136,7 @@ def show(arg: Arg) -> str:
 
 
 def check_sizes(program: AtenProgram) -> None:
-    """CompileError if a value of the program, or what it makes of constants, is larger than any that can be meant."""
+    """Raise CompileError if a value of the program, or one computed from constants, is unreasonably large."""
     sizes = [max((most_bytes(shape) for shape in c.shapes if shape is not None), default=0) for c in program.calls]
     for call, size in zip(program.calls, sizes, strict=True):
         if size > ROOM:

@@ -1,4 +1,4 @@
-"""PyTorch's rules for operands of different types: which type they all become, and how they become it."""
+"""PyTorch's rules for operands of different types: their common type, and the conversions to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _NUMBERS = {bool: DType.BOOL, int: DType.INT64, float: DType.FLOAT32}
 
 
 def common_type(g: Lowering, operands: Sequence[str | Scalar]) -> DType:
-    """Tensors decide, then tensors without dimensions, then numbers: a later one only by its kind."""
+    """Return the common type: tensors decide, then tensors without dimensions, then numbers, the later ones only by
+    their kind."""
     tensors = [g[x] for x in operands if isinstance(x, str)]
     groups = (
         [t.dtype for t in tensors if t.shape],
@@ -45,7 +46,7 @@ def cast(g: Lowering, x: str, dtype: DType) -> str:
 
 
 def operand(g: Lowering, x: str | Scalar, dtype: DType) -> str:
-    """A tensor or a Python number as a tensor of this type."""
+    """Return a tensor or a Python number as a tensor of this type."""
     if isinstance(x, str):
         return cast(g, x, dtype)
     if dtype.numpy.kind in "iu" and not np.iinfo(dtype.numpy).min <= x <= np.iinfo(dtype.numpy).max:
@@ -55,18 +56,18 @@ def operand(g: Lowering, x: str | Scalar, dtype: DType) -> str:
 
 
 def promoted(g: Lowering, *operands: str | Scalar) -> tuple[str, ...]:
-    """All operands as tensors of one type."""
+    """Return all operands as tensors of one type."""
     dtype = common_type(g, operands)
     return tuple(operand(g, x, dtype) for x in operands)
 
 
 def floating(g: Lowering, *operands: str | Scalar) -> tuple[str, ...]:
-    """All operands as float32, as functions that have no integer results see them."""
+    """Return all operands as float32, for functions without integer results."""
     return tuple(operand(g, x, DType.FLOAT32) for x in operands)
 
 
 def truths(g: Lowering, *operands: str) -> tuple[str, ...]:
-    """All operands as truth values: whether they are not 0."""
+    """Return all operands as booleans: whether they are not 0."""
     return tuple(cast(g, x, DType.BOOL) for x in operands)
 
 

@@ -40,7 +40,7 @@ def dequantize_per_tensor(
 def dequantize_per_channel(
     g: Lowering, x: str, scales: str, zeros: str | None, axis: int, lo: int, hi: int, *rest: Any
 ) -> str:
-    """A weight: its real values, with a note of the scales they were rounded to."""
+    """Return a weight's real values, annotated with the scales that they were rounded to."""
     data = g.constant(x, "dequantize_per_channel: the quantized weight")
     s = g.constant(scales, "dequantize_per_channel: scales").astype(np.float64)
     z = np.zeros(len(s), np.int64) if zeros is None else g.constant(zeros, "dequantize_per_channel: zero points")
@@ -48,7 +48,8 @@ def dequantize_per_channel(
 
 
 def real(g: Lowering, x: str, data: Array, scales: Array, zeros: Array, axis: int | None) -> str:
-    """A quantized constant's real values. Only int8 ones have a note, as others are no weights of int8 layers."""
+    """Return a quantized constant's real values. Only int8 ones are annotated, because others are not weights of int8
+    layers."""
     for s in scales:
         need_scale(float(s))
     column = [1] * data.ndim
@@ -60,7 +61,7 @@ def real(g: Lowering, x: str, data: Array, scales: Array, zeros: Array, axis: in
 
 
 def _scale(g: Lowering, scale: Any, zero: Any, offset: int) -> tuple[float, int]:
-    """Scale and zero point of a tensor stored as int8."""
+    """Return scale and zero point of a tensor stored as int8."""
     s, z = _number(g, scale), int(_number(g, zero)) - offset
     need_scale(s)
     if not -128 <= z <= 127:
@@ -74,7 +75,7 @@ def need_scale(scale: float) -> None:
 
 
 def _number(g: Lowering, value: Any) -> float:
-    """A scale or zero point: a Python number, or a constant tensor of one."""
+    """Return a scale or zero point: a Python number, or a constant tensor of one."""
     if isinstance(value, str):
         return float(g.constant(value, "a scale or zero point").reshape(-1)[0])
     return float(value)

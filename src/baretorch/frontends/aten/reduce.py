@@ -1,4 +1,4 @@
-"""Rows of the ATen table: reductions, norms, and what works along one axis.
+"""Rows of the ATen table: reductions, norms, and operators along one axis.
 
 Several overloads share a row; what tells them apart is the number and kind of their arguments.
 """
@@ -25,14 +25,14 @@ Axes = int | Ints | None
 
 
 def axes_of(g: Lowering, x: str, axes: Axes) -> tuple[int, ...]:
-    """Counted from the front; none named are all."""
+    """Return the axes counted from the front; none means all."""
     rank = len(g.shape(x))
     some = (axes,) if isinstance(axes, int) else tuple(axes or ()) or range(rank)
     return tuple(sorted(g.axis(x, a) for a in some)) if rank else ()
 
 
 def summary(g: Lowering, op: Callable[[tuple[int, ...], bool], Reduction], x: str, *rest: Any) -> str:
-    """sum, mean and prod: (dtype) for all axes, or (axes, keepdim, dtype)."""
+    """Lower sum, mean and prod: (dtype) for all axes, or (axes, keepdim, dtype)."""
     axes, keepdim, dtype = rest if len(rest) == 3 else (None, False, *rest)
     x = elementwise.to(g, x, dtype)
     return g.b.add(op(axes_of(g, x, axes), keepdim), x)
@@ -63,7 +63,7 @@ def aminmax(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False)
 
 
 def max_(g: Lowering, x: str, *rest: Any) -> Result:
-    """() over all axes; (axis, keepdim) for values and indices, of which those that are not used vanish; or (other)."""
+    """Lower max: () over all axes; (axis, keepdim) for values and indices, of which unused ones vanish; or (other)."""
     if rest and isinstance(rest[0], str):
         return g.b.add(Maximum(), x, rest[0])
     return (amax(g, x, *rest), argmax(g, x, *rest)) if rest else amax(g, x)
@@ -84,7 +84,7 @@ def all_(g: Lowering, x: str, axes: Axes = None, keepdim: bool = False) -> str:
 
 
 def deviation(g: Lowering, x: str, *rest: Any) -> tuple[tuple[int, ...], bool, float]:
-    """Of var and std: (unbiased), (axes, unbiased, keepdim) or (axes, correction, keepdim)."""
+    """Parse var's and std's arguments: (unbiased), (axes, unbiased, keepdim) or (axes, correction, keepdim)."""
     axes, correction, keepdim = rest if len(rest) == 3 else (None, *rest, False)
     return axes_of(g, x, axes), keepdim, 1.0 if correction is None else float(correction)
 
@@ -117,7 +117,7 @@ def vector_norm(
 
 
 def norm(g: Lowering, x: str, order: Scalar | None = 2, *rest: Any) -> str:
-    """The older form: (dtype) for all axes, or (axes, keepdim, dtype)."""
+    """Lower the older form of norm: (dtype) for all axes, or (axes, keepdim, dtype)."""
     return vector_norm(g, x, order, None, False, *rest) if len(rest) == 1 else vector_norm(g, x, order, *rest)
 
 
@@ -125,7 +125,7 @@ def norm(g: Lowering, x: str, order: Scalar | None = 2, *rest: Any) -> str:
 
 
 def arg(g: Lowering, op: type[ArgMax], x: str, axis: int | None, keepdim: bool) -> str:
-    """Without an axis, the index into all elements in a row."""
+    """Lower argmax or argmin; without an axis, return the index into all elements in a row."""
     if axis is not None and g.shape(x):
         return g.b.add(op(g.axis(x, axis), keepdim), x)
     flat = g.b.add(op(0, False), shapes.reshape(g, x, (-1,)))
@@ -150,7 +150,7 @@ def topk(g: Lowering, x: str, k: int, axis: int = -1, largest: bool = True, orde
 
 
 def sort(g: Lowering, x: str, *rest: Any) -> Result:
-    """(axis, descending) or (stable, axis, descending); it is stable in any case."""
+    """Lower sort: (axis, descending) or (stable, axis, descending); it is always stable."""
     axis, descending = rest[-2:]
     at = g.axis(x, axis)
     return g.b.add_many(TopK(g.shape(x)[at], at, descending), x)
@@ -190,7 +190,7 @@ def last(g: Lowering, x: str, shape: Ints) -> tuple[int, ...]:
 
 
 def affine(g: Lowering, weight: str | None, bias: str | None) -> tuple[str, str]:
-    """Weight and bias, or what stands for them."""
+    """Return weight and bias, or ones and zeros for missing ones."""
     one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
     return weight or g.b.const("norm_one", one), bias or g.b.const("norm_zero", zero)
 
@@ -227,7 +227,7 @@ def instance_norm(
 
 
 def batch_norm_of_batch(g: Lowering, x: str, weight: str | None, bias: str | None, *rest: Any) -> str:
-    """batch_norm by the statistics of the batch itself."""
+    """Lower batch_norm with the statistics of the batch itself."""
     raise layers.trains("batch_norm", running=not isinstance(rest[0], bool))
 
 

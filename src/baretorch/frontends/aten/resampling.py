@@ -1,4 +1,4 @@
-"""Rows of the ATen table: images made larger or smaller, and channels turned into pixels."""
+"""Rows of the ATen table: images enlarged or reduced, and channels turned into pixels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
 
 
 def nearest(g: Lowering, x: str, size: Ints | None, *scales: Any) -> str:
-    """upsample_nearest1d or 2d. PyTorch forgets the scale of a side that it keeps or doubles, in images only."""
+    """Lower upsample_nearest1d or 2d. PyTorch ignores the scale of a side that it keeps or doubles, in images only."""
     have = g.shape(x)[2:]
     sizes, steps = _steps(g, x, size, scales)
     if len(sizes) == 2:
@@ -34,7 +34,7 @@ def _nearest(g: Lowering, x: str, sizes: list[int], steps: list[float], exact: b
 
 
 def linear(g: Lowering, x: str, size: Ints | None, align_corners: bool, *scales: Any) -> str:
-    """upsample_linear1d or bilinear2d."""
+    """Lower upsample_linear1d or bilinear2d."""
     sizes, steps = _aligned(g, x, size, align_corners, scales)
     dims = len(sizes)
     op = UpsampleBilinear2d(spatial(sizes, dims, 1), (steps[0] if dims == 2 else 1.0, steps[-1]), align_corners)
@@ -53,7 +53,8 @@ def grid_sample(g: Lowering, x: str, grid: str, mode: int, padding: int, align_c
 def _aligned(
     g: Lowering, x: str, size: Ints | None, align_corners: bool, scales: tuple[Any, ...]
 ) -> tuple[list[int], list[float]]:
-    """As `_steps`; with aligned corners, the first output is the first input and the last the last."""
+    """Return sizes and steps as `_steps` does; with aligned corners, the first output is the first input and the last
+    the last."""
     sizes, steps = _steps(g, x, size, scales)
     if align_corners:
         ends = zip(g.shape(x)[2:], sizes, strict=True)
@@ -62,7 +63,8 @@ def _aligned(
 
 
 def _steps(g: Lowering, x: str, size: Ints | None, scales: tuple[Any, ...]) -> tuple[list[int], list[float]]:
-    """The output's sizes, and how far the input moves per output: by the scale if there is one, else by the sizes.
+    """Return the output's sizes, and the step of the input per output: from the scale if there is one, else from the
+    sizes.
 
     The overload `vec` has one tuple of scales or None, the plain one a number or None for each side."""
     have = g.shape(x)[2:]
@@ -82,7 +84,7 @@ def _ratio(a: int, b: int) -> float:
 
 
 def pixel_shuffle(g: Lowering, x: str, factor: int) -> str:
-    """[..., C * r * r, H, W] -> [..., C, H * r, W * r]"""
+    """Lower [..., C * r * r, H, W] -> [..., C, H * r, W * r]."""
     *batch, channels, h, w = g.shape(x)
     c, k = channels // factor**2, len(batch)
     parts = g.reshape(x, (*batch, c, factor, factor, h, w))
@@ -91,7 +93,7 @@ def pixel_shuffle(g: Lowering, x: str, factor: int) -> str:
 
 
 def pixel_unshuffle(g: Lowering, x: str, factor: int) -> str:
-    """[..., C, H * r, W * r] -> [..., C * r * r, H, W]"""
+    """Lower [..., C, H * r, W * r] -> [..., C * r * r, H, W]."""
     *batch, c, height, width = g.shape(x)
     h, w, k = height // factor, width // factor, len(batch)
     parts = g.reshape(x, (*batch, c, h, factor, w, factor))
@@ -100,7 +102,7 @@ def pixel_unshuffle(g: Lowering, x: str, factor: int) -> str:
 
 
 def channel_shuffle(g: Lowering, x: str, groups: int) -> str:
-    """The channels as a table of `groups` rows, read by columns."""
+    """Read the channels as a table of `groups` rows, by columns."""
     n, channels, *rest = g.shape(x)
     parts = g.reshape(x, (n, groups, channels // groups, *rest))
     moved = g.permute(parts, (0, 2, 1, *range(3, len(rest) + 3)))

@@ -23,7 +23,7 @@ from baretorch.ops.recurrent import Gru, Lstm, Recurrent, Rnn
 
 
 def matmul(g: Lowering, a: str, b: str) -> str:
-    """torch.matmul, bmm, mm, mv and dot: a vector is a row on the left and a column on the right."""
+    """Lower torch.matmul, bmm, mm, mv and dot: a vector is a row on the left and a column on the right."""
     if len(g.shape(b)) == 2 and _constant(g, b):
         return layers.mm(g, a, b)
     left, right = g.shape(a), g.shape(b)
@@ -45,7 +45,7 @@ def linear(g: Lowering, x: str, weight: str, bias: str | None = None) -> str:
 
 
 def addmm(g: Lowering, c: str, a: str, b: str, beta: Scalar = 1, alpha: Scalar = 1) -> str:
-    """beta c + alpha a b; baddbmm and addmv too."""
+    """Lower beta c + alpha a b; also for baddbmm and addmv."""
     columns = g.shape(b)[1:]
     if beta == alpha == 1 and g.shape(c) == columns and len(columns) == 1 and _constant(g, b) and _constant(g, c):
         return layers.addmm(g, c, a, b)
@@ -60,7 +60,7 @@ def addmm(g: Lowering, c: str, a: str, b: str, beta: Scalar = 1, alpha: Scalar =
 
 
 def _constant(g: Lowering, name: str) -> bool:
-    """The value is a constant, or will be when the passes have computed what depends on constants only."""
+    """Report whether the value is a constant, or will be after passes have computed what depends on constants only."""
     if g[name].data is not None:
         return True
     node = next((n for n in g.b.nodes if name in n.outputs), None)
@@ -99,7 +99,7 @@ def _stacked(
     bidirectional: bool | float,
     batch_first: bool | float,
 ) -> tuple[str, ...]:
-    """A node per layer and direction. The states of all are stacked, layer by layer, directions inside."""
+    """Add a node per layer and direction. The states of all are stacked, layer by layer, directions inside."""
     if train and dropout:
         raise CompileError(f"{op.name} is in training mode", try_="call model.eval() before returning the model")
     directions, each = 1 + bool(bidirectional), 4 if has_biases else 2
@@ -132,7 +132,8 @@ def _zeros(g: Lowering, name: str) -> bool:
 
 
 def _bias(g: Lowering, op: Recurrent, weights: Sequence[str]) -> str:
-    """One bias from PyTorch's two. Those of gru's candidate stay apart: the reset gate stands between them."""
+    """Combine PyTorch's two biases into one. Those of gru's candidate stay separate, because the reset gate is between
+    them."""
     hidden = g.shape(weights[1])[1]
     if len(weights) < 4:
         return g.b.const("bias", np.zeros(op.biases * hidden, np.float32))
@@ -162,7 +163,7 @@ def rnn_cell(
 
 
 def _cell(g: Lowering, op: Recurrent, x: str, states: Sequence[str], weights: Sequence[str | None]) -> tuple[str, ...]:
-    """A layer over one time; its states are the result."""
+    """Lower a layer over one time step; its states are the result."""
     some = [w for w in weights if w is not None]
     begins = [] if all(_zeros(g, s) for s in states) else states
     _, *ends = g.b.add_many(op, shapes.unsqueeze(g, x, 0), *begins, *some[:2], _bias(g, op, some))
@@ -209,7 +210,7 @@ def attention(
 
 
 def _is_causal(g: Lowering, mask: str) -> bool:
-    """A constant mask that hides the later keys and does nothing else."""
+    """Report whether a constant mask hides the later keys and does nothing else."""
     data = g[mask].data
     if data is None or data.ndim < 2 or data.size != data.shape[-2] * data.shape[-1]:
         return False

@@ -1,4 +1,4 @@
-"""Rows of the ATen table: what changes only shape, order or place."""
+"""Rows of the ATen table: operators that change only shape, order or position."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def t(g: Lowering, x: str) -> str:
 
 
 def reverse(g: Lowering, x: str) -> str:
-    """x.T"""
+    """Lower x.T."""
     return g.permute(x, tuple(reversed(range(len(g.shape(x))))))
 
 
@@ -94,7 +94,7 @@ def as_strided(g: Lowering, x: str, *_: Any) -> str:
 
 
 def constant_pad(g: Lowering, x: str, padding: Ints, value: Scalar = 0) -> str:
-    """PyTorch lists (before, after) from the last dimension backwards."""
+    """Lower constant padding. PyTorch lists (before, after) from the last dimension backwards."""
     rank = len(g.shape(x))
     pairs = [(0, 0)] * rank
     for i in range(len(padding) // 2):

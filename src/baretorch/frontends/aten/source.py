@@ -1,4 +1,4 @@
-"""ATen programs -> Source: what the readers of torch.export, .pt2 and .pte share. No torch here."""
+"""Converts ATen programs to a Source, for torch.export, .pt2 and .pte. It does not need torch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from baretorch.stopwatch import timed
 
 
 class Lowered(Mapping[str, Graph]):
-    """The Graph of each method. It is made when it is asked for, so that a program that cannot be lowered can be shown,
-    and quantized."""
+    """The Graph of each method, created at its first use, so that a program that cannot be lowered can still be
+    shown."""
 
     def __init__(self, programs: Mapping[str, AtenProgram]) -> None:
         self._programs = programs
@@ -34,7 +34,7 @@ class Lowered(Mapping[str, Graph]):
 
 
 def shared_state(programs: Mapping[str, AtenProgram]) -> dict[str, AtenProgram]:
-    """What one method changes is state to all of them: those that only read it, and those that do not know it."""
+    """Give all methods the state that one of them changes, including methods that only read it or do not use it."""
     initial = {s.name: p.constants[s.name] for p in programs.values() for s in p.state}
     shared = {}
     for name, p in programs.items():
@@ -45,7 +45,7 @@ def shared_state(programs: Mapping[str, AtenProgram]) -> dict[str, AtenProgram]:
 
 
 def load_pte(asked: Asked) -> Source:
-    """A file of ExecuTorch."""
+    """Load an ExecuTorch file."""
     from baretorch.frontends.pte.reader import read_pte_methods
 
     asked.need_fixed("a .pte")

@@ -1,4 +1,4 @@
-"""Rows of the ATen table: functions that few models need, of one and of two numbers."""
+"""Rows of the ATen table: rarely used functions of one and of two numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ATen program -> Graph. TABLE is the list of what PyTorch operators become: a `Row` each, in the ROWS of a module.
+"""Converts an ATen program to a Graph. TABLE maps PyTorch operators to a `Row` each, in the ROWS of a module.
 
 Convolutions and pools are NHWC in a Graph: their rows permute on the way in and out, and the layout pass
 removes what cancels.
@@ -49,7 +49,7 @@ from baretorch.ops.choose import Choose
 
 @dataclass
 class AtenLowering(Lowering):
-    """With the program, and which tensor of the Graph each of its values became."""
+    """A Lowering with the program, and the Graph's tensor for each of its values."""
 
     program: AtenProgram
     values: dict[str, str] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class AtenLowering(Lowering):
 
 
 def to_graph(program: AtenProgram) -> Graph:
-    """The Graph of an ATen program; all operators it cannot lower are named in one error."""
+    """Return the Graph of an ATen program; one error names all operators that it cannot lower."""
     unsupported = [call for call in program.calls if call.target not in (*TABLE, *BROUGHT)]
     if unsupported:
         raise _unsupported(program, unsupported)
@@ -121,8 +121,8 @@ def to_graph(program: AtenProgram) -> Graph:
 
 
 def _check_count(call: AtenCall, build: Callable[..., Result], args: Sequence[Any]) -> None:
-    """CompileError if the row does not have these arguments: another version of PyTorch may have another schema. Their
-    types were checked by PyTorch, or for a `.pte` by its reader."""
+    """Raise CompileError if the row does not have these arguments: another version of PyTorch may have another schema.
+    PyTorch checked their types, or for a `.pte` its reader."""
     try:
         _signature(build).bind(None, *args)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""Convolutions and pools of volumes, which become those of images.
+"""Converts convolutions and pools of volumes to those of images.
 
 A volume is [N, D, H, W, C] in a Graph. What a kernel does along height and width it does to each of the N D frames;
 what it does along the depth alone it does to an image of D rows, each of which is a frame. Only a convolution that is
@@ -60,7 +60,7 @@ def _is_nothing(pool: Pool) -> bool:
 
 
 def _by_depth(g: Lowering, op: Op, volume: str, *constants: str) -> str:
-    """Apply an operator of images to one whose rows are the frames of a volume."""
+    """Apply an operator of images to an image whose rows are the frames of a volume."""
     n, d, h, w, c = g.shape(volume)
     y = g.b.add(op, g.reshape(volume, (n, d, h * w, c)), *constants)
     _, made, _, out = g.shape(y)
@@ -68,7 +68,7 @@ def _by_depth(g: Lowering, op: Op, volume: str, *constants: str) -> str:
 
 
 def _volume(g: Lowering, x: str) -> str:
-    """x[N, C, D, H, W], or without a batch, as [N, D, H, W, C]."""
+    """Return x[N, C, D, H, W], or without a batch, as [N, D, H, W, C]."""
     shape = g.shape(x)
     if len(shape) not in (4, 5):
         raise CompileError(
@@ -78,6 +78,6 @@ def _volume(g: Lowering, x: str) -> str:
 
 
 def _as_given(g: Lowering, x: str, y: str) -> str:
-    """The other way round, with a batch if x has one."""
+    """Convert y back from `_volume`'s form, with a batch if x has one."""
     back = g.permute(y, (0, 4, 1, 2, 3))
     return g.reshape(back, g.shape(back)[5 - len(g.shape(x)) :])

@@ -1,4 +1,4 @@
-"""Rows of the ONNX table: activation functions, and what is along an axis like softmax."""
+"""Rows of the ONNX table: activation functions, and functions along an axis like softmax."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _swish(g: OnnxLowering, x: str, alpha: float) -> str:
 
 
 def shrink(g: OnnxLowering, call: Call) -> str:
-    """x moved by `bias` toward 0 where it is farther from it than `lambd`, else 0."""
+    """Move x by `bias` toward 0 if it is farther from 0 than `lambd`, else return 0."""
     x = call.need(0)
     limit, bias = float(call.attribute("lambd", 0.5)), float(call.attribute("bias", 0.0))
     if bias == 0.0:
@@ -93,7 +93,7 @@ def along(op: type[Softmax]) -> Callable[[OnnxLowering, Call], str]:
 
 
 def hardmax(g: OnnxLowering, call: Call) -> str:
-    """The rows of a unit matrix that argmax chooses."""
+    """Look up the rows of an identity matrix that argmax selects."""
     x = call.need(0)
     rank, axis = len(g.shape(x)), g.axis(x, int(call.attribute("axis", -1)))
     need_room("Hardmax", g.shape(x)[axis], g.shape(x)[axis])

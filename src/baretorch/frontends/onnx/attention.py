@@ -1,4 +1,4 @@
-"""Rows of the ONNX table: attention, and rotary embeddings of what it attends to."""
+"""Rows of the ONNX table: attention, and rotary embeddings of its operands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FLOAT = 1  # in ONNX's enumeration of types
 
 
 def attention(g: OnnxLowering, call: Call) -> Result:
-    """y, the keys and values with those of the past before them, and the scores at one of four stages."""
+    """Return y, keys and values including those of the past, and the scores at one of four stages."""
     q, k, v = (call.need(i) for i in range(3))
     need_float(g, call.op, q, k, v)
     if call.attribute("softmax_precision", FLOAT) != FLOAT:
@@ -59,14 +59,15 @@ def _heads(g: OnnxLowering, x: str, heads: int) -> str:
 
 @dataclass(frozen=True)
 class _Hidden:
-    """Which keys a query does not see: a mask that is added, or true where it does, and the later ones if `causal`."""
+    """The keys that a query does not see: a mask that is added, or true for hidden keys, and the later ones if
+    `causal`."""
 
     mask: str | None = None
     causal: bool = False
 
 
 def _hidden(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> _Hidden:
-    """What is known ahead of time of who sees whom, and the mask that is given, as one."""
+    """Combine the mask that is known ahead of time with the given one."""
     mask = call.input(3)
     seen, plain = _seen(g, call, q, k, past)
     if mask is None:
@@ -93,8 +94,8 @@ def _hidden(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> _H
 
 
 def _seen(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> tuple[Array | None, bool]:
-    """Truths [(N, 1,) L, S], or None if all see all; and whether that is what `causal` means by itself. The query i
-    stands at i plus what came before it."""
+    """Return booleans [(N, 1,) L, S], or None if every query sees every key; and whether `causal` alone has this
+    meaning. The position of query i is i plus the length of the past."""
     queries, keys = g.shape(q)[2], g.shape(k)[2]
     before, after = int(call.attribute("left_window_size", -1)), int(call.attribute("right_window_size", -1))
     causal = bool(call.attribute("is_causal", 0))
@@ -123,7 +124,8 @@ def _seen(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> tupl
 
 
 def _spelled(g: OnnxLowering, call: Call, q: str, k: str, v: str, scale: float, hidden: _Hidden) -> tuple[str, str]:
-    """The scores themselves are asked for, or limited: product, softcap, mask, softmax, product."""
+    """Compute the steps separately, because the scores are an output or are limited: product, softcap, mask, softmax,
+    product."""
     b, heads, rows, width = g.shape(q)
     shared, keys = g.shape(k)[1:3]
     grouped = g.reshape(q, (b, shared, heads // shared, rows, width))
@@ -159,7 +161,7 @@ def _spelled(g: OnnxLowering, call: Call, q: str, k: str, v: str, scale: float, 
 
 
 def rotary(g: OnnxLowering, call: Call) -> str:
-    """Pairs of elements are turned by an angle that the position gives: the halves of a row, or neighbours."""
+    """Rotate pairs of elements by an angle that depends on the position: the halves of a row, or neighbours."""
     x, cos, sin = (call.need(i) for i in range(3))
     shape = g.shape(x)
     heads = int(call.attribute("num_heads", 0))

@@ -1,4 +1,4 @@
-"""The attributes of ONNX's nodes as Python values."""
+"""Converts the attributes of ONNX's nodes to Python values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
 
 
 def attribute_value(a: Any) -> Any:
-    """An AttributeProto's value: plain Python, NumPy, or a graph as it is."""
+    """Return an AttributeProto's value: plain Python, NumPy, or a graph unchanged."""
     kinds = AttributeProto
     if a.type in (kinds.INT, kinds.FLOAT):
         return a.i if a.type == kinds.INT else a.f

@@ -1,4 +1,4 @@
-"""The call of an operator of ONNX that a row of the table gets."""
+"""A call of an ONNX operator, as a row of the table receives it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ MICROSOFT = "com.microsoft"  # operators of onnxruntime's own, which its quantiz
 
 
 def key(op: str, domain: str = "") -> str:
-    """What a row is filed under: the operator's name, with the domain before it if that is not ONNX's own."""
+    """Return a row's key: the operator's name, preceded by the domain if that is not ONNX's own."""
     return f"{domain}::{op}" if domain not in ("", "ai.onnx") else op
 
 
 @dataclass(frozen=True)
 class Call:
-    """A node: its operator as of `version` of the domain's opset, its inputs as names of Graph tensors, with None for
-    one that is left out, how many outputs it has, and its attributes: numbers, texts, tuples of those, arrays, and
-    graphs of ONNX as they are."""
+    """A node: its operator in `version` of the domain's opset, its inputs as names of Graph tensors (None for a missing
+    one), its number of outputs, and its attributes: numbers, texts, tuples of those, arrays, and ONNX graphs."""
 
     op: str
     domain: str
@@ -34,11 +33,11 @@ class Call:
         return self.attributes.get(name, default)
 
     def input(self, i: int) -> str | None:
-        """The input at this place; None if it is left out."""
+        """Return an input, or None if it is missing."""
         return self.inputs[i] if i < len(self.inputs) else None
 
     def need(self, i: int) -> str:
-        """The input at this place, which must be there."""
+        """Return a required input."""
         x = self.input(i)
         if x is None:
             raise CompileError(f"{self.op}: input {i} is missing")

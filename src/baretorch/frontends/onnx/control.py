@@ -1,5 +1,5 @@
-"""Rows of the ONNX table: graphs within nodes. A Graph has no branches and no loops: what is known to be taken is
-written out, what is not is computed on both sides and chosen."""
+"""Rows of the ONNX table: nodes with graphs. A Graph has no branches and no loops: those that are known ahead of time
+are inlined; otherwise both branches are computed and one result is selected."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def if_(g: OnnxLowering, c: Call) -> Result:
 
 
 def loop(g: OnnxLowering, c: Call) -> Result:
-    """The body, turn by turn. How many there are must be known."""
+    """Inline the body for each iteration. The number of iterations must be known."""
     body = c.attribute("body")
     limit = None if c.input(0) is None else int(g.constant(c.input(0), "Loop: the number of turns").reshape(-1)[0])
     going = None if c.input(1) is None else bool(g.constant(c.input(1), "Loop: the condition").reshape(-1)[0])
@@ -105,7 +105,7 @@ def _names(g: OnnxLowering, values: Sequence[Value]) -> tuple[str, ...]:
 
 
 def _given(g: OnnxLowering, values: Sequence[Value]) -> tuple[str, ...]:
-    """As the file has them, so that what is made of several is nothing that only one of them stands for."""
+    """Return values in the file's form, so that a value computed from several keeps no property of one of them."""
     return tuple(map(g.as_given, _names(g, values)))
 
 

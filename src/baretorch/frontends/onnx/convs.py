@@ -1,4 +1,4 @@
-"""Rows of the ONNX table: convolutions, of signals, images and volumes, and their way back."""
+"""Rows of the ONNX table: convolutions and transposed convolutions of signals, images and volumes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def convolved(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, gr
 
 
 def conv_transpose(g: OnnxLowering, call: Call) -> str:
-    """`output_shape` says what remains when padding is cut off; output_padding is padding that is not cut off."""
+    """Lower a transposed convolution. `output_shape` is the size after padding is cut off; output_padding is padding
+    that is not cut off."""
     x, weight, bias = call.need(0), call.need(1), call.input(2)
     need_float(g, "ConvTranspose", x, weight)
     g.constant(weight, "ConvTranspose: the weight")
@@ -75,7 +76,7 @@ def conv_transpose(g: OnnxLowering, call: Call) -> str:
 
 
 def causal_conv(g: OnnxLowering, call: Call) -> Result:
-    """Each channel by itself, over what is there and what came before it: the state, or zeros."""
+    """Convolve each channel separately over the past (the state, or zeros) and the input."""
     x, weight, bias, past = call.need(0), call.need(1), call.input(2), call.input(3)
     need_float(g, call.op, x, weight)
     g.constant(weight, f"{call.op}: the weight")
@@ -92,8 +93,7 @@ def causal_conv(g: OnnxLowering, call: Call) -> Result:
 
 
 def col2im(g: OnnxLowering, call: Call) -> str:
-    """Each column of a block goes where it belongs, and what meets is added: a transposed convolution whose weights
-    are a unit matrix."""
+    """Add each column of a block at its place: a transposed convolution whose weights are an identity matrix."""
     x = call.need(0)
     image = g.ints(call.need(1), "Col2Im: image_shape")
     block = g.ints(call.need(2), "Col2Im: block_shape")

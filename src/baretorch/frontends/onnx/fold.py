@@ -1,5 +1,5 @@
-"""Nodes whose inputs are all constants are computed while the file is read, by onnx.reference, one at a time: shape
-arithmetic, mostly. What they would make is known before anything is allocated."""
+"""Folds constants while the file is read: nodes whose inputs are all constants are computed by onnx.reference, one at a
+time. Most are shape arithmetic. Sizes are checked before anything is allocated."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BOUNDED = frozenset({"NonZero", "Unique", "Compress"})  # they never make more t
 
 
 def folded(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array, ...] | None:
-    """What a node of ONNX's own domain makes of constants; None where it must be computed otherwise."""
+    """Return the result of a node of ONNX's own domain for constants; None if it cannot be computed here."""
     if node.op_type in NEVER or any(a.g.node or a.graphs for a in node.attribute):
         return None
     if node.op_type == "Identity" and inputs[0] is not None:
@@ -59,7 +59,7 @@ def folded(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array
 
 
 def computes(node: Any, inputs: Sequence[Array | None], opset: int) -> bool:
-    """Whether ONNX itself makes something of such inputs, so that a row which cannot is wrong, and not the file."""
+    """Report whether ONNX itself computes a result for such inputs. If so, the error is in the row, not in the file."""
     sizes = _sizes(node, inputs, [x is not None and x.size <= FEW for x in inputs], opset)
     if sizes is None or sum(sizes) > MANY or any(a.g.node or a.graphs for a in node.attribute):
         return False
@@ -67,7 +67,7 @@ def computes(node: Any, inputs: Sequence[Array | None], opset: int) -> bool:
 
 
 def _computed(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array, ...] | None:
-    """What onnx.reference makes of the inputs; None if it fails."""
+    """Return onnx.reference's result for the inputs; None if it fails."""
     names = [name for name in node.input if name]
     feeds = dict(zip(names, (x for x in inputs if x is not None), strict=True))
     try:
@@ -80,12 +80,12 @@ def _computed(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Ar
 
 
 def _is_numbers(y: Any) -> bool:
-    """No sequence, and no texts: nobody counts their letters."""
+    """Report whether a value is neither a sequence nor text, whose size is not counted."""
     return isinstance(y, (np.ndarray, np.generic)) and y.dtype.kind not in "OSUT"
 
 
 def _model(node: Any, inputs: Sequence[Array | None], opset: int, constants: Sequence[int]) -> Any:
-    """The node alone, with the inputs at these places as constants."""
+    """Return a model with the node alone, with the inputs at these places as constants."""
     given = {}
     for name, x in zip(node.input, inputs, strict=True):
         if x is not None:
@@ -103,7 +103,8 @@ def _model(node: Any, inputs: Sequence[Array | None], opset: int, constants: Seq
 
 
 def check_growth(node: Any, inputs: Sequence[Array | None], known: Sequence[bool], opset: int) -> None:
-    """CompileError if a node would make more than can be meant of inputs of these shapes, of which some are known."""
+    """Raise CompileError if a node would compute an unreasonably large result from inputs of these shapes, some of them
+    known."""
     _need_room(node, _sizes(node, inputs, known, opset) or [])
 
 
@@ -113,7 +114,7 @@ def _need_room(node: Any, sizes: Sequence[int]) -> None:
 
 
 def _sizes(node: Any, inputs: Sequence[Array | None], known: Sequence[bool], opset: int) -> list[int] | None:
-    """How many elements each output will have, if these inputs are constants; None if that is not to be known."""
+    """Return the number of elements of each output for these constant inputs; None if it is unknown."""
     constants = [i for i, is_known in enumerate(known) if is_known]
     try:
         inferred = shape_inference.infer_shapes(_model(node, inputs, opset, constants), data_prop=True)

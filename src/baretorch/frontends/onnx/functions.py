@@ -1,4 +1,4 @@
-"""Operators that ONNX defines by others: their function bodies."""
+"""Expands operators that ONNX defines by others: their function bodies."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from onnx import defs, helper
 
 @dataclass(frozen=True)
 class Function:
-    """A FunctionProto, and what attributes of its calls are by default."""
+    """A FunctionProto, with the default attributes of its calls."""
 
     proto: Any
     defaults: tuple[Any, ...] = ()
 
 
 def has_meaning(op: str, version: int) -> bool:
-    """Whether an operator without a row is known all the same, if all that it reads is: shapes, and functions."""
+    """Report whether an operator without a row is still supported if all its inputs are constants: shapes, and
+    functions."""
     if op in ("ConstantOfShape", "Range", "Shape", "Size"):
         return True
     try:
@@ -31,7 +32,7 @@ def has_meaning(op: str, version: int) -> bool:
 
 
 def schema_function(node: Any, version: int, types: Sequence[str | None]) -> Function | None:
-    """The body that ONNX's schema gives an operator, for inputs of these types."""
+    """Return the body that ONNX's schema defines for an operator with inputs of these types."""
     try:
         schema = defs.get_schema(node.op_type, version, node.domain)
     except defs.SchemaError:

@@ -1,4 +1,4 @@
-"""Rows of the ONNX table: elements chosen, and written, by tensors of indices."""
+"""Rows of the ONNX table: elements selected, and written, by tensors of indices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gather_elements(g: OnnxLowering, call: Call) -> str:
 
 
 def gather_nd(g: OnnxLowering, call: Call) -> str:
-    """The last dimension of the indices counts axes; those of the batch choose themselves."""
+    """Lower GatherND. The last dimension of the indices counts axes; those of the batch select themselves."""
     x, indices = call.need(0), call.need(1)
     batch = int(call.attribute("batch_dims", 0))
     *outer, count = g.shape(indices)
@@ -62,7 +62,7 @@ def _scattered(g: Lowering, call: Call, kind: str, axis: int, x: str, index: str
 
 
 def scatter_nd(g: OnnxLowering, call: Call) -> str:
-    """All axes that are indexed as one, and all others as one."""
+    """Lower ScatterND: merge all indexed axes into one, and all others into another."""
     x, indices, source = (call.need(i) for i in range(3))
     shape, kind = g.shape(x), call.attribute("reduction", "none")
     *_, count = g.shape(indices)
@@ -83,7 +83,7 @@ def scatter_nd(g: OnnxLowering, call: Call) -> str:
 
 
 def tensor_scatter(g: OnnxLowering, call: Call) -> str:
-    """A part of a cache is renewed: entries from write_indices[batch] on, along one axis."""
+    """Update a part of a cache: entries from write_indices[batch] on, along one axis."""
     cache, update, begin = call.need(0), call.need(1), call.input(2)
     axis = g.axis(cache, int(call.attribute("axis", -2)))
     shape = g.shape(update)
@@ -98,7 +98,7 @@ def tensor_scatter(g: OnnxLowering, call: Call) -> str:
 
 
 def one_hot(g: OnnxLowering, call: Call) -> str:
-    """Each index is compared with all that there are; one that is outside equals none."""
+    """Compare each index with all classes; an index out of range equals none."""
     index, values = call.need(0), call.need(2)
     depth = int(g.constant(call.need(1), "OneHot: depth").reshape(()))
     rank = len(g.shape(index))

@@ -1,4 +1,4 @@
-"""What a model takes, gives and remembers: its inputs with fixed shapes, its outputs, its state."""
+"""The interface of a model: its inputs with fixed shapes, its outputs, its state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OnnxInput:
 
 @dataclass(frozen=True, eq=False)
 class OnnxState:
-    """An input that is, from the second run on, what the output was in the run before."""
+    """An input that, from the second run on, has the value of an output of the previous run."""
 
     input: OnnxInput
     output: str
@@ -33,7 +33,7 @@ class OnnxState:
 
 @dataclass(frozen=True)
 class Interface:
-    """`outputs` are names of values."""
+    """The inputs, outputs and state of a model. `outputs` are names of values."""
 
     inputs: tuple[OnnxInput, ...]
     outputs: tuple[str, ...]
@@ -42,8 +42,8 @@ class Interface:
 
 
 def interface_of(model: Any, shapes: Mapping[str, Shape], state: Mapping[str, str]) -> Interface:
-    """The inputs that are no constants, with the `shapes` that the user gives; inputs and outputs that are `state`
-    are neither."""
+    """Return the inputs that are not constants, with the user's `shapes`; inputs and outputs that are `state` are
+    listed separately."""
     constants = {t.name: t for t in model.graph.initializer}
     given = {i.name: i for i in model.graph.input if i.name not in constants or i.name in state}
     outputs = [o.name for o in model.graph.output]
@@ -111,12 +111,12 @@ def _shaped(values: Any, shapes: Mapping[str, Shape], notes: list[str]) -> list[
 
 
 def _dims(value: Any) -> list[int | str]:
-    """The sizes of an input: numbers, or names of what is left open."""
+    """Return the sizes of an input: numbers, or names of open sizes."""
     return [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in value.type.tensor_type.shape.dim]
 
 
 def _symbols(values: Any, shapes: Mapping[str, Shape]) -> dict[str, int]:
-    """What the given shapes say of sizes that have a name, which inputs may share."""
+    """Return the values of named sizes, which inputs may share, from the given shapes."""
     found: dict[str, int] = {}
     for value in values:
         for name, size in zip(_dims(value), shapes.get(value.name, ()), strict=False):
@@ -130,7 +130,7 @@ def _text(dims: list[int | str] | None) -> str:
 
 
 def _fixed(name: str, dims: list[int | str] | None, given: Shape | None, notes: list[str]) -> Shape | None:
-    """The shape of an input; None if it is open. A batch that is open alone is 1."""
+    """Return the shape of an input; None if it is open. If only the batch is open, it is 1."""
     if given is not None:
         agree = dims is None or (
             len(dims) == len(given) and all(isinstance(d, str) or d == n for d, n in zip(dims, given, strict=True))

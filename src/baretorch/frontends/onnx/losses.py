@@ -1,4 +1,4 @@
-"""Rows of the ONNX table: losses, as a model that reports its own may have them."""
+"""Rows of the ONNX table: losses, for models that compute their own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def softmax_cross_entropy(g: OnnxLowering, call: Call) -> Result:
 
 
 def _loss(g: OnnxLowering, call: Call, logs: str) -> str:
-    """Minus the entry of each target's class, times the class's weight; targets to ignore weigh nothing."""
+    """Return minus the entry of each target's class, times the class's weight; ignored targets have weight 0."""
     target, weight = call.need(1), call.input(2)
     need_float(g, call.op, logs)
     picked = shapes.squeeze(g, index.gather(g, logs, 1, shapes.unsqueeze(g, target, 1)), 1)

@@ -1,4 +1,4 @@
-"""The nodes of an ONNX graph, in order: each becomes a constant, or what its row makes of it in the Graph."""
+"""Lowers the nodes of an ONNX graph in order: each becomes a constant, or the result of its row in the Graph."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AS_FLOAT32 = ("float16", "bfloat16", "float64")  # constants of these types beco
 
 @dataclass
 class OnnxLowering(Lowering):
-    """With the rows, the model's own functions by domain and name, and what is to be told in the end."""
+    """A Lowering with the rows, the model's own functions by domain and name, and notes for the user."""
 
     rows: Mapping[str, Row]
     functions: Mapping[tuple[str, str, str], Any]
@@ -54,30 +54,30 @@ class OnnxLowering(Lowering):
     # --- for rows -------------------------------------------------------------------------------------------
 
     def ints(self, name: str | None, what: str) -> tuple[int, ...]:
-        """Whole numbers that must be known before the image is built: a shape, axes, sizes."""
+        """Return whole numbers that must be known before the image is built: a shape, axes, sizes."""
         data = self.constant(name, what)
         if data.dtype.kind not in "iub":
             raise CompileError(f"{what} must be integers", have=str(name and self[name]))
         return tuple(int(v) for v in data.reshape(-1))
 
     def note(self, text: str) -> None:
-        """What the user should know, once."""
+        """Add a note for the user, once."""
         if text not in self.notes:
             self.notes.append(text)
 
     def known(self, name: str | None) -> Array | None:
-        """A tensor's value where that is a constant."""
+        """Return a tensor's value if it is a constant."""
         return None if name is None else self[name].data
 
     def as_given(self, x: str) -> str:
-        """A tensor as the file has it: uint8 numbers are uint8 again."""
+        """Return a tensor in the file's form: uint8 numbers are uint8 again."""
         known = self.stored.get(x)
         if known is None or not known.unsigned:
             return x
         return cast(self, elementwise.add(self, cast(self, x, DType.INT32), 128), DType.UINT8)
 
     def lower(self, graph: Any, inputs: Sequence[Value], prefix: str) -> list[Value]:
-        """The outputs of a graph within the node that is being lowered, for these inputs."""
+        """Return the outputs of a graph inside the node that is being lowered, for these inputs."""
         outer = self.scope
         inside = Scope(
             dict(zip((i.name for i in graph.input), inputs, strict=True)),
@@ -91,7 +91,7 @@ class OnnxLowering(Lowering):
         return [self.read(inside, o.name) for o in graph.output]
 
     def name_of(self, value: Value, name: str = "constant") -> str:
-        """A value as a Graph tensor."""
+        """Convert a value to a Graph tensor."""
         if isinstance(value, Absent):
             raise CompileError(value.reason)
         return value if isinstance(value, str) else self.b.const(name, self._ours(value, name))
@@ -105,7 +105,7 @@ class OnnxLowering(Lowering):
         return holder.values[name]
 
     def tensor(self, scope: Scope, name: str) -> str:
-        """A value as a Graph tensor, which it stays."""
+        """Convert a named value to a Graph tensor permanently."""
         value = self.read(scope, name)
         if not isinstance(value, str):
             holder = scope.holder(name)
@@ -114,7 +114,7 @@ class OnnxLowering(Lowering):
         return value
 
     def run(self, nodes: Iterable[Any], initializers: Iterable[Any], scope: Scope) -> None:
-        """All nodes of a graph; what could not be lowered is told at once."""
+        """Lower all nodes of a graph; one error names everything that cannot be lowered."""
         self._run(nodes, initializers, scope)
         if self.unsupported:
             raise _unsupported(self.unsupported)
@@ -147,7 +147,7 @@ class OnnxLowering(Lowering):
         self.scope, self.b.origin = before
 
     def _made(self, node: Any, name: str, scope: Scope) -> Sequence[Value]:
-        """What a node's outputs are."""
+        """Return a node's outputs."""
         node = with_attributes(node, scope.attributes)
         names = [n if n and self.read(scope, n) is not OMITTED else None for n in node.input]
         values = [self.read(scope, n) if n else None for n in names]
@@ -197,7 +197,7 @@ class OnnxLowering(Lowering):
         return ", ".join(str(self[x]) for x in call.inputs if x) or "no inputs"
 
     def _count(self, nodes: Sequence[Node], at: str) -> None:
-        """CompileError if these nodes of the Graph would allocate more than can be meant, of constants above all."""
+        """Raise CompileError if these nodes of the Graph would allocate an unreasonable amount, mainly of constants."""
         for node in nodes:
             fixed = all(self[x].data is not None or x in self.fixed for x in node.inputs)
             for output in node.outputs:
@@ -209,13 +209,13 @@ class OnnxLowering(Lowering):
                     self._take(size, at)
 
     def _take(self, size: int, at: str) -> None:
-        """So many bytes are made of constants."""
+        """Count bytes of new constants."""
         self.room -= size
         if self.room < 0:
             raise too_large("constants make too many constants", at)
 
     def _on_real(self, row: Row, call: Call) -> Result:
-        """An operator on what quantized tensors stand for, if it only moves them; else on what they are."""
+        """Apply an operator to the real values of quantized tensors if it only moves them; else to the stored ones."""
         marks = {self.stored[x] for x in call.inputs if x in self.stored}
         others = [x for x in call.inputs if x and x not in self.stored and self[x].dtype in BYTES]
         if call.op not in MOVES or len(marks) > 1 or any(self[x].data is None for x in others):
@@ -232,13 +232,13 @@ class OnnxLowering(Lowering):
         return tuple(again)
 
     def _meant(self, x: str, mark: Stored) -> str:
-        """What a constant of bytes stands for, beside tensors that are stored so."""
+        """Return the real value of a stored constant, for use with tensors that are stored in the same way."""
         real = (self.constant(x, "bytes").astype(np.float64) - mark.zero) * mark.scale
         quant = Quant((mark.scale,), (mark.zero - 128 * mark.unsigned,))
         return self.b.const(f"{x}_real", real.astype(np.float32), quant)
 
     def _constant(self, node: Any, values: Sequence[Value | None], scope: Scope) -> tuple[Array, ...] | None:
-        """What the node makes, where that can be known now."""
+        """Return the node's result if it can be computed now."""
         if node.op_type in ("Shape", "Size") and isinstance(values[0], str):
             return (self._shape(node, self.shape(values[0])),)
         inputs = [self.b.tensors[v].data if isinstance(v, str) else v for v in values]
@@ -271,7 +271,7 @@ class OnnxLowering(Lowering):
         return np.asarray(value, {"f": np.float32, "i": np.int64}.get(attribute.name[6:7]))
 
     def _ours(self, data: Array, name: str) -> Array:
-        """A constant in a type of ours."""
+        """Return a constant in a type that Graphs support."""
         if data.dtype.name in AS_FLOAT32:
             self.note(f"{data.dtype.name} constants are taken as float32")
             return data.astype(np.float32)
@@ -287,7 +287,7 @@ class OnnxLowering(Lowering):
     # --- functions ------------------------------------------------------------------------------------------
 
     def _function(self, node: Any, version: int, values: Sequence[Value | None]) -> Function | None:
-        """The body of a function of the model, or of an operator that ONNX defines by others."""
+        """Return the body of a function of the model, or of an operator that ONNX defines by others."""
         own = self.functions.get((node.domain, node.op_type, node.overload))
         if own is not None:
             return Function(own)
@@ -302,7 +302,7 @@ class OnnxLowering(Lowering):
         return self[value].dtype.label if isinstance(value, str) else value.dtype.name
 
     def _like(self, value: Value | None) -> Array | None:
-        """An array of a value's shape and type, without its bytes."""
+        """Return an array of a value's shape and type, without its bytes."""
         if isinstance(value, str):
             return np.broadcast_to(np.zeros((), self[value].dtype.numpy), self.shape(value))
         return None if isinstance(value, Absent) else value
@@ -323,14 +323,15 @@ class OnnxLowering(Lowering):
 
 @dataclass(frozen=True)
 class Row:
-    """An operator's row: `build` returns the name of the result, or one per result. A `refused` row only raises why."""
+    """The row of an operator. `build` returns the name of the result, or one per result. A `refused` row only raises
+    the reason."""
 
     build: Callable[[OnnxLowering, Call], Result]
     refused: bool = False
 
 
 def opsets_of(proto: Any) -> dict[str, int]:
-    """The versions of operators that a model or function is written for, by domain; ONNX's own is \"\"."""
+    """Return the opset versions of a model or function by domain; ONNX's own domain is empty."""
     return {"" if o.domain == "ai.onnx" else o.domain: int(o.version) for o in proto.opset_import}
 
 

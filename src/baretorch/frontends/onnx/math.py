@@ -41,19 +41,19 @@ def mul(g: OnnxLowering, call: Call) -> str:
 
 
 def div(g: OnnxLowering, call: Call) -> str:
-    """Integers are rounded toward zero."""
+    """Lower a quotient. Integers are rounded toward zero."""
     x, y = call.need(0), call.need(1)
     return elementwise.div(g, x, y) if is_float(g, x) else widened(g, TruncDivide(), x, y)
 
 
 def mod(g: OnnxLowering, call: Call) -> str:
-    """The remainder has the divisor's sign, or with `fmod` the dividend's."""
+    """Lower a remainder, which has the divisor's sign, or with `fmod` the dividend's."""
     x, y = call.need(0), call.need(1)
     return widened(g, Fmod() if call.attribute("fmod", 0) else Remainder(), x, y)
 
 
 def pow_(g: OnnxLowering, call: Call) -> str:
-    """The result has the base's type. Integers are multiplied, so their exponent must be known."""
+    """Lower a power. The result has the base's type. Integers are multiplied, so their exponent must be constant."""
     x, y = call.need(0), call.need(1)
     known = g[y].data
     if is_float(g, x):
@@ -84,7 +84,7 @@ def _times_itself(g: Lowering, x: str, times: int) -> str:
 
 
 def folded(op: Op) -> Callable[[OnnxLowering, Call], str]:
-    """An operator of any number of inputs, from the first to the last."""
+    """Make a row that applies a binary operator to any number of inputs, from the first to the last."""
 
     def build(g: OnnxLowering, call: Call) -> str:
         names = [call.need(i) for i in range(len(call.inputs))]
@@ -100,7 +100,7 @@ def mean(g: OnnxLowering, call: Call) -> str:
 
 
 def clip(g: OnnxLowering, call: Call) -> str:
-    """Limits that are constants become those of the operator before."""
+    """Lower Clip. Constant limits are fused into the previous operator."""
     x = call.need(0)
     dtype = g[x].dtype
     limits: list[str | float | None] = []
@@ -162,7 +162,8 @@ def bitwise(op: Bitwise) -> Callable[[OnnxLowering, Call], str]:
 
 
 def _bits(g: Lowering, op: Bitwise, x: str, y: str) -> str:
-    """In int32 where the type has no kernel of its own, which is the same: what is shifted out is cut off after it."""
+    """Compute in int32 if the type has no kernel of its own. This is equivalent, because bits that are shifted out are
+    cut off afterwards."""
     return g.b.add(op, x, y) if g[x].dtype in op.types else widened(g, op, x, y)
 
 
@@ -185,7 +186,7 @@ def where(g: OnnxLowering, call: Call) -> str:
 
 
 def cast_to(g: OnnxLowering, call: Call) -> str:
-    """`to` is a number of ONNX's enumeration of types."""
+    """Lower Cast. `to` is a number of ONNX's enumeration of types."""
     return converted(g, call.need(0), int(call.attribute("to")))
 
 
@@ -205,7 +206,7 @@ def converted(g: Lowering, x: str, code: int) -> str:
 
 
 def bit_cast(g: OnnxLowering, call: Call) -> str:
-    """The same bits: of bytes, a cast that wraps."""
+    """Keep the bits: for bytes, a cast that wraps."""
     x = call.need(0)
     dtype = TYPES.get(int(call.attribute("to")))
     bytes_ = (DType.INT8, DType.UINT8)

@@ -1,4 +1,4 @@
-"""Rows of the ONNX table: norms, and sampling at places that are computed."""
+"""Rows of the ONNX table: norms, and sampling at computed positions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def instance_norm(g: OnnxLowering, call: Call) -> str:
 
 
 def group(g: OnnxLowering, call: Call) -> str:
-    """Scale and bias have an element per channel; before version 21, one per group."""
+    """Lower a group norm. Scale and bias have an element per channel; before version 21, one per group."""
     x, weight, bias = (call.need(i) for i in range(3))
     groups, eps = int(call.attribute("num_groups")), float(call.attribute("epsilon", EPSILON))
     channels = g.shape(x)[1]
@@ -55,7 +55,7 @@ def group(g: OnnxLowering, call: Call) -> str:
 
 
 def layer_norm(g: OnnxLowering, call: Call) -> Result:
-    """Mean and inverse deviation too, where they are asked for."""
+    """Lower a layer norm, with mean and inverse deviation if they are outputs."""
     x = call.need(0)
     need_float(g, call.op, x)
     axes, eps = _from(g, call), float(call.attribute("epsilon", EPSILON))
@@ -79,7 +79,7 @@ def _from(g: OnnxLowering, call: Call) -> tuple[int, ...]:
 
 
 def _normalised(g: Lowering, op: LayerNorm, x: str, weight: str | None, bias: str | None) -> str:
-    """Scale and bias that only broadcast to the normalised dimensions are applied after the norm."""
+    """Apply a norm, and after it scale and bias that only broadcast to the normalised dimensions."""
     shape = tuple(g.shape(x)[a] for a in op.axes)
 
     def fits(t: str | None) -> bool:
@@ -101,7 +101,7 @@ def mean_variance(g: OnnxLowering, call: Call) -> str:
 
 
 def lp_norm(g: OnnxLowering, call: Call) -> str:
-    """A vector of zeros stays."""
+    """Lower an Lp norm; a vector of zeros stays unchanged."""
     x, order = call.need(0), float(call.attribute("p", 2))
     axis = g.axis(x, int(call.attribute("axis", -1)))
     size = g.b.add(VectorNorm((axis,), True, order), x)
@@ -109,7 +109,7 @@ def lp_norm(g: OnnxLowering, call: Call) -> str:
 
 
 def lrn(g: OnnxLowering, call: Call) -> str:
-    """Squares are averaged over neighbouring channels, as an image is whose rows are channels."""
+    """Average squares over neighbouring channels, as in an image whose rows are channels."""
     x, size = call.need(0), int(call.attribute("size"))
     alpha, beta = float(call.attribute("alpha", 1e-4)), float(call.attribute("beta", 0.75))
     n, c, *rest = g.shape(x)
@@ -140,7 +140,7 @@ def grid_sample(g: OnnxLowering, call: Call) -> str:
 
 
 def affine_grid(g: OnnxLowering, call: Call) -> str:
-    """The places of a plain grid, each multiplied by the matrix of its image."""
+    """Multiply the positions of a plain grid by the matrix of each image."""
     theta, size = call.need(0), g.ints(call.need(1), "AffineGrid: size")
     corners = bool(call.attribute("align_corners", 0))
     lines = []

@@ -31,7 +31,7 @@ def _windows(g: OnnxLowering, call: Call) -> Windows:
 
 
 def max_pool(g: OnnxLowering, call: Call) -> str:
-    """Bytes go by way of float32, which holds them all."""
+    """Lower a max pool. Bytes are pooled as float32, which represents them all."""
     if call.outputs > 1:
         raise CompileError(f"{call.op}: only its first output can be used", need="no Indices")
     x = call.need(0)
@@ -55,13 +55,13 @@ def average_pool(g: OnnxLowering, call: Call) -> str:
 
 
 def _dilated_mean(g: OnnxLowering, x: str, w: Windows, ceil: bool, padding: bool) -> str:
-    """Sums, which are a convolution by ones, times one over how many elements each has."""
+    """Compute sums by a convolution with ones, times the reciprocal of each window's number of elements."""
     sums, counts = _dilated_sum(g, x, w, ceil, padding)
     return g.b.add(Mul(), sums, g.b.const("counts", (1.0 / counts).astype(np.float32)))
 
 
 def _dilated_sum(g: OnnxLowering, x: str, w: Windows, ceil: bool, padding: bool = True) -> tuple[str, np.ndarray]:
-    """The sum of each window, and how many elements it has: those inside, or with `padding` those around too."""
+    """Return the sum of each window and its number of elements: those inside, or with `padding` also those around."""
     channels, sizes = g.shape(x)[1], g.shape(x)[2:]
     after, counts = list(w.after), np.ones((), np.float64)
     for i, size in enumerate(sizes):
@@ -80,7 +80,7 @@ def _dilated_sum(g: OnnxLowering, x: str, w: Windows, ceil: bool, padding: bool 
 
 
 def lp_pool(g: OnnxLowering, call: Call) -> str:
-    """The root of the sum of powers; padding adds nothing."""
+    """Lower the root of the sum of powers; padding adds nothing."""
     x = call.need(0)
     need_float(g, call.op, x)
     w, p, ceil = _windows(g, call), int(call.attribute("p", 2)), bool(call.attribute("ceil_mode", 0))

@@ -22,7 +22,7 @@ def product(g: OnnxLowering, call: Call) -> str:
 
 
 def gemm(g: OnnxLowering, call: Call) -> str:
-    """alpha a b + beta c; a constant c of one row is a bias."""
+    """Lower alpha a b + beta c; a constant c of one row is a bias."""
     a, b, c = call.need(0), call.need(1), call.input(2)
     need_float(g, "Gemm", a, b)
     alpha, beta = float(call.attribute("alpha", 1.0)), float(call.attribute("beta", 1.0))

@@ -1,4 +1,4 @@
-"""Rows of the ONNX table: files that are quantized already.
+"""Rows of the ONNX table: operators of quantized files.
 
 A Graph has their float meaning, with Quantize and Dequantize around: QuantizeLinear and DequantizeLinear as they are,
 and an operator on integers, such as QLinearConv, as dequantize, the float operator, quantize. A pass makes int8
@@ -53,7 +53,7 @@ def dequantize_linear(g: OnnxLowering, c: Call) -> str:
 
 
 def quantized(g: OnnxLowering, x: str, scale: float, zero: int, unsigned: bool) -> str:
-    """A float tensor as int8."""
+    """Quantize a float tensor to int8."""
     need_scale(scale)
     offset = 128 if unsigned else 0
     if not -128 <= zero - offset <= 127:
@@ -65,7 +65,7 @@ def quantized(g: OnnxLowering, x: str, scale: float, zero: int, unsigned: bool) 
 
 
 def dequantized(g: OnnxLowering, x: str, scale: float, zero: int) -> str:
-    """What a stored tensor means."""
+    """Return the real values of a stored tensor."""
     need_scale(scale)
     t = g[x]
     if t.data is not None:
@@ -84,15 +84,15 @@ def dequantized(g: OnnxLowering, x: str, scale: float, zero: int) -> str:
 
 
 def _note(g: OnnxLowering, x: str, scale: float, zero: int) -> str:
-    """Note the scale of a float tensor, which is its first."""
+    """Annotate a float tensor with its first scale."""
     if g[x].data is None and g[x].quant is None:
         g.b.tensors[x] = replace(g[x], quant=Quant((scale,), (zero,), cuts=True))
     return x
 
 
 def weight(g: OnnxLowering, x: str, scale: Array, zero: Array | None, axis: int | None) -> str:
-    """The real values of a stored constant, with a note of their scales. Int8 layers have weights without zero points:
-    those with one have the same numbers if these fit, else new ones, which is told."""
+    """Return the real values of a stored constant, annotated with their scales. Weights of int8 layers have no zero
+    points: a weight with one keeps its numbers if they fit without it, else they are rounded again, with a note."""
     data = g.constant(x, "a quantized weight")
     zeros = np.zeros(scale.size, np.int64) if zero is None else zero.reshape(-1).astype(np.int64)
     scales = scale.reshape(-1).astype(np.float64)
@@ -110,7 +110,7 @@ def weight(g: OnnxLowering, x: str, scale: Array, zero: Array | None, axis: int 
 
 
 def _blocks(g: OnnxLowering, x: str, data: Array, scale: Array, zero: Array | None, c: Call) -> str:
-    """A scale for each block of numbers along an axis: a float constant."""
+    """Return a float constant that has a scale for each block of numbers along an axis."""
     axis, size = g.axis(x, c.attribute("axis", 1)), c.attribute("block_size")
     if size < 1 or scale.ndim != data.ndim:
         raise CompileError(f"{c.op}: blocks of {size} do not fit", have=f"scales {list(scale.shape)}")
@@ -123,14 +123,14 @@ def _blocks(g: OnnxLowering, x: str, data: Array, scale: Array, zero: Array | No
 
 
 def _apply(g: OnnxLowering, op: str, inputs: Sequence[str | None], c: Call, **attributes: Any) -> str:
-    """A float operator of ONNX, as its row makes it."""
+    """Apply the row of a float operator of ONNX."""
     own = {k: v for k, v in c.attributes.items() if k != "channels_last"}
     result = g.rows[op].build(g, Call(op, "", g.scope.opsets.get("", 0), c.name, tuple(inputs), 1, own | attributes))
     return result if isinstance(result, str) else result[0]
 
 
 def _in(g: OnnxLowering, c: Call, i: int) -> str:
-    """Inputs i to i + 2 as a float tensor: the stored one, its scale and zero point."""
+    """Return inputs i to i + 2 (stored tensor, scale, zero point) as a float tensor."""
     scale, zero, _ = _pair(g, c, i + 1)
     x = c.need(i)
     if g.known(x) is not None and (i or scale.size == 1):
@@ -144,7 +144,7 @@ def _in(g: OnnxLowering, c: Call, i: int) -> str:
 
 
 def _out(g: OnnxLowering, c: Call, y: str, i: int) -> str:
-    """A float tensor stored by the scale and zero point at inputs i and i + 1."""
+    """Store a float tensor with the scale and zero point at inputs i and i + 1."""
     scale, zero, dtype = _pair(g, c, i)
     if zero is None:  # as stored as the input is
         known = g.stored.get(c.inputs[0] or "")
@@ -153,7 +153,8 @@ def _out(g: OnnxLowering, c: Call, y: str, i: int) -> str:
 
 
 def layers_of(op: str, operands: int) -> Callable[[OnnxLowering, Call], Result]:
-    """An operator whose inputs are so many (x, scale, zero point), and the output's scale and zero point."""
+    """Make a row for an operator with this number of inputs (x, scale, zero point), and the output's scale and zero
+    point."""
 
     def build(g: OnnxLowering, c: Call) -> str:
         if c.attribute("channels_last", 0):
@@ -195,7 +196,7 @@ def qlinear_softmax(g: OnnxLowering, c: Call) -> str:
 
 
 def integer(op: str) -> Callable[[OnnxLowering, Call], Result]:
-    """MatMulInteger and ConvInteger: in float, where their sums are exact."""
+    """Make a row for MatMulInteger and ConvInteger: in float, where their sums are exact."""
 
     def build(g: OnnxLowering, c: Call) -> str:
         plain = []
@@ -231,7 +232,7 @@ def dynamic(g: OnnxLowering, c: Call) -> str:
 
 
 def _bias(g: OnnxLowering, c: Call, x: str | None, x_scale: Array, w_scale: Array) -> str | None:
-    """An int32 bias, whose scale is the product of the input's and the weight's, as float."""
+    """Return an int32 bias as float; its scale is the product of the input's and the weight's."""
     if x is None:
         return None
     data = g.constant(x, f"{c.op}: the bias").astype(np.float64)
@@ -240,7 +241,8 @@ def _bias(g: OnnxLowering, c: Call, x: str | None, x_scale: Array, w_scale: Arra
 
 
 def _pair(g: OnnxLowering, c: Call, i: int) -> tuple[Array, Array | None, DType | None]:
-    """Scale and zero point at inputs i and i + 1, and the type of the zero point, which is that of what is stored."""
+    """Return scale and zero point at inputs i and i + 1, and the zero point's type, which is that of the stored
+    tensor."""
     scale = g.constant(c.input(i), f"{c.op}: a scale")
     at = c.input(i + 1)
     if scale.dtype.kind != "f" or not scale.size:

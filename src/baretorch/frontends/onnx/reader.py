@@ -1,4 +1,5 @@
-"""An `.onnx` file -> ModelProto. It is not trusted: nothing in it runs, leaves its folder, or is taken at its word."""
+"""Reads an `.onnx` file as a ModelProto, without trusting it: nothing in it runs or leads out of its folder, and
+everything is checked."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def damaged(what: str, have: str | None = None) -> CompileError:
 
 
 def read_model(file: Path) -> Any:
-    """The model of a file, with external data in it."""
+    """Return the model in a file, including its external data."""
     size = file.stat().st_size
     if size > LARGEST:
         raise too_large(f"{file.name} has {size:,} bytes")
@@ -31,7 +32,7 @@ def read_model(file: Path) -> Any:
 
 
 def parsed(raw: bytes, folder: Path | None = None) -> Any:
-    """The model in these bytes, checked. External data lies in `folder`."""
+    """Parse and check the model in these bytes. External data is in `folder`."""
     model = onnx.ModelProto()
     try:
         model.ParseFromString(raw)
@@ -48,7 +49,8 @@ def parsed(raw: bytes, folder: Path | None = None) -> Any:
 
 
 def _check_by_onnx(model: Any) -> None:
-    """Operators, their attributes and types. The checker wants a shape of every port; runtimes do not."""
+    """Check operators, their attributes and types. ONNX's checker requires a shape for every input and output; runtimes
+    do not."""
     ports = [v.type.tensor_type for v in (*model.graph.input, *model.graph.output) if v.type.HasField("tensor_type")]
     shapeless = [t for t in ports if not t.HasField("shape")]
     for t in shapeless:
@@ -62,7 +64,7 @@ def _check_by_onnx(model: Any) -> None:
 
 
 def _check_texts(message: Any) -> None:
-    """Names are text: what is not UTF-8, protobuf gives as bytes."""
+    """Check that names are text: protobuf returns bytes for anything that is not UTF-8."""
     for about, value in message.ListFields():
         if about.type not in (about.TYPE_STRING, about.TYPE_MESSAGE):
             continue
@@ -87,7 +89,7 @@ def _check_opsets(model: Any) -> None:
 
 
 def _check_graph(graph: Any, outer: Iterable[str]) -> None:
-    """Every name is made once, before it is read."""
+    """Check that every name is defined once, before it is read."""
     if graph.sparse_initializer:
         name = graph.sparse_initializer[0].values.name
         raise CompileError("sparse tensors are not supported", at=name or None, need="dense initializers")
@@ -121,7 +123,7 @@ def _check_graph(graph: Any, outer: Iterable[str]) -> None:
 
 
 def _load_external(tensors: Iterable[Any], folder: Path | None) -> None:
-    """Read what tensors keep in other files, which lie in the model's folder."""
+    """Read tensors from other files in the model's folder."""
     room = LARGEST
     for tensor in tensors:
         if tensor.data_location != TensorProto.EXTERNAL:
@@ -149,7 +151,7 @@ def _load_external(tensors: Iterable[Any], folder: Path | None) -> None:
 
 
 def _inside(folder: Path | None, location: str, name: str) -> Path:
-    """The file at a location, which must not lead out of the folder."""
+    """Return the file at a location, which must not lead out of the folder."""
     path = Path(location)
     unsafe = not location or path.is_absolute() or ".." in path.parts or "\\" in location or "\0" in location
     file = None if folder is None or unsafe else folder / path

@@ -1,4 +1,4 @@
-"""Rows of the ONNX table: reductions, and what works along one axis."""
+"""Rows of the ONNX table: reductions, and operators along one axis."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ LONGEST_PRODUCT = 64  # of CumProd: a multiplication each
 
 
 def reduced(what: Reducer) -> Callable[[OnnxLowering, Call], str]:
-    """Over `axes`, which are an attribute of older versions and an input of newer ones; none are all, or with
-    noop_with_empty_axes nothing."""
+    """Make a row for a reduction over `axes`, an attribute in older versions and an input in newer ones; none means
+    all, or with noop_with_empty_axes nothing."""
 
     def build(g: OnnxLowering, call: Call) -> str:
         x = call.need(0)
@@ -45,7 +45,7 @@ def reduced(what: Reducer) -> Callable[[OnnxLowering, Call], str]:
 
 
 def plain(op: Callable[[tuple[int, ...], bool], Reduction]) -> Reducer:
-    """Of float32, or of integers that are widened and given back."""
+    """Reduce float32, or integers that are widened and converted back."""
 
     def build(g: Lowering, x: str, axes: tuple[int, ...], keep: bool) -> str:
         if not axes:
@@ -56,8 +56,8 @@ def plain(op: Callable[[tuple[int, ...], bool], Reduction]) -> Reducer:
 
 
 def extreme(op: type[Amax | Amin], truths: type[Reduction]) -> Reducer:
-    """The largest of truth values is whether any is true, the smallest whether all are. That of no numbers is the
-    least or the greatest that the type has."""
+    """Reduce with max or min. The largest of booleans is whether any is true, the smallest whether all are. For no
+    numbers, it is the smallest or largest number of the type."""
 
     def build(g: Lowering, x: str, axes: tuple[int, ...], keep: bool) -> str:
         dtype = g[x].dtype
@@ -72,7 +72,7 @@ def extreme(op: type[Amax | Amin], truths: type[Reduction]) -> Reducer:
 
 
 def floats(op: Callable[[tuple[int, ...], bool], Reduction]) -> Reducer:
-    """Of float32 alone; over no axes it is still computed, of each element by itself."""
+    """Reduce float32 only; over no axes, compute it for each element separately."""
 
     def build(g: Lowering, x: str, axes: tuple[int, ...], keep: bool) -> str:
         need_float(g, op((), True).name, x)
@@ -99,7 +99,7 @@ def norm(order: float) -> Reducer:
 
 
 def arg(op: type[ArgMax]) -> Callable[[OnnxLowering, Call], str]:
-    """The last of equal ones is the first of the axis read backwards."""
+    """Make a row for argmax or argmin. The last of equal elements is the first of the reversed axis."""
 
     def build(g: OnnxLowering, call: Call) -> str:
         x = wide(g, call.need(0))
@@ -114,7 +114,7 @@ def arg(op: type[ArgMax]) -> Callable[[OnnxLowering, Call], str]:
 
 
 def top_k(g: OnnxLowering, call: Call) -> Result:
-    """In order, whether that is asked for or not."""
+    """Lower TopK; the result is always sorted."""
     x = call.need(0)
     (k,) = g.ints(call.need(1), "TopK: k")
     axis = g.axis(x, int(call.attribute("axis", -1)))
@@ -122,7 +122,8 @@ def top_k(g: OnnxLowering, call: Call) -> Result:
 
 
 def cumulative(what: Callable[[Lowering, str, int], str], nothing: float) -> Callable[[OnnxLowering, Call], str]:
-    """From the front, or with `reverse` from the back; with `exclusive` each element without itself."""
+    """Make a row for a cumulative operator: from the front, or with `reverse` from the back; with `exclusive` each
+    element itself is left out."""
 
     def build(g: OnnxLowering, call: Call) -> str:
         x = call.need(0)
@@ -141,7 +142,7 @@ def cumulative(what: Callable[[Lowering, str, int], str], nothing: float) -> Cal
 
 
 def cumprod(g: Lowering, x: str, axis: int) -> str:
-    """One multiplication after the other."""
+    """Multiply elements one after the other."""
     length = g.shape(x)[axis]
     if length > LONGEST_PRODUCT:
         raise CompileError(f"CumProd over {length} elements is not supported", need=f"at most {LONGEST_PRODUCT}")

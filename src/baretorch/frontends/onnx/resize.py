@@ -1,4 +1,4 @@
-"""Rows of the ONNX table: tensors made larger or smaller.
+"""Rows of the ONNX table: tensors enlarged or reduced.
 
 Along each axis an output is a weighted sum of inputs that are known ahead of time. Where one of the Graph's own
 operators means the same, it is taken; else the weights are a matrix, and entries that are chosen an index.
@@ -31,7 +31,7 @@ HALF_PIXEL = ("half_pixel", "pytorch_half_pixel")
 
 @dataclass(frozen=True)
 class Along:
-    """How one axis is resized."""
+    """The resizing of one axis."""
 
     axis: int
     have: int
@@ -41,7 +41,8 @@ class Along:
     end: float
 
     def places(self, mode: str) -> Array:
-        """Where each output lies among the inputs; in float32, as runtimes compute it, which decides halves."""
+        """Return each output's position among the inputs; in float32, as runtimes compute it, because that decides
+        halves."""
         i = np.arange(self.want, dtype=np.float32)
         width = self.scale * self.have
         if mode == "half_pixel" or (mode == "pytorch_half_pixel" and self.want > 1):
@@ -94,7 +95,7 @@ def resize(g: OnnxLowering, call: Call) -> str:
 
 
 def _axes(g: OnnxLowering, call: Call) -> list[Along]:
-    """By `scales` or by `sizes`, of which the other is missing or empty."""
+    """Return the axes to resize, by `scales` or by `sizes`; the other is missing or empty."""
     x = call.need(0)
     shape = g.shape(x)
     axes = [g.axis(x, int(a)) for a in call.attribute("axes", range(len(shape)))]
@@ -175,7 +176,7 @@ def _image(g: Lowering, x: str, axes: list[Along], mode: str, corners: bool) -> 
 
 
 def _weights(call: Call, a: Along, mode: str, where: str, bent: float) -> Array:
-    """matrix[output, input]; what lies outside is the border's, or left out."""
+    """Return matrix[output, input]; positions outside use the border, or are left out."""
     stretch = min(a.scale, 1.0) if call.attribute("antialias", 0) else 1.0
     reach = (1 if mode == "linear" else 2) / stretch
     need_room("Resize", a.want, a.have)
@@ -196,14 +197,14 @@ def _linear(t: Array) -> Array:
 
 
 def _cubic(t: Array, a: float) -> Array:
-    """Keys' cubic convolution: two polynomials that meet at a distance of 1."""
+    """Return the weights of Keys' cubic convolution: two polynomials that meet at a distance of 1."""
     t = np.abs(t)
     near, far = ((a + 2) * t - (a + 3)) * t * t + 1, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
     return np.asarray(np.where(t <= 1, near, np.where(t < 2, far, 0.0)))
 
 
 def _applied(g: Lowering, x: str, axis: int, matrix: Array) -> str:
-    """A linear layer along an axis."""
+    """Apply a matrix along an axis as a linear layer."""
     rank = len(g.shape(x))
     weight = g.b.const("resize", matrix)
     if axis == rank - 1:

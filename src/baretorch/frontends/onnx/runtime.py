@@ -1,4 +1,4 @@
-"""What the model itself answers: onnxruntime if it is installed, else onnx.reference."""
+"""Computes the model's own results with onnxruntime if it is installed, else with onnx.reference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Run: TypeAlias = Callable[[dict[str, Array]], dict[str, Array]]
 
 
 def runtimes(model: Any, crashes: list[str] | None = None) -> Iterator[tuple[Run, str]]:
-    """Yield the model in each runtime that takes it, and the runtime's name. One that crashes is added to `crashes`."""
+    """Yield the model in each runtime that accepts it, and the runtime's name. One that crashes is added to
+    `crashes`."""
     names = [o.name for o in model.graph.output]
     try:
         opened = OpenModel[str](LIBRARY, model.SerializeToString()) if find_spec(LIBRARY) else None
@@ -49,7 +50,7 @@ def runtimes(model: Any, crashes: list[str] | None = None) -> Iterator[tuple[Run
 
 
 def answers(run: Run, interface: Interface, inputs: Sequence[Array], runs: int) -> tuple[Array, ...]:
-    """The outputs of several runs, each of which begins with the state that the one before left."""
+    """Return the outputs of several runs; each starts with the state that the previous run left."""
     memory = {s.input.name: s.initial for s in interface.state}
     found: list[Array] = []
     for _ in range(runs):
@@ -60,7 +61,7 @@ def answers(run: Run, interface: Interface, inputs: Sequence[Array], runs: int) 
 
 
 class InRuntime:
-    """Calling it runs the model once in its runtime; state begins as the file has it."""
+    """Runs the model in its runtime, once per call; state starts with the file's values."""
 
     def __init__(self, model: Any, interface: Interface, graph: Graph, library: str) -> None:
         self._run = next(run for run, name in runtimes(model) if name == library)  # it has answered before
@@ -81,8 +82,8 @@ class InRuntime:
 def reference_of(
     model: Any, interface: Interface, inputs: tuple[Array, ...], crashes: list[str]
 ) -> tuple[Reference, str] | None:
-    """Return the model's answers, and whose they are; None if no runtime answers. Runtimes that crash are added to
-    `crashes`."""
+    """Return the model's results, and the name of the runtime; None if no runtime can run it. Runtimes that crash are
+    added to `crashes`."""
     runs = 2 if interface.state else 1
     for run, library in runtimes(model, crashes):
         try:
@@ -98,7 +99,7 @@ def reference_of(
 
 
 def _exact(model: Any, interface: Interface, inputs: tuple[Array, ...], runs: int) -> tuple[Array, ...] | None:
-    """Return the answers in double precision, or None if onnx.reference cannot compute them."""
+    """Return the results in double precision, or None if onnx.reference cannot compute them."""
     try:
         return answers(partial(in_double, model), interface, inputs, runs)
     except Exception:
@@ -108,7 +109,8 @@ def _exact(model: Any, interface: Interface, inputs: tuple[Array, ...], runs: in
 def _moved(
     model: Any, interface: Interface, inputs: tuple[Array, ...], runs: int, run: Run, library: str
 ) -> Callable[[int], tuple[Array, ...]]:
-    """What the same runtime answers if inputs and constants are a little different, by a seed; 0: as they are."""
+    """Return a function from a seed to the runtime's results for slightly changed inputs and constants; seed 0 changes
+    nothing."""
 
     def moved(seed: int) -> tuple[Array, ...]:
         rng = np.random.default_rng(seed)

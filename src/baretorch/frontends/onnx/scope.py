@@ -1,4 +1,4 @@
-"""The values that names of an ONNX graph stand for."""
+"""The values of the names of an ONNX graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from baretorch.ir.graph import Array
 
 @dataclass(frozen=True)
 class Absent:
-    """A value that could not be made, and why it cannot be read; without a reason, that is known already."""
+    """A value that could not be computed, with the reason; without a reason, it was already reported."""
 
     reason: str = ""
 
@@ -22,7 +22,8 @@ Value: TypeAlias = str | Array | Absent  # the name of a Graph tensor, a constan
 
 @dataclass(frozen=True)
 class Stored:
-    """What an int8 tensor of the Graph holds of a file's int8 or, less by 128, uint8 numbers. `zero` is the file's."""
+    """An int8 tensor of the Graph that holds a file's int8 numbers, or its uint8 numbers minus 128. `zero` is the
+    file's zero point."""
 
     scale: float
     zero: int
@@ -31,7 +32,7 @@ class Stored:
 
 @dataclass
 class Scope:
-    """What the names of a graph stand for. A graph within a node sees those around it; a function does not."""
+    """The values of a graph's names. A graph inside a node sees those of its parents; a function does not."""
 
     values: dict[str, Value]
     outer: Scope | None = None
@@ -41,7 +42,7 @@ class Scope:
     depth: int = 0
 
     def holder(self, name: str) -> Scope | None:
-        """The innermost scope that knows a name."""
+        """Return the innermost scope that contains a name."""
         if name in self.values:
             return self
         return self.outer.holder(name) if self.outer else None

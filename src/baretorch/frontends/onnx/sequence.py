@@ -46,7 +46,7 @@ KINDS = {
 
 
 def recurrent(g: OnnxLowering, call: Call) -> Result:
-    """Y[T, directions, N, H], and the states at the end, [directions, N, H]; with `layout` 1 the batch comes first."""
+    """Return Y[T, directions, N, H] and the final states, [directions, N, H]; with `layout` 1 the batch comes first."""
     kind = KINDS[call.op]
     x, w, r = (call.need(i) for i in range(3))
     need_float(g, call.op, x, w, r)
@@ -90,7 +90,7 @@ def _direction(
 
 
 def _biases(g: OnnxLowering, call: Call, i: int, count: int) -> tuple[str, str]:
-    """Those of the input's products and of the state's."""
+    """Return the biases of the input's products and of the state's."""
     given = call.input(3)
     if given is None:
         zeros = g.b.const("bias", np.zeros(count, np.float32))
@@ -113,7 +113,7 @@ def _is_zero(data: Array | None) -> bool:
 
 
 def _bias(g: Lowering, op: Recurrent, b_w: str, b_r: str, hidden: int) -> str:
-    """One bias from two. Those of gru's candidate stay apart: the reset gate stands between them."""
+    """Combine two biases into one. Those of gru's candidate stay separate, because the reset gate is between them."""
     if not isinstance(op, Gru):
         return g.b.add(Add(), b_w, b_r)
     (gates, candidate), (gates_r, reset) = (shapes.split(g, b, (2 * hidden, hidden)) for b in (b_w, b_r))
@@ -128,7 +128,7 @@ def _reordered(g: Lowering, t: str, gates: Sequence[int]) -> str:
 
 
 def _lengths(g: OnnxLowering, call: Call, x: str) -> Sequence[int] | None:
-    """Of the sequences; None if all are as long as there are times."""
+    """Return the lengths of the sequences; None if all have the full length."""
     if call.input(4) is None:
         return None
     lengths = g.ints(call.input(4), f"{call.op}: sequence_lens")
@@ -211,7 +211,7 @@ def _whole(call: Call, kind: SequenceKind, functions: Sequence[Named]) -> Recurr
 
 @dataclass
 class _Steps:
-    """One direction of a layer, time after time, with weights and biases in ONNX's order of gates."""
+    """One direction of a layer, step by step, with weights and biases in ONNX's order of gates."""
 
     g: OnnxLowering
     call: Call
@@ -223,7 +223,8 @@ class _Steps:
     peephole: Sequence[str] | None
 
     def run(self, x: str, states: Sequence[str], lengths: Sequence[int] | None, back: bool) -> tuple[str, ...]:
-        """Sequences that are over keep their states and give zeros. Backwards, each begins at its own end."""
+        """Run all steps. Sequences that have ended keep their states and return zeros. Backwards, each starts at its
+        own end."""
         g = self.g
         times, batch, _ = g.shape(x)
         if times > LONGEST:
@@ -260,7 +261,7 @@ class _Steps:
         return y
 
     def _f(self, i: int, x: str) -> str:
-        """An activation, of what is limited to [-clip, clip]."""
+        """Apply an activation to x, limited to [-clip, clip]."""
         clip = self.call.attribute("clip")
         return self.functions[i](self.g, x if clip is None else self.g.b.add(Clamp(-float(clip), float(clip)), x))
 

@@ -1,4 +1,4 @@
-"""Rows of the ONNX table: what changes only shape, order or place."""
+"""Rows of the ONNX table: operators that change only shape, order or position."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAD_MODES = {"reflect": "reflect", "edge": "replicate", "wrap": "circular"}  # a
 
 
 def reshape(g: OnnxLowering, call: Call) -> str:
-    """A 0 keeps the dimension at its place, unless `allowzero`."""
+    """Lower Reshape. A 0 keeps the dimension at its place, unless `allowzero`."""
     x = call.need(0)
     shape = list(g.ints(call.need(1), "Reshape: shape"))
     if not call.attribute("allowzero", 0):
@@ -42,7 +42,7 @@ def flatten(g: OnnxLowering, call: Call) -> str:
 
 
 def axes_of(g: OnnxLowering, call: Call, rank: int) -> tuple[int, ...]:
-    """Attribute or second input, counted from the front of so many dimensions."""
+    """Return the axes from the attribute or the second input, counted from the front."""
     axes = call.attribute("axes", ())
     if call.input(1) is not None:
         axes = g.ints(call.input(1), f"{call.op}: axes")
@@ -79,7 +79,7 @@ def transpose(g: OnnxLowering, call: Call) -> str:
 
 
 def expand(g: OnnxLowering, call: Call) -> str:
-    """Both ways: the shape may have a 1 where x has more."""
+    """Broadcast in both directions: the shape may have a 1 where x has more."""
     x = call.need(0)
     shape = g.ints(call.need(1), "Expand: shape")
     try:
@@ -90,7 +90,7 @@ def expand(g: OnnxLowering, call: Call) -> str:
 
 
 def tile(g: OnnxLowering, call: Call) -> str:
-    """One axis after the other, as kernels have few loops."""
+    """Repeat one axis after the other, because kernels have few loops."""
     x = call.need(0)
     repeats = g.ints(call.need(1), "Tile: repeats")
     for i, times in enumerate(repeats):
@@ -103,14 +103,14 @@ def tile(g: OnnxLowering, call: Call) -> str:
 
 
 def concat(g: OnnxLowering, call: Call) -> str:
-    """Tensors without elements add nothing."""
+    """Concatenate; tensors without elements add nothing."""
     names = [call.need(i) for i in range(len(call.inputs))]
     some = [t for t in names if g[t].count] or names[:1]
     return shapes.cat(g, some, g.axis(names[0], int(call.attribute("axis", 0))))
 
 
 def split(g: OnnxLowering, call: Call) -> Result:
-    """Into given sizes, or into equal ones of which the last may be smaller."""
+    """Split into given sizes, or into equal ones of which the last may be smaller."""
     x = call.need(0)
     axis = g.axis(x, int(call.attribute("axis", 0)))
     length = g.shape(x)[axis]
@@ -125,7 +125,7 @@ def split(g: OnnxLowering, call: Call) -> Result:
 
 
 def slice_(g: OnnxLowering, call: Call) -> str:
-    """Where the step is negative, the part is read backwards."""
+    """Slice; with a negative step, the part is read backwards."""
     x = call.need(0)
     starts, ends = g.ints(call.need(1), "Slice: starts"), g.ints(call.need(2), "Slice: ends")
     axes = g.ints(call.input(3), "Slice: axes") if call.input(3) else tuple(range(len(starts)))
@@ -136,7 +136,7 @@ def slice_(g: OnnxLowering, call: Call) -> str:
 
 
 def part(g: Lowering, x: str, axis: int, places: range) -> str:
-    """The entries at these places of an axis."""
+    """Take the entries at these places of an axis."""
     if not len(places):
         return g.b.add(Slice(axis, 0, 0, 1), x)
     if places.step > 0:
@@ -149,7 +149,7 @@ def part(g: Lowering, x: str, axis: int, places: range) -> str:
 
 
 def pad(g: OnnxLowering, call: Call) -> str:
-    """`pads` lists what comes before each of the axes, then what comes after."""
+    """Pad; `pads` lists the padding before each of the axes, then the padding after."""
     x = call.need(0)
     rank = len(g.shape(x))
     pads: Ints = call.attribute("pads", ()) or g.ints(call.input(1), "Pad: pads")
@@ -180,8 +180,8 @@ def around(g: Lowering, x: str, pairs: list[tuple[int, int]], mode: str) -> str:
 
 
 def center_crop_pad(g: OnnxLowering, call: Call) -> str:
-    """What is too long is cut at both ends, what is too short gets zeros at both; the odd one goes to the end of what
-    is added, and of what is cut."""
+    """Crop axes that are too long at both ends, and pad those that are too short with zeros at both. An odd element is
+    added or cut at the end."""
     x = call.need(0)
     axes = call.attribute("axes") or range(len(g.shape(x)))
     for axis, want in zip(axes, g.ints(call.need(1), "CenterCropPad: shape"), strict=True):
@@ -228,7 +228,7 @@ def trilu(g: OnnxLowering, call: Call) -> str:
 
 
 def reverse_sequence(g: OnnxLowering, call: Call) -> str:
-    """Each sequence of the batch by itself, as far as it goes."""
+    """Reverse each sequence of the batch separately, up to its length."""
     x = call.need(0)
     lengths = g.ints(call.need(1), "ReverseSequence: sequence_lens")
     batch, time = int(call.attribute("batch_axis", 1)), int(call.attribute("time_axis", 0))
@@ -245,7 +245,7 @@ def identity(g: OnnxLowering, call: Call) -> str:
 
 
 def dropout(g: OnnxLowering, call: Call) -> Result:
-    """Nothing is dropped; the mask says so."""
+    """Return the input unchanged, and a mask that says so."""
     x = call.need(0)
     trains = call.input(2) is not None and bool(g.constant(call.input(2), "Dropout: training_mode").reshape(()))
     ratio = 0.5 if call.input(1) is None else g.constant(call.input(1), "Dropout: ratio").reshape(())
@@ -268,8 +268,8 @@ def eye_like(g: OnnxLowering, call: Call) -> str:
 
 
 def only_known(*names: str) -> Row:
-    """An operator that makes a tensor of numbers that must be known ahead of time; where they are, it has been
-    computed before its row is asked."""
+    """Make a row for an operator whose result must be known ahead of time. If it is, it was folded before its row is
+    called."""
 
     def build(g: OnnxLowering, call: Call) -> str:
         for i, name in enumerate(names):

@@ -15,7 +15,8 @@ BY_N = 2  # the inverse is divided by the length, as aten counts normalizations
 
 
 def dft(g: OnnxLowering, call: Call) -> str:
-    """Before version 20 the axis is an attribute, 1 if it is not said; after it an input, the last but one."""
+    """Lower DFT. Before version 20 the axis is an attribute, 1 by default; later an input, the last but one by
+    default."""
     x = call.need(0)
     need_float(g, "DFT", x)
     if call.version < 20:
@@ -48,7 +49,7 @@ def transformed(g: OnnxLowering, x: str, axis: int, length: int, inverse: bool, 
 
 
 def _resized(g: OnnxLowering, x: str, axis: int, length: int) -> str:
-    """Cut off, or with zeros at the end."""
+    """Cut off the end, or append zeros."""
     have = g.shape(x)[axis]
     if length <= have:
         return shapes.slice_(g, x, axis, 0, length)
@@ -56,7 +57,7 @@ def _resized(g: OnnxLowering, x: str, axis: int, length: int) -> str:
 
 
 def stft(g: OnnxLowering, call: Call) -> str:
-    """Frames of the signal, each times the window, each transformed."""
+    """Multiply frames of the signal by the window, and transform each."""
     x, window = call.need(0), call.input(2)
     need_float(g, "STFT", x)
     (step,) = g.ints(call.need(1), "STFT: frame_step")

@@ -1,4 +1,4 @@
-"""An ONNX file -> Source."""
+"""Converts an ONNX file to a Source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOBODY = "neither onnxruntime nor onnx.reference can run this model, so there is
 
 
 def load_onnx(asked: Asked) -> Source:
-    """A file of ONNX."""
+    """Load an ONNX file."""
     with timed("import"):
         try:
             import onnx  # noqa: F401
@@ -71,7 +71,8 @@ def load_onnx(asked: Asked) -> Source:
 
 
 def _given_shapes(model: Any, state: Mapping[str, str], inputs: Sequence[Any]) -> Mapping[str, Shape]:
-    """The shapes that inputs() of a Python file gives to inputs whose shape is open. State is none of them."""
+    """Return the shapes that a Python file's inputs() defines for inputs with an open shape. State is not among
+    them."""
     others = {t.name for t in model.graph.initializer} | set(state)
     taken = [i for i in model.graph.input if i.name not in others]
     return {i.name: as_array(x).shape for i, x in zip(taken, inputs, strict=False) if not _is_fixed(i)}
@@ -83,8 +84,7 @@ def _is_fixed(value: Any) -> bool:
 
 
 def _told_state(file: Path) -> Mapping[str, str]:
-    """What NAME.state.toml beside NAME.onnx says: of each input that is state, the output it has from the run
-    before."""
+    """Read NAME.state.toml next to NAME.onnx: for each input that is state, the output with its next value."""
     beside = file.with_suffix(".state.toml")
     if not beside.is_file():
         return {}

@@ -1,4 +1,4 @@
-"""ONNX model -> Graph. TABLE is the list of what ONNX's operators become: a `Row` each, in the ROWS of a module."""
+"""Converts an ONNX model to a Graph. TABLE maps ONNX's operators to a `Row` each, in the ROWS of a module."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ TABLE: dict[str, Row] = {
 
 
 def to_graph(model: Any, interface: Interface, name: str) -> tuple[Graph, tuple[str, ...]]:
-    """The Graph of a model with these inputs, outputs and state, and what the user should know of it."""
+    """Return the Graph of a model with these inputs, outputs and state, and notes for the user."""
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     b = Builder(name)
     g = OnnxLowering(b, TABLE, functions, quant.ROWS, room=ROOM + 4 * model.ByteSize())
@@ -73,7 +73,7 @@ def to_graph(model: Any, interface: Interface, name: str) -> tuple[Graph, tuple[
 
 
 def _alike(g: OnnxLowering, old: str, new: str) -> str:
-    """What becomes of a state, which must be as it was before."""
+    """Return the next value of a state, which must have the type and shape of the old one."""
     if (g[old].shape, g[old].dtype) != (g[new].shape, g[new].dtype):
         raise CompileError(
             f"--state: the output {new!r} is {g[new].type}", need=f"{g[old].type}, as the input {old!r} is"

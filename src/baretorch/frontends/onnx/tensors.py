@@ -1,4 +1,4 @@
-"""Constants of a file -> NumPy. What a tensor declares is held against the bytes it brings before it is taken."""
+"""Converts constants of a file to NumPy. The declared size is compared with the bytes in the file first."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}  # of typ
 
 
 def type_name(number: int) -> str:
-    """ONNX's name of an element type, in small letters."""
+    """Return ONNX's name of an element type, in lower case."""
     known = TensorProto.DataType.values()
     return str(TensorProto.DataType.Name(number)).lower() if number in known else f"type {number}"
 
 
 def dtype_of(number: int, what: str) -> DType:
-    """Ours; CompileError if there is none."""
+    """Return Baretorch's type. Raises CompileError if there is none."""
     label = {"float": "float32"}.get(type_name(number), type_name(number))
     dtype = DType.of(label)
     if dtype is None:
@@ -35,7 +35,7 @@ def dtype_of(number: int, what: str) -> DType:
 
 
 def array_of(tensor: Any) -> Array:
-    """The data of a TensorProto, whose external data has been read."""
+    """Return the data of a TensorProto, whose external data has been read."""
     what = f"the constant {tensor.name!r}" if tensor.name else "a constant"
     count = prod(tensor.dims)
     if any(d < 0 for d in tensor.dims):
@@ -56,7 +56,7 @@ def array_of(tensor: Any) -> Array:
 
 
 def tensor_of(data: Array, name: str = "") -> Any:
-    """A TensorProto."""
+    """Make a TensorProto."""
     return numpy_helper.from_array(np.asarray(data), name)
 
 

@@ -1,4 +1,4 @@
-"""An ONNX model as text, for people."""
+"""Prints an ONNX model as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN = 60  # letters of an attribute
 
 
 def to_text(model: Any) -> str:
-    """One line per node."""
+    """Print one line per node."""
     return "\n".join(_lines(model.graph, ""))
 
 

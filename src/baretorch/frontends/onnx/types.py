@@ -1,5 +1,5 @@
-"""What rows of the ONNX table share: small integers that are computed as int32, types that must be, and tables that
-rows compute, which a few bytes of a file could make as large as they like."""
+"""Helpers of the ONNX table's rows: small integers that are computed as int32, required types, and limits for computed
+tables, which a few bytes of a file could make arbitrarily large."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SMALL = (DType.INT8, DType.UINT8, DType.INT16)
 
 
 def wide(g: Lowering, x: str) -> str:
-    """Bytes and shorts as int32, for operators that have no kernels of their size; others as they are."""
+    """Return bytes and shorts as int32, for operators without kernels of their size; others unchanged."""
     return cast(g, x, DType.INT32) if g[x].dtype in SMALL else x
 
 
 def widened(g: Lowering, op: Op, *operands: str) -> str:
-    """An operator that wraps, computed in int32 where it must be, and given back in the operands' type."""
+    """Apply an operator that wraps, in int32 if necessary, and convert back to the operands' type."""
     return cast(g, g.b.add(op, *(wide(g, x) for x in operands)), g[operands[0]].dtype)
 
 
@@ -37,6 +37,6 @@ def need_float(g: Lowering, op: str, *operands: str) -> None:
 
 
 def need_room(op: str, *counts: int) -> None:
-    """CompileError if a table of so many rows and columns … is more than can be meant."""
+    """Raise CompileError if a table with these dimensions is unreasonably large."""
     if 4 * prod(counts) > ROOM:
         raise too_large(f"{op} needs a table of {' x '.join(f'{n:,}' for n in counts)} numbers")

@@ -10,7 +10,7 @@ from baretorch.frontends.windows import Windows
 
 
 def windows(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> Windows:
-    """Over dimensions of these sizes."""
+    """Return the windows over dimensions of these sizes."""
     dims = len(sizes)
     strides = tuple(call.attribute("strides", (1,) * dims))
     dilations = tuple(call.attribute("dilations", (1,) * dims))
@@ -30,6 +30,6 @@ def windows(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> Windows:
 
 
 def halves(missing: Sequence[int], mode: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Before and after; the odd one goes to the end, or with SAME_LOWER to the beginning."""
+    """Return the padding before and after; the odd one goes to the end, or with SAME_LOWER to the beginning."""
     less, more = tuple(m // 2 for m in missing), tuple(m - m // 2 for m in missing)
     return (less, more) if mode == "SAME_UPPER" else (more, less)

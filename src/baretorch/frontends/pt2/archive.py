@@ -1,4 +1,4 @@
-"""The zip archive that a `.pt2` is, and the one that torch.save writes: read without trusting a number in it.
+"""Reads the zip archive of a `.pt2`, and the one that torch.save writes, without trusting any number in it.
 
 torch stores members as they are, so nothing is decompressed here: what a member takes in memory, it takes in the file.
 Nothing is extracted to disk either; a name that leaves the archive's own folder is refused all the same.
@@ -24,7 +24,7 @@ def damaged(what: str) -> CompileError:
 
 
 class Archive:
-    """The members of one archive by name, without the folder that all of them lie in."""
+    """The members of one archive by name, without the folder that contains all of them."""
 
     def __init__(self, file: Path | bytes) -> None:
         self._size = file.stat().st_size if isinstance(file, Path) else len(file)
@@ -73,7 +73,7 @@ class Archive:
 
 
 def parsed(raw: bytes | str, name: str) -> Any:
-    """JSON of a file."""
+    """Parse a file's JSON."""
     try:
         return json.loads(raw)
     except RecursionError:
@@ -83,7 +83,7 @@ def parsed(raw: bytes | str, name: str) -> Any:
 
 
 def _checked(member: zipfile.ZipInfo) -> str:
-    """The member's name, if it is one that torch could have written."""
+    """Return the member's name if torch could have written it."""
     name = member.filename
     parts = name.split("/")
     if len(parts) < 2 or not all(parts) or {".", ".."} & set(parts) or "\\" in name or not name.isprintable():

@@ -1,4 +1,4 @@
-"""The JSON program of a `.pt2`, taken over piece by piece: what torch's own reader would run or evaluate stays out.
+"""Copies the JSON program of a `.pt2` piece by piece, without anything that torch's own reader would run or evaluate.
 
 torch.export.load evaluates symbolic sizes and guards as Python, imports modules that structures of inputs and outputs
 name, calls any function of torch that a node names, and writes Python code out of the names of values. So names must be
@@ -33,12 +33,12 @@ _REFUSED = {
 
 
 def unsafe(what: str) -> CompileError:
-    """What only a file that may run code can have."""
+    """Return the error for content that only a file that may run code can have."""
     return refused(f"the .pt2 file needs {what}")
 
 
 def refused(what: str) -> CompileError:
-    """What is only read of files that the user trusts."""
+    """Return the error for content that is only read from files that the user trusts."""
     return CompileError(
         what,
         need="a program that is only data: operators, numbers and dense tensors",
@@ -47,8 +47,8 @@ def refused(what: str) -> CompileError:
 
 
 def safe_program(program: Json, known: Callable[[str, str, str], bool]) -> Json:
-    """The program as torch's schema has it, with only what was checked. `known` tells, by namespace, name and overload,
-    whether an operator may be called."""
+    """Return the program in torch's schema, with checked content only. `known` reports, by namespace, name and
+    overload, whether an operator may be called."""
     if _get(program, "range_constraints", dict):
         raise _dynamic()
     module = _get(program, "graph_module", dict)
@@ -70,14 +70,14 @@ def safe_program(program: Json, known: Callable[[str, str, str], bool]) -> Json:
 
 
 def layer_name(name: Json) -> str:
-    """A parameter's path, such as `net.0.weight`. torch puts it between quotes where it is no identifier."""
+    """Return a parameter's path, such as `net.0.weight`. torch quotes it if it is not an identifier."""
     if not isinstance(name, str) or not name.isprintable() or '"' in name or "\\" in name:
         raise unsafe(f"a parameter called {_short(name)}")
     return name
 
 
 def tensor_sizes(meta: Json) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Sizes, strides and offset of a stored tensor, in elements."""
+    """Return sizes, strides and offset of a stored tensor, in elements."""
     sizes, strides = (tuple(_number(n) for n in _get(meta, key, list)) for key in ("sizes", "strides"))
     if len(sizes) != len(strides):
         raise damaged(f"a tensor has {len(sizes)} sizes and {len(strides)} strides")
@@ -159,7 +159,7 @@ def _node(node: Json, known: Callable[[str, str, str], bool]) -> Json:
 
 
 def _plain(value: Json, known: Callable[[str, str, str], bool]) -> Json:
-    """Arguments and signatures: names, numbers and texts in lists and tables."""
+    """Copy arguments and signatures: names, numbers and texts in lists and tables."""
     if isinstance(value, list):
         return [_plain(v, known) for v in value]
     if not isinstance(value, dict):
@@ -189,7 +189,7 @@ def _plain(value: Json, known: Callable[[str, str, str], bool]) -> Json:
 
 
 def _call(entries: Json) -> Json:
-    """The signature of the whole program, which is the first; those of layers are for torch.export.unflatten."""
+    """Return the signature of the whole program, which is the first; those of layers are for torch.export.unflatten."""
     first = entries[0] if entries else None
     signature = _get(first, "signature", dict)
     return {
@@ -205,7 +205,7 @@ def _call(entries: Json) -> Json:
 
 
 def _structure(signature: Json, key: str) -> Json:
-    """How tensors lie in the tuples, lists and dicts that forward takes or returns."""
+    """Return the structure of the tuples, lists and dicts that forward takes or returns."""
     match parsed(_get(signature, key, str), key):
         case [1, tree]:
             return _branch(tree)

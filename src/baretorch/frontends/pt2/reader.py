@@ -1,4 +1,4 @@
-"""`.pt2` -> ExportedProgram, without running anything that the file says.
+"""Converts a `.pt2` to an ExportedProgram without running anything in the file.
 
 torch.export.load unpickles weights, constants and example inputs, and more (see program.py), so it is left to files
 the user trusts. Here the archive is read by ourselves, the program is checked, tensors are taken from their bytes, what
@@ -45,21 +45,21 @@ FOLDERS = (WEIGHTS, CONSTANTS, "data/sample_inputs/", "models/", "extra/", ".dat
 
 
 def load_pt2(path: Path, trust: bool = False) -> tuple[Any, Any]:
-    """An ExportedProgram that torch.export.save wrote, and its example inputs. What can run code is only read if the
-    user trusts the file."""
+    """Return an ExportedProgram that torch.export.save wrote, and its example inputs. Content that can run code is read
+    only if the user trusts the file."""
     with quiet():
         loaded: tuple[Any, Any] = told(path, lambda: _load_trusted(path) if trust else _load(path))
     return loaded
 
 
 def read_pt2(exported: Any, path: Path, name: str) -> AtenProgram:
-    """The ATen program; what does not fit together in it is the file's fault."""
+    """Return the ATen program. Inconsistencies are reported as errors of the file."""
     made: AtenProgram = told(path, lambda: read_exported(exported, name))
     return replace(made, file=str(path))
 
 
 def example_inputs(samples: Any, program: AtenProgram) -> tuple[Any, ...] | None:
-    """The example inputs that the file holds, if it does: tensors as the program takes them."""
+    """Return the example inputs in the file, or None: tensors that match the program."""
     if not samples:
         return None
     args, named = samples
@@ -69,7 +69,7 @@ def example_inputs(samples: Any, program: AtenProgram) -> tuple[Any, ...] | None
 
 
 def given_inputs(inputs: Sequence[Any], program: AtenProgram) -> tuple[Any, ...]:
-    """The example inputs of a Python file that names this one, as tensors."""
+    """Return the example inputs of a Python file that names this one, as tensors."""
     return _fitting(tuple(torch.as_tensor(as_array(x)) for x in inputs), {}, program, "the result of inputs() is", None)
 
 
@@ -89,7 +89,7 @@ def _fitting(
 
 
 def told(path: Path, load: Callable[[], Any]) -> Any:
-    """What torch says about a file that it cannot read, as an error of ours."""
+    """Run torch's reader, and convert its errors to CompileErrors."""
     try:
         return load()
     except CompileError as error:
@@ -143,7 +143,7 @@ def _check_members(archive: Archive) -> None:
 
 
 class _Room:
-    """How many bytes tensors may still take, all together."""
+    """The number of bytes that tensors may still take in total."""
 
     def __init__(self, bytes: int) -> None:
         self._left = bytes
@@ -155,7 +155,7 @@ class _Room:
 
 
 def _tensors(archive: Archive, folder: str, config: str, room: _Room) -> dict[str, Any]:
-    """The tensors of a list, by name. Those that lie in the same member share memory, as they did in the model."""
+    """Return the tensors of a list, by name. Those in the same member share memory, as they did in the model."""
     rows = archive.json(config)
     rows = rows.get("config") if isinstance(rows, dict) else None
     if not isinstance(rows, dict):
@@ -192,7 +192,7 @@ def _tensor(
 
 
 def _pickled_tensor(raw: bytes, name: str, room: _Room) -> Any:
-    """torch pickles tensors of other classes than its own."""
+    """Return a tensor that torch pickled because it has a class of its own."""
     made = _unpickled(raw, f"values of {name}", room)
     if type(made) not in (torch.Tensor, torch.nn.Parameter) or made.layout is not torch.strided:
         raise unsafe(f"a tensor of another class than torch.Tensor for {name}")
@@ -200,7 +200,7 @@ def _pickled_tensor(raw: bytes, name: str, room: _Room) -> Any:
 
 
 def _unpickled(raw: bytes, what: str, room: _Room) -> Any:
-    """torch's safe loading, of an archive that was looked at before."""
+    """Unpickle with torch's safe loader, after checking the archive."""
     if not raw:
         return None
     pickle = f"the .pt2 file's {what} are not plain tensors: reading them could run code"
@@ -231,13 +231,13 @@ def _are_inputs(samples: Any) -> bool:
 
 @cache
 def decomposed() -> frozenset[str]:
-    """The operators that torch itself makes of others."""
+    """Return the operators that torch itself decomposes."""
     return frozenset(o._schema.name for o in torch.export.default_decompositions() if hasattr(o, "_schema"))
 
 
 def _known(namespace: str, name: str, overload: str) -> bool:
-    """Whether it computes tensors of tensors, and nothing else: our table's operators, what torch decomposes, and the
-    core of ATen. Others read and write files, or trust the sizes they are given."""
+    """Report whether an operator only computes tensors from tensors: operators of our table, those that torch
+    decomposes, and core ATen. Others read and write files, or trust the sizes that they are given."""
     if namespace not in ("aten", "quantized_decomposed"):
         return False
     packet = getattr(getattr(torch.ops, namespace), name, None)

@@ -1,4 +1,5 @@
-"""The sizes that a `.pt2` tells of its values, held against what its operators make: all that follows trusts them."""
+"""Compares the sizes that a `.pt2` states for its values with those that its operators produce. All later code trusts
+them."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _leaves = torch.utils._pytree.tree_leaves
 
 
 def check_shapes(exported: Any) -> None:
-    """An error if a stored tensor or a result is not what the file says. Nothing is computed but sizes."""
+    """Raise CompileError if a stored tensor or a result does not have the stated size. Only sizes are computed."""
     stored = {**exported.state_dict, **exported.constants}
     nodes = {node.name: node for node in exported.graph.nodes}
     for spec in exported.graph_signature.input_specs:
@@ -40,7 +41,7 @@ def _check(module: GraphModule) -> None:
 
 
 def _made(node: Node) -> Any:
-    """What an operator makes of arguments of the told sizes, without memory for it."""
+    """Return an operator's result for arguments of the stated sizes, without memory for it."""
     mode = next((x.fake_mode for a in node.all_input_nodes for x in _told([a])), None) or FakeTensorMode()
     args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
     with mode, torch.no_grad():
@@ -48,7 +49,7 @@ def _made(node: Node) -> Any:
 
 
 def _check_parts(module: GraphModule, node: Node) -> None:
-    """The programs that an operator of control flow takes; their arguments come behind them."""
+    """Check the programs that an operator of control flow takes; their arguments follow them."""
     flat = _leaves(node.args)
     parts = {a: getattr(module, str(a.target)) for a in flat if isinstance(a, Node) and a.op == "get_attr"}
     parts = {a: part for a, part in parts.items() if isinstance(part, GraphModule)}
@@ -64,7 +65,7 @@ def _check_parts(module: GraphModule, node: Node) -> None:
 
 
 def _told(nodes: Iterable[Any]) -> list[torch.Tensor]:
-    """The tensors that nodes are told to be."""
+    """Return tensors of the sizes that the nodes state."""
     values = [_leaves(n.meta.get("val")) for n in nodes if isinstance(n, Node)]
     return [v for some in values for v in some if isinstance(v, torch.Tensor)]
 

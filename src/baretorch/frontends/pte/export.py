@@ -1,4 +1,4 @@
-"""nn.Module -> a standard `.pte` for ExecuTorch's own runtime.
+"""Writes an nn.Module as a standard `.pte` for ExecuTorch's own runtime.
 
 Before lowering, BatchNorm is folded into the layer before it; `linear` is kept whole and constants are
 propagated. ExecuTorch's default path would transpose the weight of every linear layer in RAM, at run time.
@@ -25,7 +25,7 @@ Methods: TypeAlias = Mapping[str, Sequence[Any]]  # the example inputs of each
 
 @dataclass(frozen=True)
 class PteInfo:
-    """What was written: the file's size, how often each operator is called, and what the user should know."""
+    """Facts about the written file: its size, how often each operator is called, and notes for the user."""
 
     bytes: int
     operators: Mapping[str, int]
@@ -33,8 +33,8 @@ class PteInfo:
 
 
 def write_programs(torch: Torch, path: str | Path) -> PteInfo:
-    """Write what torch.export made of a module to `path`. The file appears whole or not at all. Then it is run on the
-    host: the notes warn where that does not give what PyTorch gives."""
+    """Write the exported programs of a module to `path`. The file appears whole or not at all. Then it runs on the
+    host; notes warn if its results differ from PyTorch's."""
     _need_executorch()
     methods = {m: tuple(map(_usual_strides, inputs)) for m, inputs in torch.inputs.items()}
     programs, norms = _folded(torch, methods)
@@ -56,8 +56,8 @@ def _need_executorch() -> None:
 
 
 def _folded(torch: Torch, methods: Methods) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The program of each method, with BatchNorm folded where it may be in all of them, and what was folded. Where
-    nothing is, nor a stride is unusual, that is what torch.export made of the module: ExecuTorch evaluates constants
+    """Return the program of each method, with BatchNorm folded where all methods allow it, and the names of folded
+    layers. Without folding or unusual strides, the programs are those of torch.export: ExecuTorch evaluates constants
     itself."""
     from baretorch.frontends.torch.export import export_module
     from baretorch.frontends.torch.norms import fold_norms
@@ -79,7 +79,7 @@ def _folded(torch: Torch, methods: Methods) -> tuple[Mapping[str, Any], tuple[st
 
 
 def _lower(exported: Mapping[str, Any]) -> Any:
-    """ExecuTorch's program. State keeps its initial value, and methods share it."""
+    """Lower to ExecuTorch's program. State keeps its initial value, and methods share it."""
     with importing_executorch():
         from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
         from executorch.exir.passes import MemoryPlanningPass
@@ -105,8 +105,8 @@ def _lower(exported: Mapping[str, Any]) -> Any:
 
 
 def _usual_strides(x: Any) -> Any:
-    """A contiguous tensor with the strides of one, itself if it has them. Where a dimension is 1, channels_last leaves
-    others, from which ExecuTorch makes a dimension order that its kernels refuse."""
+    """Return a contiguous tensor with contiguous strides. If a dimension is 1, channels_last leaves other strides, from
+    which ExecuTorch computes a dimension order that its kernels reject."""
     import torch
 
     if not isinstance(x, torch.Tensor) or not x.is_contiguous():

@@ -1,4 +1,4 @@
-"""ExecuTorch's own runtime on the host: a reference for what a `.pte` computes."""
+"""Runs ExecuTorch's own runtime on the host, as the reference for a `.pte`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TOLERANCE = 1e-4  # of the largest number that PyTorch gives, or of 1 if that is
 
 
 class HostRuntime:
-    """A program in the runtime. All methods are loaded at once, because loading one gives the state that it shares
-    with others its initial value again."""
+    """A program in the runtime. All methods are loaded at once, because loading one resets the state that it shares
+    with others."""
 
     def __init__(self, data: bytes) -> None:
         with importing_executorch():
@@ -33,7 +33,7 @@ class HostRuntime:
             self._methods = {m: program.load_method(m) for m in sorted(program.method_names)}
 
     def run(self, inputs: Sequence[Any], method: str = "forward") -> list[Array]:
-        """The outputs of a method. The runtime owns its memory: these are copies."""
+        """Return copies of a method's outputs, because the runtime owns their memory."""
         import torch
 
         if method not in self._methods:
@@ -44,7 +44,7 @@ class HostRuntime:
 
 
 def differences(data: bytes, module: Any, methods: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
-    """Where the runtime gives something else than PyTorch for the example inputs of each method, or why it gives
+    """Return the differences between the runtime and PyTorch for the example inputs of each method, or why it returns
     nothing."""
     import torch
 
@@ -71,7 +71,7 @@ def differences(data: bytes, module: Any, methods: Mapping[str, Sequence[Any]]) 
 
 
 def _error(have: Array, want: Array) -> float:
-    """The largest difference, if it is more than rounding; else 0."""
+    """Return the largest difference if it exceeds rounding; else 0."""
     exact = want.dtype.kind != "f"
     largest = float(np.abs(want[np.isfinite(want)]).max(initial=1.0))
     if np.allclose(have, want, rtol=0, atol=0 if exact else TOLERANCE * largest, equal_nan=True):
@@ -81,7 +81,7 @@ def _error(have: Array, want: Array) -> float:
 
 @contextmanager
 def importing_executorch() -> Iterator[None]:
-    """Around imports of executorch: says how to get it, and keeps what it and torchao say meanwhile to itself."""
+    """Explain in the block how to install executorch if its import fails, and silence it and torchao."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -101,7 +101,8 @@ def importing_executorch() -> Iterator[None]:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """The runtime raises numbers and writes its reasons to standard error: join the two, and keep the rest quiet."""
+    """Join the numbers that the runtime raises with the reasons that it writes to standard error, and silence the
+    rest."""
     log = StringIO()
     try:
         with redirect_stderr(log):

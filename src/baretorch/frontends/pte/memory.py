@@ -1,4 +1,4 @@
-"""The memory of an ExecuTorch program while its instructions are followed."""
+"""Tracks the memory of an ExecuTorch program while its instructions are followed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Held:
 
 
 class PteMemory:
-    """Which value each range of planned memory holds. Tensors without a place or without bytes stand alone."""
+    """The value in each range of planned memory. Tensors without a place or without bytes are kept separately."""
 
     def __init__(self, banks: Sequence[int]) -> None:
         self._banks = banks
@@ -27,7 +27,7 @@ class PteMemory:
         self._alone: dict[int, Held] = {}
 
     def write(self, name: str, tensor: TensorValue) -> None:
-        """Put a value in the tensor's bytes; every value that shares a byte with it is gone."""
+        """Store a value in the tensor's bytes; every value that shares a byte with it is overwritten."""
         place = self._place(tensor)
         if place is None:
             self._alone[tensor.index] = Held(name, tensor)
@@ -44,7 +44,7 @@ class PteMemory:
         self._held[place] = Held(name, tensor)
 
     def read(self, tensor: TensorValue) -> Held | None:
-        """What the tensor's bytes hold, if it is one whole value of the tensor's type."""
+        """Return the value in the tensor's bytes if it is one whole value of the tensor's type."""
         place = self._place(tensor)
         held = self._alone.get(tensor.index) if place is None else self._held.get(place)
         if held is None or (held.tensor.dtype, held.tensor.bytes) != (tensor.dtype, tensor.bytes):

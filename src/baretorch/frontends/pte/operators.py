@@ -1,4 +1,4 @@
-"""The schemas of operators in `.pte` files: by these a call is matched, and the type of each argument is checked.
+"""The schemas of operators in `.pte` files, which select a call's operator and check the type of each argument.
 
 A `.pte` stores an operator's name, its overload and a list of values, but not the operator's schema. `aten.txt` has
 the schemas of ATen, written by tools/make_pte_operators.py; `executorch.txt` those of ExecuTorch's own operators, with
@@ -55,7 +55,7 @@ class Parameter:
     default: Default
 
     def accepts(self, kind: str) -> bool:
-        """Whether a value of this kind (`int`, `Tensor[]`, `None` …) can be meant."""
+        """Report whether a value of this kind (`int`, `Tensor[]`, `None` …) matches."""
         if kind == "None":
             return self.optional
         if not self.is_list:
@@ -76,13 +76,13 @@ class Schema:
     parameters: tuple[Parameter, ...]
 
     def accepts(self, kinds: Sequence[str]) -> bool:
-        """Whether values of these kinds are its arguments."""
+        """Report whether values of these kinds match its arguments."""
         return len(kinds) == len(self.parameters) and all(map(Parameter.accepts, self.parameters, kinds))
 
 
 @dataclass(frozen=True)
 class Matched:
-    """A call's schema, and the newest one of its operator, in whose order arguments are passed on."""
+    """A call's schema, and the newest one of its operator, which defines the order of arguments."""
 
     schema: Schema
     newest: Schema

@@ -1,4 +1,4 @@
-"""ExecuTorch `.pte` -> ATen program, without the executorch package.
+"""Converts an ExecuTorch `.pte` to an ATen program, without the executorch package.
 
 A `.pte` says which kernels run on which bytes. Memory is reused and views leave no instruction: a tensor
 that nobody writes is a view of whatever was last written to its bytes. So the instructions are followed
@@ -40,8 +40,8 @@ MAX_STATE = 64 << 20  # bytes; a file that holds no initial value can name any s
 
 
 def read_pte_methods(data: bytes, name: str, wanted: str | None = None) -> dict[str, AtenProgram]:
-    """The ATen programs of all methods; what one changes, another may see. Methods that just hold numbers are left
-    out with a note. If one is `wanted`, so are others that cannot be read."""
+    """Return the ATen programs of all methods; methods may share state. Methods that only hold numbers are left out
+    with a note. If one is `wanted`, unreadable others are left out too."""
     program = Program(data)
     if wanted is not None:
         program.require(wanted)
@@ -66,7 +66,7 @@ def read_pte_methods(data: bytes, name: str, wanted: str | None = None) -> dict[
 
 
 def _read(program: Program, plan: Method, name: str, state: Mapping[str, Sequence[Kept]]) -> AtenProgram:
-    """The ATen program of one method; `state` is that of all, whose names must mean nothing else."""
+    """Return the ATen program of one method. `state` is that of all methods; its names are reserved."""
     _refuse_later_work(plan)
     reader = _Reader(program, plan, {kept.name for own in state.values() for kept in own})
     inputs = reader.inputs()
@@ -96,13 +96,13 @@ def _noted(program: AtenProgram, *notes: str) -> AtenProgram:
 
 
 def _only_numbers(plan: Method) -> bool:
-    """Whether a method is one of ExecuTorch's constant methods, which tell the caller about the model."""
+    """Report whether a method is one of ExecuTorch's constant methods, which describe the model."""
     tensors = {v.index for v in plan.values if isinstance(v, TensorValue)}
     return not plan.instructions and tensors.isdisjoint(plan.outputs)
 
 
 def _refuse_later_work(plan: Method) -> None:
-    """What a `.pte` can say and Baretorch cannot read yet, told with names and counts."""
+    """Raise CompileError for valid content of a `.pte` that Baretorch does not support, with names and counts."""
     kinds = Counter(i.kind for i in plan.instructions if isinstance(i, OtherCall))
     others = Counter(d.backend for d in plan.delegates if d.backend != ETHOS_U)
     if others:
@@ -152,7 +152,7 @@ class _Reader:
         return tuple(made)
 
     def begin(self, state: Sequence[Kept]) -> tuple[str, ...]:
-        """Put the mutable buffers' initial values in memory; gives what the user should know about them."""
+        """Put the mutable buffers' initial values in memory, and return notes about them."""
         if (size := sum(kept.tensor.bytes for kept in state)) > MAX_STATE:
             raise CompileError(f"{self._plan.name} keeps {size:,} bytes between runs", need=f"at most {MAX_STATE:,}")
         notes = []
@@ -199,7 +199,7 @@ class _Reader:
         self.calls.append(AtenCall(target, inputs, names, tuple(t.shape for t in results)))
 
     def delegate(self, call: DelegateCall) -> None:
-        """Append a call of a delegate for an Ethos-U. It takes and gives tensors as they lie in memory."""
+        """Append a call of a delegate for an Ethos-U. Its tensors have the layout of memory."""
         if not 0 <= call.delegate < len(self._plan.delegates):
             raise damaged(f"it calls delegate {call.delegate} of {len(self._plan.delegates)}")
         at = f"delegate {call.delegate} of {self._plan.name}"
@@ -234,7 +234,7 @@ class _Reader:
         return result
 
     def read(self, tensor: TensorValue) -> str:
-        """The name of the value in the tensor's bytes; a view is made where it was written with another shape."""
+        """Return the name of the value in the tensor's bytes. A view is added if it was written with another shape."""
         if tensor.constant:
             return self._constant(tensor)
         held = self._memory.read(tensor)
@@ -261,14 +261,14 @@ class _Reader:
         return self._views[view]
 
     def _copies_all(self, args: Sequence[int], results: Sequence[TensorValue]) -> bool:
-        """Whether copy_(to, from) gives the one the other's value as it is, without widening or conversion."""
+        """Report whether copy_(to, from) copies the value unchanged, without widening or conversion."""
         source = self.value_at(args[1]) if len(args) == 3 else None
         return isinstance(source, TensorValue) and all(
             (source.shape, source.dtype) == (t.shape, t.dtype) for t in results
         )
 
     def _split(self, call: KernelCall) -> tuple[tuple[int, ...], tuple[TensorValue, ...]]:
-        """Arguments, and results. ExecuTorch lists `out` tensors last, and after them what the operator returns:
+        """Return arguments and results. ExecuTorch lists `out` tensors last, and after them what the operator returns:
         the one `out` once more, or all of them as a list."""
         *args, returned = call.args or (-1,)
         last = self.value_at(returned)
@@ -336,7 +336,7 @@ class _Reader:
         return self._constant_names[same]
 
     def _array(self, tensor: TensorValue) -> Array:
-        """The data that the file holds for it."""
+        """Return the data that the file contains for a tensor."""
         stored = np.frombuffer(self._program.data_of(tensor), tensor.dtype.numpy)
         stored = stored.reshape([tensor.shape[d] for d in tensor.order])
         logical = stored.transpose([tensor.order.index(d) for d in range(len(tensor.order))])
@@ -344,7 +344,7 @@ class _Reader:
 
 
 def _check_slots(payload: Payload, tensors: Sequence[TensorValue], at: str) -> None:
-    """That a delegate's payload takes and gives these, in int8, inside its scratch."""
+    """Check that a delegate's payload has these inputs and outputs, in int8, inside its scratch."""
     slots = (*payload.inputs, *payload.outputs)
     if [t.bytes for t in tensors] != [slot.size for slot in slots] or not payload.inputs or not payload.outputs:
         raise CompileError(
@@ -365,7 +365,7 @@ def _check_slots(payload: Payload, tensors: Sequence[TensorValue], at: str) -> N
 
 
 def _forget_unread(calls: Sequence[AtenCall], outputs: Sequence[str]) -> tuple[AtenCall, ...]:
-    """The calls, with None for results that nobody reads."""
+    """Return the calls, with None for results that are never read."""
     read = set(outputs)
     for call in calls:
         for arg in call.args:

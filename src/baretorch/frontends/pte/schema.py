@@ -1,4 +1,4 @@
-"""What stands in an ExecuTorch `.pte` file, as typed values: the tables we need of its flatbuffer.
+"""The content of an ExecuTorch `.pte` file as typed values: the required tables of its flatbuffer.
 
 The layout is ExecuTorch's `schema/program.fbs` (file identifier ET12); a slot number below is the place of
 a field in its table there, where a union takes two.
@@ -38,7 +38,7 @@ def damaged(what: str) -> CompileError:
 
 @dataclass(frozen=True)
 class TensorValue:
-    """A tensor of a method: its type, and where its bytes are."""
+    """A tensor of a method: its type, and the place of its bytes."""
 
     index: int
     shape: Shape
@@ -80,7 +80,7 @@ class TensorValue:
 
 @dataclass(frozen=True)
 class Items:
-    """A list of values, by index; `of` is their kind: int, Tensor or Tensor?, of which -1 stands for None."""
+    """A list of values, by index. `of` is their kind: int, Tensor or Tensor?, where -1 represents None."""
 
     indices: tuple[int, ...]
     of: str
@@ -97,7 +97,7 @@ class KernelCall:
 
     @property
     def in_place(self) -> bool:
-        """Whether it changes its first argument, which it then returns."""
+        """Report whether it changes its first argument, which it then returns."""
         return self.operator.endswith("_") and len(self.args) > 1 and self.args[0] == self.args[-1]
 
 
@@ -118,7 +118,7 @@ class OtherCall:
 
 @dataclass(frozen=True)
 class BackendDelegate:
-    """What is left to somebody else: to whom, and where in the file it stands what he is given."""
+    """A delegate: the backend's name, and the place of its data in the file."""
 
     backend: str
     in_segment: bool
@@ -140,7 +140,8 @@ Parts: TypeAlias = tuple[int, tuple[int, ...]]  # a segment, and where in it eac
 
 
 class Program:
-    """An open `.pte` file: the names of its `methods`, `method` to read one, `data_of` a constant or initial value."""
+    """An open `.pte` file: the names of its `methods`, `method` to read one, `data_of` to read a constant or initial
+    value."""
 
     def __init__(self, data: bytes) -> None:
         if len(data) < 8 or data[4:8] != IDENTIFIER:
@@ -190,11 +191,11 @@ class Program:
         )
 
     def spend(self, items: int) -> None:
-        """Count work that the reader of a method does beyond reading each value once."""
+        """Count work of a method's reader beyond reading each value once."""
         self._file.spend(items)
 
     def data_of(self, tensor: TensorValue) -> memoryview:
-        """The bytes of a constant, or those that a mutable buffer begins with, in memory order."""
+        """Return the bytes of a constant, or the initial ones of a mutable buffer, in memory order."""
         if tensor.external:
             if tensor.key not in self._named:
                 raise CompileError(
@@ -219,7 +220,7 @@ class Program:
         return source[: tensor.bytes]
 
     def delegated(self, delegate: BackendDelegate) -> bytes:
-        """What a delegate is given."""
+        """Return the data of a delegate."""
         if delegate.in_segment:
             data = self._segment(delegate.index)
         elif delegate.index < len(self._delegated):
@@ -230,7 +231,7 @@ class Program:
         return bytes(data)
 
     def _part(self, parts: Parts, tensor: TensorValue) -> memoryview:
-        """A segment from where the tensor's data begins."""
+        """Return a segment from the start of the tensor's data."""
         segment, offsets = parts
         if tensor.buffer >= len(offsets):
             raise damaged(f"{tensor} is constant {tensor.buffer} of {len(offsets)}")

@@ -1,4 +1,4 @@
-"""Which tensors of an ExecuTorch program are mutable buffers, and which of them are one buffer to several methods.
+"""Finds the mutable buffers of an ExecuTorch program, and which of them several methods share.
 
 ExecuTorch keeps a mutable buffer in planned memory, at a place of its own, and changes it in place, as a rule by a
 `copy_` at the end of the method. The file need not call it one, nor name it, nor hold its initial value.
@@ -20,8 +20,8 @@ _Identity: TypeAlias = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Kept:
-    """A mutable buffer as one method sees it. `initial` is the tensor, of any method, whose data it begins with;
-    None if the file holds none."""
+    """A mutable buffer as one method sees it. `initial` is the tensor, of any method, with its initial data; None if
+    the file contains none."""
 
     name: str
     tensor: TensorValue
@@ -29,7 +29,7 @@ class Kept:
 
 
 class Names:
-    """Gives each value a name of its own: `stem`, then `stem_2`, `stem_3` …"""
+    """Gives each value a unique name: `stem`, then `stem_2`, `stem_3` …"""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -45,7 +45,7 @@ class Names:
 
 
 def find_state(program: Program, methods: Mapping[str, Method]) -> dict[str, tuple[Kept, ...]]:
-    """The mutable buffers of each method. One name in two methods is one buffer."""
+    """Return the mutable buffers of each method. The same name in two methods is the same buffer."""
     held: dict[str, dict[_Identity, TensorValue]] = {}  # where several tensors are at one place, the first
     names: dict[_Identity, str] = {}
     initial: dict[_Identity, TensorValue] = {}
@@ -69,7 +69,8 @@ def find_state(program: Program, methods: Mapping[str, Method]) -> dict[str, tup
 
 
 def _written(program: Program, plan: Method) -> tuple[set[int], set[int]]:
-    """The tensors that are inputs or results of operators, and those which are changed in place without being so."""
+    """Return the tensors that are inputs or results of operators, and those that are changed in place but are
+    neither."""
     computed, changed = set(plan.inputs), set[int]()
     for call in plan.instructions:
         if isinstance(call, DelegateCall):
@@ -89,12 +90,12 @@ def _written(program: Program, plan: Method) -> tuple[set[int], set[int]]:
 
 
 def _declared(t: TensorValue) -> bool:
-    """Whether the file calls it a mutable buffer."""
+    """Report whether the file declares it as a mutable buffer."""
     return t.buffer != 0 or t.key != ""
 
 
 def _identity(method: str, t: TensorValue) -> _Identity:
-    """The same for tensors that are one buffer."""
+    """Return a key that is equal for tensors that are one buffer."""
     if t.key:
         return t.key, t.shape, t.scalar_type
     if t.memory is None:

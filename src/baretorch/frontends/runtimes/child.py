@@ -1,4 +1,4 @@
-"""The child process: opens models in a reference runtime and runs them, as messages on standard input ask for it.
+"""The child process: opens models in a reference runtime and runs them, as requested by messages on standard input.
 
 python -m baretorch.frontends.runtimes.child LIBRARY
 

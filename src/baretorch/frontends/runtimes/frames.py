@@ -1,4 +1,4 @@
-"""Messages between us and a child process: a JSON header and the bytes of arrays. Nothing is unpickled."""
+"""Messages between Baretorch and a child process: a JSON header and the bytes of arrays. Nothing is unpickled."""
 
 from __future__ import annotations
 

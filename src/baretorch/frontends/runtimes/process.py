@@ -1,4 +1,4 @@
-"""A reference runtime in a child process, from our side.
+"""The parent's side of a reference runtime in a child process.
 
 There is one process for each library, which serves all models that are open in it. It is started when the first one is
 opened, and again after a crash. It ends with us: by `stop`, at exit, and when its standard input is closed.
@@ -34,15 +34,15 @@ CHILD = "baretorch.frontends.runtimes.child"
 
 
 class Refusal(CompileError):
-    """The runtime does not take a model, or does not answer in time."""
+    """The runtime rejects a model, or does not respond in time."""
 
 
 class Crash(CompileError):
-    """The runtime's process ended while it had something to do."""
+    """The runtime's process ended while it handled a request."""
 
 
 class OpenModel(Generic[Key]):
-    """A model that is open in a runtime's process, with the state that its runs left."""
+    """A model that is open in a runtime's process, with the state after its last run."""
 
     def __init__(self, library: str, data: bytes, operators: Sequence[str] = ()) -> None:
         self._child, self._number = _open(library, data, operators)
@@ -56,7 +56,7 @@ class OpenModel(Generic[Key]):
 
 
 def _plain(keys: Iterable[Any]) -> list[Any]:
-    """Return the keys as Python's own numbers and texts: those of a FlatBuffer may be NumPy's."""
+    """Return the keys as Python numbers and texts: those of a FlatBuffer may be NumPy's."""
     return [key.item() if isinstance(key, np.generic) else key for key in keys]
 
 
@@ -86,7 +86,7 @@ class _Child:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked; a forked process must not share the pipes of its parent."""
+        """Report whether it can handle requests; a forked process must not share the pipes of its parent."""
         return not self.ended and self._owner == os.getpid()
 
     def load(self, data: bytes, operators: Sequence[str]) -> int:
@@ -101,7 +101,7 @@ class _Child:
         self._forgotten.append(number)
 
     def ask(self, header: dict[str, Any], arrays: Sequence[Array]) -> list[Array]:
-        """Send a message and wait for the answer."""
+        """Send a message and wait for the response."""
         with self._lock:
             if not self.alive:
                 raise Crash(f"{self.library} has ended", have=self.ended or "it belongs to another process")

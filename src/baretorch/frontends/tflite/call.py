@@ -1,4 +1,4 @@
-"""The call of an operator of TFLite that a row of the table gets, and the operator's options."""
+"""A call of a TFLite operator, as a row of the table receives it, with the operator's options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TANH = 4
 
 @dataclass(frozen=True)
 class Field:
-    """An option: its slot in the operator's table of options, its type as `struct` spells it, and its default."""
+    """An option: its slot in the operator's table of options, its type in `struct`'s notation, and its default."""
 
     slot: int
     format: str = "i"
@@ -27,8 +27,8 @@ class Field:
 
 @dataclass(frozen=True)
 class Call:
-    """An operator of the file: the Graph's tensors for its inputs, None where one is left out; the file's own tensors;
-    and its options."""
+    """An operator of the file: the Graph's tensors for its inputs, None for a missing one; the file's own tensors; and
+    its options."""
 
     name: str
     inputs: tuple[str | None, ...]
@@ -42,7 +42,7 @@ class Call:
         return self.outputs[0]
 
     def x(self, i: int = 0) -> str:
-        """An input that must be there."""
+        """Return a required input."""
         name = self.maybe(i)
         if name is None:
             raise CompileError(f"{self.name}: input {i} is missing")
@@ -52,7 +52,7 @@ class Call:
         return self.inputs[i] if i < len(self.inputs) else None
 
     def given(self) -> tuple[str, ...]:
-        """All inputs, none of which may be left out."""
+        """Return all inputs, none of which may be missing."""
         return tuple(self.x(i) for i in range(len(self.inputs)))
 
     def option(self, field: Field) -> int:
@@ -65,7 +65,7 @@ class Call:
         return "" if self.options is None else self.options.text(slot)
 
     def limits(self, slot: int) -> Limits:
-        """Of the activation that is fused with the operator."""
+        """Return the limits of the activation that is fused with the operator."""
         kind = self.option(Field(slot, "b"))
         if kind not in _ACTIVATIONS:
             named = _OTHERS.get(kind, f"number {kind}")

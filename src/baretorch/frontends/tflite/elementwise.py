@@ -1,4 +1,4 @@
-"""Rows of the TFLite table: what is computed element by element, softmax, and between types and scales."""
+"""Rows of the TFLite table: elementwise operators, softmax, and conversions between types and scales."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ L2_LEAST = 1e-6  # the smallest sum of squares that LiteRT divides by
 
 
 def plain(op: Op) -> Row:
-    """The operator as it is."""
+    """Make a row that applies the operator unchanged."""
     return Row(lambda g, call: g.apply(op, call), (type(op),))
 
 
 def arithmetic(op: type[Arithmetic]) -> Row:
-    """With an activation; integers have none."""
+    """Make a row with an activation; integers have none."""
 
     def build(g: TfliteLowering, call: Call) -> str:
         return g.apply(op(*call.limits(0)), call)
@@ -46,7 +46,7 @@ def arithmetic(op: type[Arithmetic]) -> Row:
 
 
 def swapped(op: Op) -> Row:
-    """The comparison with its operands exchanged."""
+    """Make a row for the comparison with its operands swapped."""
     return Row(lambda g, call: g.b.add(op, call.x(1), call.x(0)), (type(op),))
 
 
@@ -71,7 +71,7 @@ def add_n(g: TfliteLowering, call: Call) -> str:
 
 
 def prelu(g: TfliteLowering, call: Call) -> str:
-    """In int8 the positive part and the negative, of which one is 0, added."""
+    """Lower prelu. In int8, the positive part and the negative one are added; one of them is 0."""
     x, slope, y = call.x(0), call.x(1), stored_as(call.y)
     if y is None:
         return g.b.add(Prelu(), x, slope)
@@ -80,7 +80,7 @@ def prelu(g: TfliteLowering, call: Call) -> str:
 
 
 def softmax(g: TfliteLowering, call: Call) -> str:
-    """Of the last axis. A beta is a factor of the input's scale."""
+    """Lower softmax of the last axis. A beta is a factor of the input's scale."""
     beta, x = call.real(0), call.x()
     if beta != 1.0:
         if g[x].quant is not None:
@@ -94,7 +94,8 @@ def log_softmax(g: TfliteLowering, call: Call) -> str:
 
 
 def l2_normalization(g: TfliteLowering, call: Call) -> str:
-    """Of the last axis: x / sqrt(max(sum of squares, 1e-6)). In int8 it is a norm of the mean of squares instead."""
+    """Lower x / sqrt(max(sum of squares, 1e-6)) over the last axis. In int8 it is a norm of the mean of squares
+    instead."""
     x, count = call.x(), g.shape(call.x())[-1]
     if stored_as(call.y) is not None:
         shares = (g.b.const("share", np.full(1, v, np.float32)) for v in (1 / np.sqrt(count), 0))
@@ -105,7 +106,7 @@ def l2_normalization(g: TfliteLowering, call: Call) -> str:
 
 
 def select(g: TfliteLowering, call: Call) -> str:
-    """SELECT has a condition per row, too: of as many as the first dimension."""
+    """Lower SELECT, whose condition may also have one value per row of the first dimension."""
     condition, a, b = call.given()
     rank = len(g.shape(a))
     if call.name == "SELECT" and len(g.shape(condition)) == 1 < rank:
@@ -121,7 +122,7 @@ def cast(g: TfliteLowering, call: Call) -> str:
 
 
 def same(g: TfliteLowering, call: Call) -> str:
-    """QUANTIZE and DEQUANTIZE: the number stays, the scale of the result tells the rest."""
+    """Lower QUANTIZE and DEQUANTIZE: the number stays, and the scale of the result defines the rest."""
     return call.x()
 
 
@@ -134,7 +135,7 @@ def broadcast_to(g: TfliteLowering, call: Call) -> str:
 
 
 def zeros_like(g: TfliteLowering, call: Call) -> str:
-    """FILL, too, has its shape from its result."""
+    """Lower ZEROS_LIKE and FILL, whose shape is that of the result."""
     dtype = g.type_of(call.y)
     zero = g.b.const("zero", np.zeros((), dtype.numpy)) if call.name == "ZEROS_LIKE" else call.x(1)
     return g.b.add(Expand(call.y.shape), zero)

@@ -33,7 +33,7 @@ ADJ_X, ADJ_Y = Field(0, "B"), Field(1, "B")
 
 
 def conv_2d(g: TfliteLowering, call: Call) -> str:
-    """The weight is [O, KH, KW, C / groups], as ours."""
+    """Lower a convolution. The weight is [O, KH, KW, C / groups], as in Baretorch."""
     x, weight = call.x(0), call.x(1)
     channels, depth = _image(g, call, x)[3], _image(g, call, weight)[3]
     if depth == 0 or channels % depth:
@@ -42,7 +42,7 @@ def conv_2d(g: TfliteLowering, call: Call) -> str:
 
 
 def depthwise_conv_2d(g: TfliteLowering, call: Call) -> str:
-    """The weight is [1, KH, KW, C * multiplier]."""
+    """Lower a depthwise convolution. The weight is [1, KH, KW, C * multiplier]."""
     x, weight = call.x(0), call.x(1)
     channels = _image(g, call, x)[3]
     if _image(g, call, weight)[0] != 1:
@@ -59,8 +59,8 @@ def _conv(g: TfliteLowering, call: Call, weight: str, dilation: Pair, groups: in
 
 
 def symmetric(g: TfliteLowering, x: str, weight: str) -> tuple[str, str]:
-    """The layer's input and weight [O, ..., I], the latter without a zero point, which uint8 models of old have. A
-    number less it may not fit into int8; then it is a sum of two that do, and the input stands there twice."""
+    """Return the layer's input and weight [O, ..., I] without the zero point of older uint8 models. A number minus the
+    zero point may not fit into int8; then it is a sum of two that do, and the input is used twice."""
     t = g[weight]
     if t.data is not None and t.quant is not None and g[x].quant is None:
         g.hybrid.append(g.b.origin.path)
@@ -81,7 +81,8 @@ def symmetric(g: TfliteLowering, x: str, weight: str) -> tuple[str, str]:
 
 
 def transpose_conv(g: TfliteLowering, call: Call) -> str:
-    """Inputs are the output's shape, which the file tells as well, the weight [O, KH, KW, C], x, and perhaps a bias."""
+    """Lower a transposed convolution. Inputs are the output's shape, which the file also states, the weight [O, KH, KW,
+    C], x, and perhaps a bias."""
     weight, x = call.x(1), call.x(2)
     stride, padding = _stride(call), []
     sizes = zip(_image(g, call, x)[1:3], _image(g, call, weight)[1:3], stride, call.y.shape[1:3], strict=True)
@@ -94,7 +95,7 @@ def transpose_conv(g: TfliteLowering, call: Call) -> str:
 
 
 def fully_connected(g: TfliteLowering, call: Call) -> str:
-    """x is seen as rows of as many numbers as the weight [O, I] has columns."""
+    """Lower a linear layer. x is read as rows with as many numbers as the weight [O, I] has columns."""
     if call.option(WEIGHTS_FORMAT):
         raise CompileError("FULLY_CONNECTED: shuffled weights are not supported", need="weights_format DEFAULT")
     x, weight, limits = call.x(0), call.x(1), call.limits(0)
@@ -120,7 +121,7 @@ def batch_matmul(g: TfliteLowering, call: Call) -> str:
 
 
 def average_pool(g: TfliteLowering, call: Call) -> str:
-    """Padding does not count."""
+    """Lower an average, which does not count padding."""
     kernel, stride, around = _window(g, call)
     y = g.b.add(AvgPool2d(kernel, stride, around, count_include_pad=False), call.x())
     return g.limited(y, call.limits(5), call.y)
@@ -166,7 +167,7 @@ def _resized(g: TfliteLowering, call: Call) -> tuple[Pair, Pair]:
 
 
 def _steps(before: Pair, size: Pair, aligned: bool) -> tuple[float, float]:
-    """How far one output is from the next, in inputs: computed in float32, as LiteRT does."""
+    """Return the distance between outputs, in inputs: computed in float32, as in LiteRT."""
 
     def step(have: int, want: int) -> float:
         ends = aligned and want > 1
@@ -176,7 +177,7 @@ def _steps(before: Pair, size: Pair, aligned: bool) -> tuple[float, float]:
 
 
 def turned(g: TfliteLowering, x: str, dims: tuple[int, ...]) -> str:
-    """x with its dimensions in another order; a constant at once, with its scales."""
+    """Return x with permuted dimensions; a constant is permuted at once, with its scales."""
     t = g[x]
     if t.data is None:
         return g.permute(x, dims)
@@ -187,7 +188,8 @@ def turned(g: TfliteLowering, x: str, dims: tuple[int, ...]) -> str:
 
 
 def _bias(g: TfliteLowering, call: Call, i: int, of: int = 0) -> tuple[str, ...]:
-    """In int8 it counts steps of the products of input `of` and the weight, whatever the file says its scale is."""
+    """Return the bias. In int8 its unit is the scale of input `of` times that of the weight, whatever scale the file
+    states."""
     bias = call.maybe(i)
     if bias is None:
         return ()
@@ -217,7 +219,7 @@ def _window(g: TfliteLowering, call: Call) -> tuple[Pair, Pair, Padding]:
 
 
 def _around(call: Call, size: tuple[int, ...], kernel: tuple[int, ...], stride: Pair, dilation: Pair) -> Padding:
-    """What SAME padding adds at each side, the odd one below and to the right; VALID adds nothing."""
+    """Return SAME's padding for each side, the odd one below and to the right; VALID adds nothing."""
     if min(*stride, *dilation, *kernel) < 1:
         raise CompileError(f"{call.name}: stride {stride}, dilation {dilation} and kernel {kernel} must be positive")
     if call.option(PADDING):

@@ -1,4 +1,4 @@
-"""LiteRT's interpreter with its reference kernels: what a file's own runtime answers, tensor by tensor."""
+"""Runs LiteRT's interpreter with its reference kernels, and returns its results tensor by tensor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def installed() -> bool:
 
 
 class LiteRt(OpenModel[int]):
-    """An interpreter of the first subgraph, which begins with zeros in its variables. Tensors have numbers."""
+    """An interpreter of the first subgraph; its variables start with zeros. Tensors have numbers."""
 
     def __init__(self, data: bytes, operators: Collection[str]) -> None:
         super().__init__(LIBRARY, data, tuple(operators))

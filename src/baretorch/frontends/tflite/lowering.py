@@ -1,4 +1,4 @@
-"""A subgraph of a `.tflite` file -> Graph.
+"""Converts a subgraph of a `.tflite` file to a Graph.
 
 Tensors that the file has as int8, or as uint8, are float tensors of the Graph with their scale as a note, which
 `to_int8` makes true; inputs and outputs of the model stay int8. Everything is channels last already.
@@ -28,7 +28,8 @@ SHORTS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})  # what 
 
 @dataclass
 class Variable:
-    """What is kept between runs: its tensor when a run begins, the one with its value now, and the first value."""
+    """State of the model: its tensor at the start of a run, the tensor with its current value, and the initial
+    value."""
 
     begin: str
     now: str
@@ -37,7 +38,7 @@ class Variable:
 
 @dataclass
 class TfliteLowering(Lowering):
-    """The Graph being made of one subgraph of a file."""
+    """The Graph under construction for one subgraph of a file."""
 
     model: TfModel
     subgraph: Subgraph
@@ -58,7 +59,7 @@ class TfliteLowering(Lowering):
         return self.values[index]
 
     def known(self, t: TfTensor) -> str:
-        """A constant of the file."""
+        """Return a constant of the file."""
         self.model.spend(t)
         data, quant = t.array(), stored_as(t)
         if t.type in (*BYTES, "int16", "int32", "int64") and t.quant is not None:
@@ -69,47 +70,47 @@ class TfliteLowering(Lowering):
         return name
 
     def constant(self, name: str | None, what: str) -> Array:
-        """What is computed of constants is one, too."""
+        """Return a constant, or a value computed from constants."""
         found = None if name is None else known_value(self, name)
         return super().constant(name, what) if found is None else found
 
     def ints(self, name: str, what: str) -> tuple[int, ...]:
-        """The numbers of a tensor that must be known."""
+        """Return the numbers of a tensor that must be known."""
         data = self.constant(name, what)
         if data.dtype.kind != "i":
             raise CompileError(f"{what} must be whole numbers", have=str(self[name]))
         return tuple(int(v) for v in data.reshape(-1))
 
     def noted(self, name: str, quant: Quant | None) -> str:
-        """The tensor, stored with this scale if it has none yet."""
+        """Annotate a tensor with this scale if it has none yet."""
         t = self[name]
         if quant is not None and t.quant is None and t.data is None:
             self.b.tensors[name] = replace(t, quant=quant)
         return name
 
     def reshape(self, x: str, shape: Ints) -> str:
-        """With the scale of x."""
+        """Reshape, and keep the scale of x."""
         return self.noted(super().reshape(x, shape), self[x].quant)
 
     def permute(self, x: str, dims: Ints) -> str:
-        """With the scale of x."""
+        """Permute, and keep the scale of x."""
         return self.noted(super().permute(x, dims), self[x].quant)
 
     def limited(self, name: str, limits: Limits, like: TfTensor) -> str:
-        """Limits of an operator that has none of its own."""
+        """Add limits after an operator without limits of its own."""
         if limits == NO_LIMITS:
             return name
         return self.b.add(Clamp(*limits), self.noted(name, stored_as(like)))
 
     def apply(self, op: Op, call: Call) -> str:
-        """The operator on all inputs of the call, which must be as many as it takes."""
+        """Apply the operator to all inputs of the call, whose number must match."""
         takes = 1 if isinstance(op, Unary) else 2 if isinstance(op, Binary) else len(call.inputs)
         if len(call.inputs) != takes:
             raise damaged(f"{call.name} has {len(call.inputs)} inputs instead of {takes}")
         return self.b.add(op, *call.given())
 
     def variable(self, key: str, t: TfTensor, initial: Array | None = None) -> Variable:
-        """What is kept between runs under this name; zeros at first."""
+        """Return the state with this name; it starts with zeros."""
         if key not in self.variables:
             dtype = DType.FLOAT32 if stored_as(t) or t.type == "int16" else graph_type(t)
             first = np.zeros(t.shape, dtype.numpy) if initial is None else initial
@@ -119,7 +120,7 @@ class TfliteLowering(Lowering):
         return self.variables[key]
 
     def bind(self, operator: TfOperator, result: Result) -> None:
-        """The Graph's tensors for what an operator of the file gives, with the shapes, types and scales it tells."""
+        """Record the Graph's tensors for the results of an operator of the file, and check shapes, types and scales."""
         results = (result,) if isinstance(result, str) else result
         outputs = [i for i in operator.outputs if self.subgraph.tensors[i].type != "resource"]
         if len(results) < len(outputs):
@@ -141,7 +142,7 @@ class TfliteLowering(Lowering):
             self.values[index] = made
 
     def rounded(self, x: str, quant: Quant) -> str:
-        """What is left of the numbers if they are stored so."""
+        """Round the numbers to this scale."""
         return self.b.add(as_real(quant), self.b.add(as_stored(quant), x))
 
     def type_of(self, t: TfTensor) -> DType:
@@ -156,21 +157,21 @@ class TfliteLowering(Lowering):
 
 
 def label(t: TfTensor) -> str:
-    """A tensor's name in the Graph: letters, digits and _ of the one in the file."""
+    """Return a tensor's name in the Graph: letters, digits and _ of its name in the file."""
     name = "".join(c if c.isalnum() and c.isascii() else "_" for c in t.name).strip("_")[:60]
     return name if name and not name[0].isdigit() else f"t{t.index}_{name}".rstrip("_")
 
 
 def layer_name(t: TfTensor) -> str:
-    """The name of the layer that makes a tensor. Converters join the names of all that they fused with `;`, the last
-    first; that one it is, unless it is a variable's."""
+    """Return the name of the layer that computes a tensor. Converters join the names of all fused layers with `;`, the
+    last first; the first that is not a variable's is returned."""
     parts = [part for part in t.name.split(";") if part]
     return next((part for part in parts if not part.endswith("ReadVariableOp")), next(iter(parts), label(t)))
 
 
 def stored_as(t: TfTensor) -> Quant | None:
-    """The scale of an int8 or uint8 tensor, the latter as int8, or that of the int8 of an int16 activation; None where
-    it is no quantized one."""
+    """Return the scale of an int8 or uint8 tensor, the latter as int8, or that of the int8 of an int16 activation; None
+    if it is not quantized."""
     if t.quant is not None and t.type == "int16" and t.data is None and not t.variable:
         if t.quant.axis is not None or any(t.quant.zero_point):
             raise CompileError(
@@ -190,7 +191,7 @@ def stored_as(t: TfTensor) -> Quant | None:
 
 
 def as_stored(quant: Quant) -> Op:
-    """From real numbers to those that are stored."""
+    """Return the op that converts real numbers to stored ones."""
     (scale,), (zero,) = quant.scale, quant.zero_point
     return Quantize16(scale / FINER) if quant.bits == 16 else Quantize(scale, zero)
 
@@ -209,7 +210,7 @@ def graph_type(t: TfTensor) -> DType:
 
 
 def _along(t: TfTensor, values: Sequence[float]) -> Array:
-    """One number for all, or one per index of the axis that scales belong to."""
+    """Return one number for all, or one per index of the axis of the scales."""
     assert t.quant is not None
     if t.quant.axis is None:
         return np.array(values[0], np.float64)
@@ -218,9 +219,9 @@ def _along(t: TfTensor, values: Sequence[float]) -> Array:
 
 @dataclass(frozen=True)
 class Row:
-    """An operator's row. `build` makes the Graph's nodes for a call and returns the name of each result.
-    `makes` are the operators that compute it; those that only move numbers on the way are named where there is no
-    other. `remark` is for the table in the docs."""
+    """The row of an operator. `build` adds the Graph's nodes for a call and returns the name of each result. `makes`
+    are the operators that compute it; operators that only move numbers are named if there is no other. `remark` is for
+    the table in the docs."""
 
     build: Callable[[TfliteLowering, Call], Result]
     makes: tuple[type[Op], ...] = ()
@@ -229,7 +230,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """A Graph, what users should know of it, and the layers whose weights alone are int8."""
+    """A Graph, notes for users, and the layers of which only the weights are int8."""
 
     graph: Graph
     notes: tuple[str, ...]
@@ -245,7 +246,7 @@ def lowered(
     inputs: Sequence[int],
     outputs: Sequence[int],
 ) -> Lowered:
-    """The Graph of some operators of a subgraph."""
+    """Return the Graph of some operators of a subgraph."""
     g = TfliteLowering(Builder(name), model, subgraph)
     given = []
     for index in inputs:
@@ -277,7 +278,7 @@ def lowered(
 
 
 def _port_scale(t: TfTensor, role: str) -> Quant | None:
-    """Return how an input or output is stored. A weight in that place, which has several scales, is damage."""
+    """Return the scale of an input or output. Several scales, as for a weight, are an error of the file."""
     quant = stored_as(t)
     if quant is not None and quant.axis is not None:
         raise damaged(f"{t} is {role} and has several scales")
@@ -285,7 +286,7 @@ def _port_scale(t: TfTensor, role: str) -> Quant | None:
 
 
 def _stored(g: TfliteLowering, x: str, quant: Quant) -> str:
-    """What is given out is int8; a constant is so at once."""
+    """Return an output as int8; a constant is converted at once."""
     known, op = known_value(g, x), as_stored(quant)
     if known is not None:
         return g.b.const(x, op.reference(known)[0], op.infer([replace(g[x], data=None)])[0].quant)
@@ -323,5 +324,5 @@ def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
 
 
 def is_kept(t: TfTensor) -> bool:
-    """Variables and resources are no values of a run: the rows that know them ask for them."""
+    """Report whether a tensor is a variable or resource. These are not values of a run: their rows look them up."""
     return t.variable or t.type == "resource"

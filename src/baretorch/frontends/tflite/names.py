@@ -1,4 +1,4 @@
-"""What the numbers in a `.tflite` file are called: builtin operators and element types."""
+"""The names of the numbers in a `.tflite` file: builtin operators and element types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the TFLite table: reductions, and what goes along an axis."""
+"""Rows of the TFLite table: reductions, and operators along an axis."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXCLUSIVE, REVERSE = Field(0, "B"), Field(1, "B")
 
 
 def axes_of(g: TfliteLowering, call: Call, i: int) -> tuple[int, ...]:
-    """The axes that an input names, in order."""
+    """Return the axes that an input names, in order."""
     rank = len(g.shape(call.x()))
     axes = {g.axis(call.x(), a) for a in g.ints(call.x(i), f"the axes of {call.name}")}
     if any(not 0 <= a < rank for a in axes):
@@ -48,7 +48,7 @@ def reduction(op: type[Reduction]) -> Row:
 
 
 def product(g: TfliteLowering, call: Call) -> Result:
-    """Of integers only where they are known, as sizes are that Keras multiplies before it reshapes."""
+    """Lower a product; of integers only if they are constant, such as sizes that Keras multiplies for a reshape."""
     axes, known, keep = axes_of(g, call, 1), known_value(g, call.x()), bool(call.option(KEEP_DIMS))
     if known is not None and known.dtype.kind == "i":
         return g.b.const("product", np.prod(known, axis=axes, keepdims=keep, dtype=known.dtype))
@@ -56,7 +56,7 @@ def product(g: TfliteLowering, call: Call) -> Result:
 
 
 def smallest(g: TfliteLowering, call: Call) -> str:
-    """In int8 the largest of what is turned around: -x, stored as -1 - q, loses nothing."""
+    """Lower a minimum. In int8 it is the largest of -x, which is stored as -1 - q without loss."""
     axes, x, quant = axes_of(g, call, 1), call.x(), g[call.x()].quant
     keep = bool(call.option(KEEP_DIMS))
     if quant is None or not axes:
@@ -74,7 +74,7 @@ def extreme(op: type[ArgMax]) -> Row:
 
 
 def cumsum(g: TfliteLowering, call: Call) -> str:
-    """`exclusive` leaves each element itself out; `reverse` goes from the last to the first."""
+    """Lower a cumulative sum. `exclusive` leaves each element itself out; `reverse` goes from the last to the first."""
     axis, x = axis_of(g, call, 1), call.x()
     length, rank = g.shape(x)[axis], len(g.shape(x))
     if call.option(REVERSE):
@@ -93,7 +93,7 @@ def topk(g: TfliteLowering, call: Call) -> tuple[str, ...]:
 
 
 def as_told(g: TfliteLowering, call: Call, y: str) -> str:
-    """Sums and indices of ours are int64; the file says what its are."""
+    """Cast to the file's type: sums and indices of Baretorch are int64."""
     to = g.type_of(call.y)
     whole = np.issubdtype(to.numpy, np.integer) and g[y].dtype is not to
     return g.b.add(Cast(graph_type(call.y).label), y) if whole else y

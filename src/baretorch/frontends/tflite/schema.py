@@ -1,4 +1,4 @@
-"""What stands in a `.tflite` file, as typed values: the tables we need of its flatbuffer.
+"""The content of a `.tflite` file as typed values: the required tables of its flatbuffer.
 
 The layout is TensorFlow Lite's `schema.fbs` (file identifier TFL3). Nothing is allocated that the file does not hold:
 constants are views of its bytes.
@@ -30,8 +30,8 @@ def damaged(what: str) -> CompileError:
 
 @dataclass(frozen=True)
 class TfTensor:
-    """A tensor of the file. `data` is set for constants, which are bytes of the file. `open` says that its shape is
-    only an example: the model was converted for inputs of any size, mostly for any batch."""
+    """A tensor of the file. `data` is set for constants, which are bytes of the file. `open` means that its shape is
+    only an example: the model was converted for inputs of any size, usually for any batch."""
 
     index: int
     name: str
@@ -50,7 +50,7 @@ class TfTensor:
         return prod(self.shape)
 
     def array(self) -> Array:
-        """The constant's numbers, as the file has them."""
+        """Return the constant's numbers as they are stored in the file."""
         assert self.data is not None
         dtype = np.dtype(self.type).newbyteorder("<")
         if len(self.data) != self.count * dtype.itemsize:
@@ -60,8 +60,8 @@ class TfTensor:
 
 @dataclass(frozen=True)
 class TfOperator:
-    """An operator: numbers of its tensors, where -1 stands for one that is left out, and its options. `between` are
-    tensors that only tell scales of what it computes on the way."""
+    """An operator: the numbers of its tensors, where -1 represents a missing one, and its options. `between` are
+    tensors that only define scales of its intermediate values."""
 
     name: str  # CONV_2D; that of a custom operator is its own
     inputs: tuple[int, ...]
@@ -88,15 +88,15 @@ class TfModel:
     _spent: set[int] = field(default_factory=set)
 
     def spend(self, t: TfTensor) -> None:
-        """Count a constant that is written out: tensors can share their bytes. The same one, which many layers may
-        read, counts once."""
+        """Count a constant that is expanded: tensors can share their bytes. A constant that many layers read counts
+        once."""
         if id(t) not in self._spent:
             self._spent.add(id(t))
             self.file.spend(len(t.data or b""))
 
 
 def read_model(data: bytes) -> TfModel:
-    """All subgraphs of a file."""
+    """Return all subgraphs of a file."""
     if len(data) < 8 or data[4:8] != IDENTIFIER:
         raise CompileError(
             "not a TensorFlow Lite model",
@@ -117,13 +117,13 @@ def read_model(data: bytes) -> TfModel:
 
 
 def _code(table: Table) -> tuple[str, bool]:
-    """An operator's name, and whether it is a custom one."""
+    """Return an operator's name, and whether it is a custom one."""
     code = max(table.integer(0, "b"), table.integer(3, "i"))
     return (table.text(1) or "CUSTOM", True) if code == CUSTOM else (operator_name(code), False)
 
 
 def _buffer(file: Bytes, table: Table) -> memoryview:
-    """The bytes of a constant: in the flatbuffer, or behind it."""
+    """Return the bytes of a constant: in the flatbuffer, or after it."""
     offset, size = table.integer(1, "Q"), table.integer(2, "Q")
     return file.slice(offset, size, "a constant") if offset > 1 else table.span(0)
 
@@ -179,7 +179,7 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> TfTens
 
 
 def _quant(shown: str, shape: Shape, table: Table | None) -> Quant | None:
-    """The scales; None if it has none."""
+    """Return the scales, or None."""
     scales = table.reals(2, "f") if table else ()
     if table is None or not scales:
         return None

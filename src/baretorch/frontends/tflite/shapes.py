@@ -1,4 +1,4 @@
-"""Rows of the TFLite table: what changes only shape, order or place."""
+"""Rows of the TFLite table: operators that change only shape, order or position."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BEGIN, END, ELLIPSIS, NEW_AXIS, SHRINK = (Field(i) for i in range(5))
 
 
 def reshape(g: TfliteLowering, call: Call) -> str:
-    """RESHAPE, SQUEEZE and EXPAND_DIMS: the result tells its shape."""
+    """Lower RESHAPE, SQUEEZE and EXPAND_DIMS: the result defines its shape."""
     if prod(call.y.shape) != g[call.x()].count:
         raise CompileError(f"{call.name}: {g[call.x()].type} cannot have the shape {list(call.y.shape)}")
     return g.reshape(call.x(), call.y.shape)
@@ -42,7 +42,7 @@ def concatenation(g: TfliteLowering, call: Call) -> str:
 
 
 def split(g: TfliteLowering, call: Call) -> tuple[str, ...]:
-    """SPLIT(axis, x) into equal parts."""
+    """Lower SPLIT(axis, x) into equal parts."""
     x, count = call.x(1), len(call.outputs)
     (axis,) = (g.axis(x, a) for a in g.ints(call.x(0), "the axis of SPLIT"))
     if g.shape(x)[axis] % count:
@@ -51,7 +51,7 @@ def split(g: TfliteLowering, call: Call) -> tuple[str, ...]:
 
 
 def split_v(g: TfliteLowering, call: Call) -> tuple[str, ...]:
-    """SPLIT_V(x, sizes, axis); one size may be -1, which is the rest."""
+    """Lower SPLIT_V(x, sizes, axis); one size may be -1, which is the rest."""
     x, sizes = call.x(0), g.ints(call.x(1), "the sizes of SPLIT_V")
     (axis,) = (g.axis(x, a) for a in g.ints(call.x(2), "the axis of SPLIT_V"))
     rest = g.shape(x)[axis] - sum(s for s in sizes if s != -1)
@@ -59,7 +59,7 @@ def split_v(g: TfliteLowering, call: Call) -> tuple[str, ...]:
 
 
 def _parts(g: TfliteLowering, call: Call, x: str, axis: int, sizes: Sequence[int]) -> tuple[str, ...]:
-    """Of these sizes, as many as the call has results."""
+    """Return slices of these sizes, as many as the call has results."""
     if len(sizes) != len(call.outputs):
         raise damaged(f"{call.name} has {len(call.outputs)} results for {len(sizes)} parts")
     ends = list(accumulate(sizes))
@@ -67,7 +67,7 @@ def _parts(g: TfliteLowering, call: Call, x: str, axis: int, sizes: Sequence[int
 
 
 def slice_(g: TfliteLowering, call: Call) -> str:
-    """A size of -1 is all that is left."""
+    """Lower SLICE; a size of -1 is the rest."""
     x, begin, size = call.x(), g.ints(call.x(1), "the begin of SLICE"), g.ints(call.x(2), "the size of SLICE")
     for axis, (start, count) in enumerate(zip(begin, size, strict=True)):
         whole = g.shape(x)[axis]
@@ -79,8 +79,8 @@ def slice_(g: TfliteLowering, call: Call) -> str:
 
 
 def strided_slice(g: TfliteLowering, call: Call) -> str:
-    """NumPy's x[begin:end:stride, ...]. Bits of the masks say of each: from the start, to the end, all dimensions that
-    are not named, a new dimension, a single index."""
+    """Lower NumPy's x[begin:end:stride, ...]. Bits of the masks state for each: from the start, to the end, all
+    dimensions that are not named, a new dimension, a single index."""
     if call.option(Field(5, "B")):
         raise CompileError("STRIDED_SLICE: `offset` is not supported")
     begin, end, stride = (
@@ -115,7 +115,7 @@ def strided_slice(g: TfliteLowering, call: Call) -> str:
 
 
 def _chosen(g: TfliteLowering, x: str, axis: int, chosen: range) -> str:
-    """The elements of an axis that a range names; backwards, if its step is negative."""
+    """Return the elements of an axis in a range; backwards if its step is negative."""
     if chosen == range(g.shape(x)[axis]):
         return x
     if chosen.step < 0:
@@ -142,7 +142,7 @@ def unpack(g: TfliteLowering, call: Call) -> tuple[str, ...]:
 
 
 def pad(g: TfliteLowering, call: Call) -> str:
-    """PAD with 0, or PADV2 with a number."""
+    """Lower PAD with 0, or PADV2 with a number."""
     value = 0.0
     if call.name == "PADV2":
         value = float(g.constant(call.x(2), "the value of PADV2").reshape(-1)[0])
@@ -157,7 +157,7 @@ def _sides(g: TfliteLowering, call: Call) -> tuple[tuple[int, int], ...]:
 
 
 def mirror_pad(g: TfliteLowering, call: Call) -> str:
-    """REFLECT (0) leaves the element at the border out, SYMMETRIC (1) repeats it."""
+    """Lower MIRROR_PAD: REFLECT (0) leaves the element at the border out, SYMMETRIC (1) repeats it."""
     x, symmetric = call.x(), call.option(Field(0, "b")) == 1
     for axis, sides in enumerate(_sides(g, call)):
         if any(sides):
@@ -192,7 +192,7 @@ def _block(call: Call) -> int:
 
 
 def space_to_batch(g: TfliteLowering, call: Call) -> str:
-    """Zeros around, and every block's elements at the same place become an image of the batch."""
+    """Pad with zeros; then the elements at the same place of every block become an image of the batch."""
     x, block = call.x(), g.ints(call.x(1), "the blocks of SPACE_TO_BATCH_ND")
     around = g.ints(call.x(2), "the padding of SPACE_TO_BATCH_ND")
     sides = tuple(zip(around[::2], around[1::2], strict=True))
@@ -229,7 +229,7 @@ def gather(g: TfliteLowering, call: Call) -> str:
 
 
 def gather_nd(g: TfliteLowering, call: Call) -> str:
-    """The last dimension of the indices has one for each of x's first dimensions."""
+    """Lower GATHER_ND. The last dimension of the indices has one for each of x's first dimensions."""
     x, index = call.x(0), call.x(1)
     shape = g.shape(x)
     depth = g.shape(index)[-1]
@@ -251,7 +251,7 @@ def embedding_lookup(g: TfliteLowering, call: Call) -> str:
 
 
 def tile(g: TfliteLowering, call: Call) -> str:
-    """Every dimension repeated: a new one before it, widened, and both taken together."""
+    """Repeat every dimension: insert a new one before it, expand it, and merge both."""
     x, times = call.x(), g.ints(call.x(1), "the multiples of TILE")
     shape = g.shape(x)
     if len(times) != len(shape) or min(times, default=1) < 1:

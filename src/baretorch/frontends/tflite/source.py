@@ -1,4 +1,4 @@
-"""A `.tflite` file -> Source."""
+"""Converts a `.tflite` file to a Source."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ MISSING = 'LiteRT is not installed, so there is no result to compare with: pip i
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """A file, the subgraph of it that is meant, its Graph, what users should know of it, and the layers whose weights
-    alone are int8."""
+    """A file, its selected subgraph, its Graph, notes for users, and the layers of which only the weights are int8."""
 
     model: TfModel
     index: int
@@ -47,8 +46,8 @@ class Read:
 
 
 def read_tflite(data: bytes, name: str, method: str | None = None, trust: bool = False) -> Read:
-    """Nothing runs, and nothing is allocated that is much larger than the file, unless the user trusts it. Of several
-    signatures, the one called `method`, or the first."""
+    """Read a file. Nothing in it runs, and nothing much larger than the file is allocated, unless the user trusts it.
+    Of several signatures, the one called `method`, or the first, is selected."""
     model = read_model(data)
     methods = dict(model.signatures) if len(set(model.signatures.values())) > 1 else {METHOD: 0}
     chosen = one_of(methods, method)
@@ -62,7 +61,7 @@ def read_tflite(data: bytes, name: str, method: str | None = None, trust: bool =
 
 
 def load_tflite(asked: Asked) -> Source:
-    """A file of TensorFlow Lite. LiteRT is asked for the model's own answers, if it is installed."""
+    """Load a TensorFlow Lite file. If LiteRT is installed, it computes the model's own results."""
     asked.need_fixed("a .tflite")
     with timed("model"):
         data = asked.file.read_bytes()
@@ -97,7 +96,7 @@ def load_tflite(asked: Asked) -> Source:
 
 @dataclass(frozen=True)
 class _Runtime:
-    """LiteRT, with real numbers in and out."""
+    """LiteRT with real numbers as inputs and outputs."""
 
     data: bytes
     model: TfModel
@@ -124,8 +123,8 @@ class _Runtime:
         return {i: _for_file(tensors[i], x) for i, x in zip(self.subgraph.inputs, values, strict=True)}
 
     def layers(self, inputs: Sequence[Array]) -> Iterator[Layer]:
-        """Every operator that computes something of what the run computes, with LiteRT's own inputs and outputs. What
-        is known ahead of it, such as sizes, is a constant of each layer, too."""
+        """Yield every operator that computes a part of the result, with LiteRT's own inputs and outputs. Values known
+        ahead of the run, such as sizes, are constants of each layer too."""
         tensors, known = self.subgraph.tensors, known_ahead(self.subgraph)
         operators = [o for o in self.subgraph.operators if o.name not in VARIABLES and not known.issuperset(o.outputs)]
         wanted = sorted({i for o in operators for i in (*o.inputs, *o.outputs) if i >= 0 and not is_kept(tensors[i])})
@@ -149,7 +148,7 @@ class _Runtime:
 
 
 def _asked(source: Source, runtime: _Runtime) -> Source:
-    """With LiteRT's answers; of a float model they are what every pass is held against."""
+    """Return the source with LiteRT's results; for a float model, every pass is compared with them."""
     try:
         first, again = runtime.answers(source.examples, 2)
     except Refusal as refusal:  # a crash is an error: LiteRT is the judge of whether a file is sound
@@ -173,7 +172,7 @@ def _asked(source: Source, runtime: _Runtime) -> Source:
 
 
 class InLiteRt:
-    """The model in LiteRT itself, called as an image is."""
+    """Runs the model in LiteRT itself, call by call like an image."""
 
     def __init__(self, runtime: _Runtime) -> None:
         self._runtime, self._graph = runtime, runtime.graph
@@ -187,7 +186,7 @@ class InLiteRt:
 
 
 def _examples(graph: Graph) -> tuple[Array, ...]:
-    """Seeded inputs, as real numbers: of int8 ones all that it can hold."""
+    """Return seeded inputs as real numbers; int8 ones cover their whole range."""
     rng = np.random.default_rng(0)
     found = []
     for t, x in zip(
@@ -201,21 +200,21 @@ def _examples(graph: Graph) -> tuple[Array, ...]:
 
 
 def _for_file(t: TfTensor, x: Array) -> Array:
-    """Convert what the Graph stores to what the file stores, which is uint8 for some int8."""
+    """Convert a value of the Graph to the file's form, which is uint8 for some int8."""
     if stored_as(t) is not None and t.type == "uint8":
         return (x.astype(np.int16) + 128).astype(np.uint8)
     return x.astype(t.type)
 
 
 def _from_file(t: TfTensor, x: Array) -> Array:
-    """Convert what the file stores to what the Graph stores: uint8 to int8, float16 to float32."""
+    """Convert a value of the file to the Graph's form: uint8 to int8, float16 to float32."""
     if stored_as(t) is not None and t.type == "uint8":
         return (x.astype(np.int16) - 128).astype(np.int8)
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
 def text(subgraph: Subgraph) -> str:
-    """The operators of the file, a line each, for people."""
+    """Print the operators of the file, one line each."""
     tensors = subgraph.tensors
     lines = []
     for o in subgraph.operators:

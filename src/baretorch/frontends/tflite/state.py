@@ -1,4 +1,4 @@
-"""Rows of the TFLite table: what remembers something from run to run."""
+"""Rows of the TFLite table: operators with state."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ PRODUCT = 4  # of what it computes on the way: sigmoid(o) tanh(c), which is the 
 
 
 def svdf(g: TfliteLowering, call: Call) -> str:
-    """A feature per filter and time, and of the last of them a sum with a weight for each: x[N, I], features[F, I],
-    times[F, M], bias, and what is kept [N, F * M]."""
+    """Lower SVDF: a feature per filter and time, and of the last ones a sum with a weight for each: x[N, I],
+    features[F, I], times[F, M], bias, and the state [N, F * M]."""
     x, features, times, rank = call.x(0), call.x(1), call.x(2), call.option(Field(0))
     (batch, _), (filters, memory) = g.shape(x), g.shape(times)
     if rank < 1 or filters % rank:
@@ -47,7 +47,7 @@ def svdf(g: TfliteLowering, call: Call) -> str:
 
 
 def lstm(g: TfliteLowering, call: Call) -> str:
-    """The gates' weights, one after the other, are those of our layer."""
+    """Lower an LSTM. The gates' weights, one after the other, are those of Baretorch's layer."""
     for what, inputs in UNKNOWN.items():
         if any(call.maybe(i) is not None for i in inputs):
             raise CompileError(f"{call.name} with {what} is not supported", need="a plain LSTM, as Keras has it")
@@ -64,7 +64,8 @@ def lstm(g: TfliteLowering, call: Call) -> str:
 
 
 def _cell(call: Call) -> Cell | None:
-    """How the file stores cells, if LiteRT computes the layer in integers and its hidden state has one scale."""
+    """Return the format of cells in the file if LiteRT computes the layer in integers and its hidden state has one
+    scale."""
     hidden, cell = call.operands[HIDDEN], call.operands[CELL]
     product = call.between[PRODUCT] if len(call.between) > PRODUCT else None
     if hidden is None or cell is None or product is None or cell.type != "int16" or cell.quant is None:
@@ -78,7 +79,8 @@ def _cell(call: Call) -> Cell | None:
 
 
 def _largest_cell(call: Call) -> float:
-    """What LiteRT limits cells to: what the file says, and in int8 what 16 bits of their scale hold."""
+    """Return LiteRT's limit for cells: the file's, and in int8 also the largest number that 16 bits of their scale
+    represent."""
     limits, t = [call.real(1) or inf], call.operands[CELL]
     if t is not None and t.type == "int16" and t.quant is not None:
         limits.append(32767 * t.quant.scale[0])
@@ -86,7 +88,7 @@ def _largest_cell(call: Call) -> float:
 
 
 def _stacked(g: TfliteLowering, call: Call, inputs: Sequence[int]) -> str:
-    """Constants of the four gates as one, each row with the scale that it had."""
+    """Stack constants of the four gates, each row with the scale that it had."""
     names = [call.x(i) for i in inputs]
     data = np.concatenate([g.constant(n, f"a weight of {call.name}") for n in names])
     scales = [s for n in names if (q := g[n].quant) is not None for s in _per_row(q, g.shape(n)[0])]
@@ -101,7 +103,7 @@ def _per_row(quant: Quant, rows: int) -> tuple[float, ...]:
 
 
 def _variable(call: Call, i: int) -> tuple[str, TfTensor]:
-    """Which variable an input is: its tensor in the file."""
+    """Return the variable of an input: its name and its tensor in the file."""
     t = call.operands[i] if i < len(call.operands) else None
     if t is None or not t.variable:
         raise CompileError(f"{call.name}: input {i} must be a variable, which is kept between runs")
@@ -109,7 +111,7 @@ def _variable(call: Call, i: int) -> tuple[str, TfTensor]:
 
 
 def call_once(g: TfliteLowering, call: Call) -> tuple[str, ...]:
-    """A subgraph that runs before the first run, and gives variables their first value."""
+    """Lower a subgraph that runs before the first run, and initializes variables."""
     index = call.option(Field(0))
     if not 0 <= index < len(g.model.subgraphs):
         raise damaged(f"CALL_ONCE calls subgraph {index} of {len(g.model.subgraphs)}")
@@ -143,7 +145,7 @@ def read_variable(g: TfliteLowering, call: Call) -> str:
 
 
 def assign_variable(g: TfliteLowering, call: Call) -> tuple[str, ...]:
-    """Where nobody has read the variable before, and nobody will, this does nothing."""
+    """Lower an assignment, which does nothing if the variable is never read."""
     key, value = _handle(g, call), call.operands[1]
     assert value is not None
     if key not in g.variables:

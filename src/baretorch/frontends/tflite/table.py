@@ -1,4 +1,4 @@
-"""What each builtin operator of TensorFlow Lite becomes, a row each, and the Graph of a file."""
+"""Maps each builtin operator of TensorFlow Lite to a row, and a file to a Graph."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOT_INT8 = frozenset(_NOT_INT8.split())
 
 
 def to_graph(model: TfModel, subgraph: Subgraph, name: str) -> Lowered:
-    """The Graph of a subgraph; one error names all operators it cannot lower."""
+    """Return the Graph of a subgraph; one error names all operators that it cannot lower."""
     unknown = [o for o in subgraph.operators if o.custom or o.name not in TABLE]
     if unknown:
         raise _unsupported(subgraph, unknown)
@@ -37,7 +37,7 @@ def to_graph(model: TfModel, subgraph: Subgraph, name: str) -> Lowered:
 
 
 def layer_graph(model: TfModel, subgraph: Subgraph, operator: TfOperator) -> Graph:
-    """One operator as a Graph of its own, of whatever it reads that is no constant."""
+    """Return one operator as a Graph of its own; everything that it reads and that is not constant is an input."""
     tensors = subgraph.tensors
     inputs = [
         i for i in dict.fromkeys(operator.inputs) if i >= 0 and tensors[i].data is None and not tensors[i].variable
@@ -46,7 +46,7 @@ def layer_graph(model: TfModel, subgraph: Subgraph, operator: TfOperator) -> Gra
 
 
 def known_ahead(subgraph: Subgraph) -> set[int]:
-    """Constants, and what is computed of them and of shapes alone."""
+    """Return constants, and values computed only from them and from shapes."""
     known = {t.index for t in subgraph.tensors if t.data is not None}
     for o in subgraph.operators:
         if o.name == "SHAPE" or (o.inputs and all(i in known or i < 0 for i in o.inputs)):
@@ -55,7 +55,7 @@ def known_ahead(subgraph: Subgraph) -> set[int]:
 
 
 def check_sizes(subgraph: Subgraph) -> None:
-    """CompileError if a tensor, or what is made of constants, is larger than any that can be meant."""
+    """Raise CompileError if a tensor, or a value computed from constants, is unreasonably large."""
     tensors = subgraph.tensors
     for t in tensors:
         if (size := most_bytes(t.shape)) > ROOM:

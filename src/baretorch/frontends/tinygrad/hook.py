@@ -1,4 +1,4 @@
-"""Puts a watch on tinygrad's methods when it is imported, and never imports it itself.
+"""Wraps tinygrad's methods when it is imported, and never imports it itself.
 
 A list of layers may hold `Tensor.relu`, so the methods must be watched before the model file runs. The watch costs a
 comparison per call while nothing is traced.
@@ -58,7 +58,7 @@ WATCHES: Mapping[str, Callable[[ModuleType], None]] = {
 
 
 class _Finder(MetaPathFinder):
-    """Finds what is watched as Python does, and lets it be watched once it is there."""
+    """Finds tinygrad's modules as Python does, and wraps their methods after the import."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -99,7 +99,7 @@ _FINDER = _Finder()
 
 @contextmanager
 def watching() -> Iterator[None]:
-    """What is imported of tinygrad in here, or was before, is watched from then on; also what it imports later."""
+    """Wrap tinygrad's methods in modules that were imported before, in the block, or later."""
     for name in WATCHES:
         module = sys.modules.get(name)
         if module is not None:

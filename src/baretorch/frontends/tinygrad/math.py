@@ -1,5 +1,5 @@
-"""What tinygrad's methods become: arithmetic, functions of one number, comparisons, reductions. The functions have
-tinygrad's parameters; tensors arrive as names."""
+"""Lowers tinygrad's arithmetic, functions of one number, comparisons and reductions. The functions have tinygrad's
+parameters; tensors are passed as names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Axes = int | Sequence[int] | None
 
 
 def _pair(build: Callable[[Lowering, Operand, Operand], str]) -> Build:
-    """A method of two operands, which may come the other way round."""
+    """Lower a method of two operands, which may be swapped."""
 
     def made(g: Lowering, x: Operand, y: Operand, reverse: bool = False) -> str:
         return build(g, y, x) if reverse else build(g, x, y)
@@ -69,7 +69,7 @@ def _bits(name: str) -> Build:
 
 
 def _reduced(op: Callable[[tuple[int, ...], bool], Op], numbers: bool = False) -> Build:
-    """Truth values are counted."""
+    """Lower a reduction; booleans are counted."""
 
     def made(g: Lowering, x: str, axis: Axes = None, keepdim: bool = False, dtype: str | None = None) -> str:
         x = elementwise.to(g, x, dtype)

@@ -1,4 +1,4 @@
-"""What tinygrad's methods become: whatever changes only shape, order or place."""
+"""Lowers tinygrad's methods that change only shape, order or position."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Build = Callable[..., Result]
 
 
 def flat(first: Any, rest: Sequence[Any]) -> tuple[Any, ...]:
-    """Numbers given one by one, or all in the first argument."""
+    """Return numbers that were passed one by one, or all in the first argument."""
     return tuple(first) if isinstance(first, (tuple, list)) else (first, *rest)
 
 
 def _reshape(g: Lowering, x: str, shape: Any, *args: Any) -> str:
-    """None keeps a size."""
+    """Reshape; None keeps a size."""
     sizes = flat(shape, args)
     return shapes.reshape(g, x, tuple(g.shape(x)[i] if n is None else n for i, n in enumerate(sizes)))
 
@@ -58,8 +58,8 @@ def _shrink(g: Lowering, x: str, arg: Sequence[tuple[int, int] | None]) -> str:
 
 
 def _pad(g: Lowering, x: str, padding: Sequence[Any], mode: str = "constant", value: Scalar = 0.0) -> str:
-    """Flat, from the last dimension backwards, as PyTorch's; or a pair or None for each dimension. What is negative
-    is cut off."""
+    """Pad with a flat list, from the last dimension backwards, as in PyTorch, or with a pair or None for each
+    dimension. Negative padding cuts off."""
     rank = len(g.shape(x))
     if any(isinstance(p, (tuple, list)) or p is None for p in padding):
         pairs = [(0, 0) if p is None else (int(p[0]), int(p[1])) for p in padding]
@@ -81,7 +81,7 @@ def _roll(g: Lowering, x: str, shifts: int | Ints, dims: int | Ints | None = Non
 
 
 def _getitem(g: Lowering, x: str, indices: Any) -> str:
-    """Numbers, slices, None and …; then lists and tensors of indices, which are PyTorch's."""
+    """Index with numbers, slices, None and …, then with lists and tensors of indices, as in PyTorch."""
     items = indices if isinstance(indices, tuple) else (indices,)
     if isinstance(indices, list) and not all(isinstance(i, int) for i in indices):
         items = tuple(indices)
@@ -114,7 +114,7 @@ def _sliced(g: Lowering, x: str, axis: int, part: slice) -> str:
 
 
 def _interpolate(g: Lowering, x: str, size: Ints, mode: str = "linear", align_corners: bool = False) -> str:
-    """Of the last dimensions; those before are the batch and its channels, of which there may be none."""
+    """Resample the last dimensions; those before are the batch and its channels, which may be missing."""
     have, dims = g.shape(x), len(size)
     if dims > 2:
         raise CompileError(f"interpolate over {dims} dimensions is not supported", need="at most 2")

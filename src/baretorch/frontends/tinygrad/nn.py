@@ -1,4 +1,4 @@
-"""What tinygrad's methods and layers become: products, convolutions, pools, norms, attention, recurrent cells."""
+"""Lowers tinygrad's products, convolutions, pools, norms, attention and recurrent cells."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Numbers = int | Sequence[int]
 
 
 def _factors(g: Lowering, name: str, *factors: str) -> tuple[str, ...]:
-    """As float32; if all are integers, tinygrad multiplies and adds in their own type, which wraps around."""
+    """Return operands as float32. If all are integers, tinygrad computes in their own type, which wraps around."""
     if not any(g[x].dtype is DType.FLOAT32 for x in factors):
         raise CompileError(
             f"{name}: products of integers are not supported",
@@ -50,7 +50,7 @@ def _matmul(g: Lowering, x: str, y: str, reverse: bool = False, dtype: str | Non
 
 
 def _linear(g: Lowering, x: str, weight: str, bias: str | None = None, dtype: str | None = None) -> str:
-    """The weight is [in, out], or a factor for each input."""
+    """Lower a linear layer. The weight is [in, out], or a factor for each input."""
     if len(g.shape(weight)) == 2 and len(g.shape(bias) if bias else (1,)) == 1:
         x, weight = _factors(g, "linear", x, weight)
         return sequence.linear(g, x, shapes.t(g, weight), bias)
@@ -70,8 +70,8 @@ def _each(value: Numbers, dims: int) -> tuple[int, ...]:
 
 
 def _around(padding: Numbers, dims: int) -> list[tuple[int, int]]:
-    """(before, after) of each dimension: one number for all sides, one per dimension, or all sides, the last dimension
-    first."""
+    """Return (before, after) of each dimension: one number for all sides, one per dimension, or all sides, the last
+    dimension first."""
     numbers = _each(padding, dims)
     if len(numbers) == dims:
         return [(n, n) for n in numbers]
@@ -106,7 +106,7 @@ def _conv2d(
     padding: Numbers = 0,
     dtype: str | None = None,
 ) -> str:
-    """Of any number of dimensions, which the weight tells."""
+    """Lower a convolution of any number of dimensions, which the weight determines."""
     dims = len(g.shape(weight)) - 2
     step, reach = _each(stride, dims), _each(dilation, dims)
     if dims == 3:
@@ -180,7 +180,7 @@ def _avg_pool2d(
 
 
 def _pooled(g: Lowering, op: MaxPool2d | AvgPool2d, x: str, dims: int) -> str:
-    """The dimensions before the last ones are all alike to a pool."""
+    """Lower a pool over the last dimensions; all dimensions before them are treated alike."""
     shape = g.shape(x)
     y = g.nhwc(op, shapes.reshape(g, x, (1, -1, *shape[-dims:])) if len(shape) != dims + 2 else x, dims=dims)
     return shapes.reshape(g, y, (*shape[:-dims], *g.shape(y)[-dims:]))
@@ -207,7 +207,7 @@ def _batchnorm(
     invstd: str,
     axis: Numbers = 1,
 ) -> str:
-    """Two constants per channel, if the statistics are constants: x * scale + shift."""
+    """Lower to two constants per channel, if the statistics are constants: x * scale + shift."""
     axes = flat(axis, ())
     column = tuple(n if i in axes else 1 for i, n in enumerate(g.shape(x)))
     inverse = shapes.reshape(g, invstd, column) if len(g.shape(invstd)) == len(axes) else invstd
@@ -225,7 +225,7 @@ def _batchnorm(
 
 
 def _dropout(g: Lowering, x: str, p: float = 0.5) -> str:
-    """In inference it gives its input, which is known already; what is new was made at random."""
+    """Return the input, as in inference. A new value would be random."""
     raise CompileError("dropout is in training mode", try_="leave Context(TRAINING=1) out")
 
 

@@ -1,4 +1,4 @@
-"""A callable of tinygrad -> Source. tinygrad is imported when it is needed."""
+"""Converts a callable of tinygrad to a Source. tinygrad is imported when it is needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from baretorch.ir.io import Answer, Runner, arranged, as_array, entries, need_in
 
 
 def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
-    """A callable of tinygrad, and example inputs for each of its methods; `forward` is the callable itself."""
+    """Make a Source of a callable of tinygrad, with example inputs for each of its methods; `forward` is the callable
+    itself."""
     method = one_of(methods, method)
     with watching():
         asked = {m: _Asked(_function(model, m), _arrays(x, m)) for m, x in methods.items()}
@@ -79,8 +80,8 @@ def _who(method: str) -> str:
 
 
 def _need_answers(graph: Graph, inputs: Sequence[Array], who: str) -> None:
-    """CompileError for inputs to which tinygrad's answers mean nothing: what it makes of NaN depends on its device, and
-    entries that are not there are zeros."""
+    """Raise CompileError for inputs without a defined result in tinygrad: results for NaN depend on its device, and
+    out-of-range indices read zeros."""
     if any(x.dtype.kind == "f" and np.isnan(x).any() for x in inputs):
         raise CompileError(f"{who} has NaN, for which tinygrad has no defined result", need="numbers")
     for i, size, layer in entries(graph):
@@ -88,13 +89,13 @@ def _need_answers(graph: Graph, inputs: Sequence[Array], who: str) -> None:
 
 
 class _Asked:
-    """A function of Tensors, and what it is asked."""
+    """A function of Tensors, and its inputs."""
 
     def __init__(self, function: Any, inputs: tuple[Array, ...]) -> None:
         self.function, self.inputs = function, inputs
 
     def graph(self, model: Any, name: str) -> tuple[Graph, list[Call]]:
-        """What the function does with the inputs, and the calls that it was read from."""
+        """Return the graph of the function for the inputs, and the calls that it was read from."""
         from tinygrad import Tensor
 
         trace = Trace(TABLE, [Tensor(x).realize() for x in self.inputs])
@@ -108,15 +109,15 @@ class _Asked:
         return to_graph(trace, outputs, held, name), trace.calls
 
     def answers(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """What tinygrad gives for inputs."""
+        """Return tinygrad's outputs for inputs."""
         from tinygrad import Tensor
 
         made = _outputs(_run(self.function, *(Tensor(x) for x in inputs)))
         return tuple(np.array(t.numpy()) for t in made)
 
     def reference(self) -> Reference:
-        """tinygrad's answers, and what they are if the inputs are other ones in their last bits. Asked again, it must
-        give the same: that is only seen where something else gave another answer."""
+        """Return tinygrad's outputs, also for inputs that are changed in their last bits. Called again, it must return
+        the same; this is checked only if another result differs."""
         first = self.answers(self.inputs)
 
         def moved(seed: int) -> tuple[Array, ...]:
@@ -144,7 +145,7 @@ def _move(x: Array, rng: np.random.Generator) -> Array:
 
 
 def _run(function: Any, *args: Any) -> Any:
-    """What the user's model raises is an error of theirs."""
+    """Call the user's model, and report what it raises as the user's error."""
     try:
         return function(*args)
     except (CompileError, KeyboardInterrupt):
@@ -163,7 +164,7 @@ def _outputs(result: Any) -> list[Any]:
 
 
 def _parameters(holder: Any) -> dict[str, Any]:
-    """The Tensors that an object holds, by their paths: of its attributes, and of lists and dicts among them."""
+    """Return the Tensors that an object holds, by their paths: in its attributes, and in lists and dicts among them."""
     found: dict[str, Any] = {}
     known = set[int]()
 
@@ -182,7 +183,7 @@ def _parameters(holder: Any) -> dict[str, Any]:
 
 
 def _holder(model: Any) -> Any:
-    """What holds a callable's parameters: the object, or the variables of a function."""
+    """Return the object that holds a callable's parameters, or the variables of a function."""
     function = getattr(model, "fxn", model)
     function = getattr(function, "__self__", function)
     cells = getattr(function, "__closure__", None)
@@ -192,7 +193,7 @@ def _holder(model: Any) -> Any:
 
 
 class InTinygrad:
-    """The model in tinygrad itself, called as an image is."""
+    """Runs the model in tinygrad itself, call by call like an image."""
 
     def __init__(self, asked: _Asked, graph: Graph) -> None:
         self._asked, self._graph = asked, graph
@@ -202,4 +203,4 @@ class InTinygrad:
         return restored(self._graph, self._asked.answers(arrays))
 
     def reset(self) -> None:
-        """It remembers nothing."""
+        """Do nothing: there is no state."""

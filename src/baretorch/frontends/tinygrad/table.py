@@ -1,4 +1,5 @@
-"""A traced run -> Graph. TABLE says what each method of Tensor, and each layer of tinygrad.nn, becomes."""
+"""Converts a traced run to a Graph. TABLE maps each method of Tensor, and each layer of tinygrad.nn, to its
+lowering."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ UNSEEN = "?"  # in the place of a method's name
 
 @dataclass
 class TinyLowering(Lowering):
-    """With the tensor of the Graph that each value became: `keys` has the value of every Tensor as the run left it,
+    """A Lowering with the graph's tensor for each value. `keys` has the value of every Tensor after the run,
     `parameters` the names of those that the model holds."""
 
     trace: Trace
@@ -40,7 +41,7 @@ class TinyLowering(Lowering):
         return self.keys.get(id(tensor), tensor.uop)
 
     def resolve(self, arg: Any) -> Any:
-        """An argument as rows have it."""
+        """Convert an argument for a row."""
         if is_tensor(arg):
             return self.value(arg)
         if isinstance(arg, (tuple, list)):
@@ -52,7 +53,7 @@ class TinyLowering(Lowering):
         return arg.item() if isinstance(arg, np.generic) else arg
 
     def value(self, tensor: Any) -> str:
-        """The name of a Tensor's value: made before, or a constant on its first use."""
+        """Return the name of a Tensor's value: computed before, or a constant on its first use."""
         key = self.key(tensor)
         if key not in self.values:
             if self.trace.depends(tensor):
@@ -72,7 +73,7 @@ class TinyLowering(Lowering):
         return np.array(tensor.numpy())
 
     def parameter(self, tensor: Any) -> str:
-        """The name of a parameter that a constant is made of, or nothing."""
+        """Return the name of a parameter that a constant is computed from, or an empty text."""
         inside = self.key(tensor).toposort()
         return next((name for uop, name in self.parameters.items() if uop in inside), "")
 
@@ -81,7 +82,7 @@ class TinyLowering(Lowering):
 
 
 def to_graph(trace: Trace, outputs: Sequence[Any], parameters: Mapping[str, Any], name: str) -> Graph:
-    """The Graph of a traced run; all that it cannot lower is named in one error."""
+    """Return the Graph of a traced run. One error names everything that cannot be lowered."""
     held = [v for c in trace.calls for a in c.args[:1] if is_layer(a) for v in vars(a).values()]
     seen = [
         *parameters.values(),
@@ -115,8 +116,8 @@ def to_graph(trace: Trace, outputs: Sequence[Any], parameters: Mapping[str, Any]
 
 
 def _needed(trace: Trace, outputs: Sequence[Any], keys: Mapping[int, Any]) -> Iterator[Call]:
-    """The calls that make something new of the inputs. CompileError if a value of theirs comes from elsewhere: of a
-    method that is not in TABLE, or of one that was not seen."""
+    """Yield the calls that compute new values from the inputs. Raises CompileError if such a value has another source:
+    a method that is not in TABLE, or one that was not recorded."""
     live = {keys[id(t)] for t in trace.inputs}
     lost: dict[str, None] = {}
     needed = []
@@ -140,7 +141,7 @@ def _needed(trace: Trace, outputs: Sequence[Any], keys: Mapping[int, Any]) -> It
 
 
 def _maker(trace: Trace, tensor: Any, reader: str) -> str:
-    """Who made a value: the outermost method that gave it, or else only who reads it is known."""
+    """Return the outermost method that computed a value, or else the one that reads it."""
     found = [c for c in trace.looked_into if any(r.uop is tensor.uop for r in c.results)]
     return f"{found[-1].name}: {found[-1].line}" if found else f"{UNSEEN}: {reader}"
 
@@ -163,7 +164,7 @@ def _unsupported(lost: Sequence[str]) -> CompileError:
 
 
 def _path(g: TinyLowering, call: Call, count: dict[str, int]) -> str:
-    """A layer's name: that of the object which holds its parameters, or the method's, numbered."""
+    """Return a layer's name: that of the object that holds its parameters, or the method's name with a number."""
     held = [v for a in call.args[:1] if is_layer(a) for v in vars(a).values()]
     for t in tensors([call.args, dict(call.named), held]):
         name = g.parameter(t) if g.key(t) not in g.values or g[g.values[g.key(t)]].data is not None else ""
@@ -177,12 +178,12 @@ def _path(g: TinyLowering, call: Call, count: dict[str, int]) -> str:
 
 
 def is_layer(value: Any) -> bool:
-    """Whether it is a layer of tinygrad.nn, or of a class that is made of one."""
+    """Report whether it is a layer of tinygrad.nn, or of a subclass."""
     return any(c.__module__ == "tinygrad.nn" for c in type(value).__mro__)
 
 
 def label(dtype: Any) -> str:
-    """NumPy's name of a type of tinygrad."""
+    """Return NumPy's name of a tinygrad type."""
     from tinygrad.dtype import _to_np_dtype, dtypes, strong_dtype
 
     if dtype in dtypes.weaks:

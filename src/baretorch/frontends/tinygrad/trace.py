@@ -1,5 +1,5 @@
-"""One run of a tinygrad model, seen by the calls of Tensor's methods: the outermost that is known, its arguments, its
-results, and the line of the user's file. Others are looked into: what they call is seen instead.
+"""Records one run of a tinygrad model: the calls of Tensor's methods with arguments, results, and the line of the
+user's file. A call of a known method is recorded whole; for other methods, the calls inside are recorded.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ INSTEAD = {
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A method that is known: all of its arguments, as its signature has them, and what it gave. `outer` is the method
-    that was looked into, if it was called by one."""
+    """A call of a known method: all of its arguments, in the order of its signature, and its result. `outer` is the
+    unknown method that called it, if any."""
 
     name: str
     args: tuple[Any, ...]
@@ -50,7 +50,7 @@ class Call:
 
 @dataclass
 class Trace:
-    """What was called while the model ran. `known` are the names of the methods that need not be looked into."""
+    """The calls of a model's run. `known` are the names of methods that are recorded whole."""
 
     active: ClassVar[Trace | None] = None
 
@@ -62,7 +62,7 @@ class Trace:
     _outer: list[tuple[str, str]] = field(default_factory=list)
 
     def run(self, model: Callable[..., Any]) -> Any:
-        """What the model gives; its inputs are Tensors whose values are there already."""
+        """Run the model and return its result; its inputs are realized Tensors."""
         Trace.active = self
         try:
             return model(*self.inputs)
@@ -70,12 +70,12 @@ class Trace:
             Trace.active = None
 
     def depends(self, tensor: Any) -> bool:
-        """Whether a Tensor is computed from the inputs."""
+        """Report whether a Tensor is computed from the inputs."""
         bases = {x.uop.base for x in self.inputs}
         return not bases.isdisjoint(tensor.uop.toposort())
 
     def call(self, name: str, method: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Call a method, and remember it."""
+        """Call a method, and record it."""
         if self._inside:
             return method(*args, **named)
         if name == "realize" and any(map(self.depends, tensors((args, named)))):
@@ -122,7 +122,7 @@ class Trace:
 
 
 def to_text(calls: Sequence[Call]) -> str:
-    """One line per call, for people."""
+    """Print one line per call."""
     return "\n".join(
         f"{', '.join(map(_show, c.results))} = {c.name}({', '.join(map(_show, c.args))})  # {c.line}" for c in calls
     )
@@ -138,7 +138,7 @@ def _show(value: Any) -> str:
 
 
 def watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, which tells of its calls while a model is traced."""
+    """Return the method, which records its calls while a model is traced."""
 
     @wraps(method)
     def call(*args: Any, **named: Any) -> Any:
@@ -149,7 +149,7 @@ def watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plain_call(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The __call__ of what wraps a function (TinyJit, function): while a model is traced, just the function."""
+    """Return the __call__ of a wrapper (TinyJit, function), which calls the plain function while a model is traced."""
 
     @wraps(method)
     def call(wrapper: Any, *args: Any, **named: Any) -> Any:
@@ -159,7 +159,7 @@ def plain_call(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def tensors(value: Any) -> Iterator[Any]:
-    """All Tensors among arguments or results."""
+    """Yield all Tensors among arguments or results."""
     if isinstance(value, Mapping):
         value = tuple(value.values())
     if isinstance(value, (tuple, list)):
@@ -175,7 +175,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def _line() -> str:
-    """The line of the user's file: the innermost that is neither here nor in tinygrad."""
+    """Return the line of the user's file: the innermost frame outside this module and tinygrad."""
     frame = inspect.currentframe()
     while frame is not None and not _is_users(frame.f_code.co_filename):
         frame = frame.f_back
@@ -183,7 +183,7 @@ def _line() -> str:
 
 
 def raised_at(error: BaseException) -> str | None:
-    """The same, of something that was raised."""
+    """Return the line of the user's file at which an error was raised."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_users(f.filename)]
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
 

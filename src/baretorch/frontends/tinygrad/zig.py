@@ -1,4 +1,4 @@
-"""tinygrad's kernels compiled by Zig's clang, which comes with Baretorch, where no other clang is."""
+"""Compiles tinygrad's kernels with Zig's clang, which comes with Baretorch, if there is no other clang."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FLAGS = (
 
 
 def choose_device() -> None:
-    """Where tinygrad computes, unless the user says it: on the CPU if something compiles for it, else in Python."""
+    """Choose where tinygrad computes unless the user did: on the CPU if there is a compiler for it, else in Python."""
     if "DEV" not in os.environ:
         os.environ["DEV"] = "CPU" if _has_clang() or _zig_can() else "PYTHON"
 
 
 def use_zig(module: ModuleType) -> None:
-    """Let tinygrad's compiler be Zig's where the one it asks for is missing."""
+    """Let tinygrad use Zig if its own compiler is missing."""
     if not _has_clang() and _zig_can():
         module.ClangCompiler.compile = _compile
         sys.modules["tinygrad.helpers"].PARALLEL.value = 0  # processes of its own would not know

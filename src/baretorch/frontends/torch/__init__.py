@@ -1,1 +1,1 @@
-"""Export PyTorch modules, and turn their programs into plain programs that frontends/aten/ reads."""
+"""Export PyTorch modules, and convert their programs to plain programs that frontends/aten/ reads."""

@@ -1,4 +1,4 @@
-"""Buffers that a method assigns, written in place for torch.export.
+"""Rewrites assignments of buffers as changes in place, for torch.export.
 
 After `self.hidden = new` another tensor is the buffer. torch.export loses that in sub-modules; in the top module it
 writes the new value into the old tensor, so that views of the old value become views of the new one. Assignments keep
@@ -26,8 +26,8 @@ _Slot = tuple[dict[str, Any], str]  # the buffers of a module, and the name of o
 
 
 def as_exportable(module: nn.Module, method: str) -> nn.Module:
-    """Return a module that shares the parameters, buffers and sub-modules, and whose forward is this method, with new
-    values of buffers written in place. torch.export knows only forward."""
+    """Return a module with the same parameters, buffers and sub-modules, whose forward is this method and writes new
+    values of buffers in place. torch.export supports only forward."""
     if isinstance(module, torch.fx.GraphModule):
         return module
     called = entry(module, method)
@@ -62,8 +62,8 @@ def as_exportable(module: nn.Module, method: str) -> nn.Module:
 
 
 def each_buffer_once(exported: Any) -> Any:
-    """The same program, where a buffer that has several names is one input. torch cannot make changes of one functional
-    that has more; it uses one of them only."""
+    """Return the program with one input for a buffer that has several names. Otherwise torch loses changes, because it
+    uses only one of the names."""
     signature, tensors = exported.graph_signature, {**exported.state_dict, **exported.constants}
     nodes = {node.name: node for node in exported.graph.find_nodes(op="placeholder")}
     buffers = [spec for spec in signature.input_specs if spec.kind is InputKind.BUFFER]
@@ -83,7 +83,7 @@ def _slots(module: nn.Module) -> Iterator[_Slot]:
 
 @contextmanager
 def _without_torchs_hooks() -> Iterator[None]:
-    """Let torch.export not see assignments of buffers: it would write each one in place as well."""
+    """Hide assignments of buffers from torch.export, which would also write each one in place."""
     hooks = torch_module._global_buffer_registration_hooks
     theirs = dict(hooks)
     hooks.clear()

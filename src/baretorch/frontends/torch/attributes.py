@@ -1,4 +1,4 @@
-"""Find attributes that a model changes when it is called, and refuse those whose change an image would lose.
+"""Finds attributes that a model changes when it is called, and rejects those whose change an image would lose.
 
 `torch.export` keeps changes of registered buffers only. What `forward` assigns to any other attribute is gone after
 the call, without an error. Such a model is accepted only where it makes no difference to any later call:
@@ -36,7 +36,7 @@ _Key = tuple[int, str]  # the id of a module or class, and the name of an attrib
 
 @dataclass(frozen=True)
 class Call:
-    """A method of the module, with one set of inputs."""
+    """A call of a method of the module, with one set of inputs."""
 
     method: str
     inputs: tuple[Any, ...]
@@ -45,7 +45,7 @@ class Call:
 
 @dataclass
 class _Calls:
-    """What a sequence of calls returned and changed."""
+    """The results and changes of a sequence of calls."""
 
     results: list[tuple[Array, ...] | CompileError] = field(default_factory=list)
     changed: dict[_Key, Change] = field(default_factory=dict)  # but registered buffers
@@ -61,7 +61,8 @@ Run = Callable[[str, tuple[Any, ...]], Any]  # calls a method of the module; wha
 
 
 def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], run: Run) -> bool:
-    """CompileError if calls of the methods change attributes that are not registered buffers, where that matters.
+    """Raise CompileError if calls of the methods change attributes that are not registered buffers, and later calls may
+    depend on it.
 
     Return whether they change any attribute, buffers included. The module is left as it was found. Each method is
     called with three sets of inputs.
@@ -98,7 +99,7 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
 
 
 def _calls(methods: Mapping[str, tuple[Any, ...]]) -> Iterator[Call]:
-    """Three calls of each method, with three sets of inputs."""
+    """Yield three calls of each method, with three sets of inputs."""
     for turn in range(1 + COUNT):
         for name, inputs in methods.items():
             yield Call(name, varied_inputs(inputs, turn - 1) if turn else tuple(inputs), turn)
@@ -121,7 +122,7 @@ def _like(array: Array, example: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def _seeded(number: int) -> Iterator[None]:
-    """Let a model that draws random numbers draw the same ones for the same number; the user's generator stays."""
+    """Seed the random numbers that a model draws; the user's generator stays unchanged."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(number)
         yield
@@ -135,8 +136,8 @@ def _called(
     reads: _Reads | None = None,
     without: Sequence[Change] = (),
 ) -> _Calls:
-    """Call after call, each with registered buffers as the one before left them. With `reads` other attributes have
-    their first values again before each call, as in an image; those `without` are missing then."""
+    """Run the calls, each with the registered buffers that the previous one left. With `reads`, other attributes are
+    reset before each call, as in an image; those in `without` are missing then."""
     found, settled = _Calls(), None
     for number, each in enumerate(calls):
         if reads is not None:
@@ -167,7 +168,7 @@ def _called(
 
 
 def _is_cache(change: Change, calls: Sequence[Call], together: _Calls, apart: _Calls) -> bool:
-    """Whether only the first calls assign an attribute, and to the same value whatever the inputs are."""
+    """Report whether only the first calls assign an attribute, with a value that does not depend on the inputs."""
     if change.table or isinstance(change.owner, type) or change.key in together.late:
         return False
     first, *others = [value for found in (together, apart) for key, value in found.values if key == change.key]
@@ -175,7 +176,7 @@ def _is_cache(change: Change, calls: Sequence[Call], together: _Calls, apart: _C
 
 
 def _varied(calls: Sequence[Call], found: _Calls) -> bool:
-    """Whether each method that takes tensors was called with two different sets of inputs at least."""
+    """Report whether each method that takes tensors was called with at least two different sets of inputs."""
     given: dict[str, list[list[Array]]] = {}
     for each, result in zip(calls, found.results, strict=True):
         if not isinstance(result, CompileError):
@@ -187,7 +188,7 @@ def _varied(calls: Sequence[Call], found: _Calls) -> bool:
 
 
 def _same(a: tuple[Array, ...] | CompileError, b: tuple[Array, ...] | CompileError) -> bool:
-    """Whether two results are the same but for rounding."""
+    """Report whether two results are equal up to rounding."""
     if isinstance(a, CompileError) or isinstance(b, CompileError):
         return isinstance(a, CompileError) and isinstance(b, CompileError)
     return len(a) == len(b) and all(x.shape == y.shape and _close(x, y) for x, y in zip(a, b, strict=True))
@@ -199,8 +200,8 @@ def _close(a: Array, b: Array) -> bool:
 
 
 def _check_memory(module: nn.Module, state: Collection[str], among: Collection[str] | None = None) -> None:
-    """CompileError if a buffer that changes is in the memory of another tensor, of all or of those named `among`. One
-    tensor may have several names."""
+    """Raise CompileError if a buffer that changes shares memory with another tensor, of all or of those named `among`.
+    One tensor may have several names."""
     held = [*module.named_buffers(remove_duplicate=False), *module.named_parameters(remove_duplicate=False)]
     places: dict[int, list[tuple[str, torch.Tensor]]] = {}
     for name, t in (each for each in held if state and (among is None or each[0] in among)):
@@ -213,7 +214,7 @@ def _check_memory(module: nn.Module, state: Collection[str], among: Collection[s
 
 
 def shared_memory(name: str, other: str) -> CompileError:
-    """The error for a buffer in the memory of another tensor."""
+    """Return the error for a buffer that shares memory with another tensor."""
     return CompileError(
         f"self.{name} and self.{other} share memory, and a call changes it",
         need="memory of its own for each buffer that changes",
@@ -243,7 +244,7 @@ class _Reads:
 
 @contextmanager
 def _watching(changed: Iterable[Change]) -> Iterator[_Reads]:
-    """Record reads and writes of attributes that change, by a class around that of each module that has some."""
+    """Record reads and writes of attributes that change, with a temporary subclass for each affected module."""
     reads, classes = _Reads(), list[tuple[nn.Module, type]]()
     names: dict[int, set[str]] = {}
     owners: dict[int, Any] = {}
@@ -268,7 +269,7 @@ def _watching(changed: Iterable[Change]) -> Iterator[_Reads]:
 
 
 def _watched(cls: Any, names: set[str], reads: _Reads) -> Any:
-    """The class, whose instances tell when these attributes are read and written."""
+    """Return a subclass whose instances record reads and writes of these attributes."""
 
     def __getattribute__(self: Any, name: str) -> Any:
         if name in names and (id(self), name) not in reads.written:
@@ -287,7 +288,7 @@ def _watched(cls: Any, names: set[str], reads: _Reads) -> Any:
 
 
 def _lost(before: Snapshot, calls: Sequence[Call], lost: Sequence[Change], run: Run) -> CompileError:
-    """The error that names the attributes, and where they are changed."""
+    """Return the error that names the attributes, and where they are changed."""
     first, told = lost[0], lost[:MOST]
     found = [line_of(before, calls, change, run) for change in told]
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
@@ -332,7 +333,7 @@ def _described(value: Any) -> str:
 
 
 def _hints(change: Change) -> Iterator[str]:
-    """How to register what an attribute holds."""
+    """Yield hints how to register the value of an attribute."""
     value = change.after if change.exists else change.before
     tensors = flat_tensors(value)
     if isinstance(value, Iterator):
@@ -360,7 +361,7 @@ def _hints(change: Change) -> Iterator[str]:
 
 
 def _begin(before: Any, after: torch.Tensor) -> str:
-    """The first value of a buffer, as Python."""
+    """Return the first value of a buffer, as Python code."""
     if isinstance(before, torch.Tensor) and before.any():
         return "…"
     dtype = "" if after.dtype is torch.float32 else f", dtype={after.dtype}"
@@ -368,7 +369,7 @@ def _begin(before: Any, after: torch.Tensor) -> str:
 
 
 def line_of(before: Snapshot, calls: Sequence[Call], change: Change, run: Run) -> tuple[str, str | None]:
-    """The method and the user's line that change an attribute."""
+    """Return the method and the user's line that change an attribute."""
     before.restore()
     for number, each in enumerate(calls):
         watch = Watch(change)

@@ -1,4 +1,4 @@
-"""Calls of the user's module. What goes wrong in them is reported with the layer and the user's line."""
+"""Calls the user's module. Errors are reported with the layer and the user's line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CHANNELS = {nn.Linear: "in_features", nn.Conv1d: "in_channels", nn.Conv2d: "in_
 
 @contextmanager
 def evaluating(module: Any) -> Iterator[None]:
-    """Let a module be in eval mode in the block; afterwards each layer has its own mode again."""
+    """Put a module into eval mode in the block; afterwards each layer has its own mode again."""
     if isinstance(module, torch.fx.GraphModule) or not isinstance(module, nn.Module):  # an exported one has no modes
         yield
         return
@@ -44,8 +44,8 @@ def evaluating(module: Any) -> Iterator[None]:
 
 
 def call(module: Any, method: str, inputs: Sequence[Any], ordered: bool = False) -> Any:
-    """Return what a method returns. What it raises is the user's to fix. With `ordered`, equal elements are ordered by
-    their index."""
+    """Return the result of a method. An exception is reported as the user's error. With `ordered`, equal elements are
+    ordered by their index."""
     try:
         with torch.no_grad(), evaluating(module), listening(), FirstOfEquals() if ordered else nullcontext():
             modes = _modes(module)
@@ -61,12 +61,12 @@ def call(module: Any, method: str, inputs: Sequence[Any], ordered: bool = False)
 
 
 def _own(x: Any) -> Any:
-    """A copy of an input: the model may keep it as state and change it in a later call."""
+    """Copy an input, because the model may keep it as state and change it in a later call."""
     return x.clone() if isinstance(x, torch.Tensor) else x
 
 
 def _modes(module: Any) -> dict[str, bool]:
-    """Whether each layer is in training mode."""
+    """Return whether each layer is in training mode."""
     return {path: m.training for path, m in module.named_modules()} if isinstance(module, nn.Module) else {}
 
 
@@ -90,7 +90,7 @@ def entry(module: Any, method: str) -> Callable[..., Any]:
 
 
 def _failed(error: BaseException, inputs: Sequence[Any], name: str, module: Any) -> CompileError:
-    """The error for an exception that a method raised."""
+    """Return the error for an exception that a method raised."""
     path, layer, given = _layer(error, module)
     what, have, hint = f"{name}() failed: {said(error)}", [f"inputs {types(inputs)}"], None
     if layer is not None:
@@ -112,7 +112,8 @@ def _failed(error: BaseException, inputs: Sequence[Any], name: str, module: Any)
 
 
 def _layer(error: BaseException, module: Any) -> tuple[str, Any, Any]:
-    """The path of the layer of torch that raised, the layer itself and its first input; else the innermost module."""
+    """Return the path of the torch layer that raised, the layer itself and its first input; else the innermost
+    module."""
     paths = {id(m): path for path, m in module.named_modules()} if isinstance(module, nn.Module) else {}
     innermost, layer, given = "", None, None
     trace = error.__traceback__
@@ -133,7 +134,7 @@ def _short(layer: nn.Module) -> str:
 
 
 def _misfit(layer: nn.Module, given: torch.Tensor) -> tuple[str, str] | None:
-    """Why a layer cannot take its input, and what to do about it, where that is known."""
+    """Return why a layer does not accept its input, and a remedy, if known."""
     weight = getattr(layer, "weight", None)
     have = str(given.dtype).removeprefix("torch.")
     if isinstance(layer, nn.Embedding):
@@ -155,17 +156,17 @@ def _cast(dtype: torch.dtype) -> str:
 
 
 def place(path: str, line: str | None) -> str | None:
-    """A layer and a line, as errors have them."""
+    """Format a layer and a line for errors."""
     return f"{path}  ({line})" if path and line else path or line
 
 
 def flat_tensors(inputs: Any) -> list[Any]:
-    """The tensors among inputs or results, in the order that torch.export has them."""
+    """Return the tensors among inputs or results, in the order of torch.export."""
     return [leaf for leaf in torch.utils._pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
 
 
 def types(inputs: Sequence[Any]) -> str:
-    """The types of inputs, in a line: (float32[1, 4], {'mask': bool[4]})."""
+    """Return the types of inputs in one line: (float32[1, 4], {'mask': bool[4]})."""
     text = str(torch.utils._pytree.tree_map(_Type, tuple(inputs)))
     return text if len(text) <= 200 else f"{text[:200]}…"
 
@@ -182,7 +183,7 @@ class _Type:
 
 
 def user_line(error: BaseException) -> str | None:
-    """The deepest line of the traceback that is the user's."""
+    """Return the deepest line of the traceback that belongs to the user's code."""
     found = None
     trace = error.__traceback__
     while trace is not None:
@@ -198,7 +199,7 @@ def _is_users(file: str) -> bool:
 
 
 class LineTracer:
-    """Follows the user's lines in the block until `changed` is true: `found` is the line after which it was."""
+    """Follows the user's lines in the block until `changed` is true; `found` is the line that caused it."""
 
     def __init__(self, changed: Callable[[], bool]) -> None:
         self.found: str | None = None

@@ -1,4 +1,4 @@
-"""Constants first: what depends on parameters only is computed once, by torch, in a plain program.
+"""Evaluates constants: everything that depends on parameters only is computed once, by torch, in a plain program.
 
 Then split, normalised and resampled weights are weights like any other, whatever operators made them, and a product
 with one of them is a linear layer.
@@ -33,8 +33,8 @@ _PRODUCTS = {"mm": (None, 0, 1), "bmm": (None, 0, 1), "matmul": (None, 0, 1), "a
 
 
 class Constants:
-    """The constants of a plain program: stored tensors that no run changes, neither this program's nor, by `changing`,
-    another's that shares them."""
+    """The constants of a plain program: stored tensors that no run changes, neither of this program nor, by `changing`,
+    of another that shares them."""
 
     def __init__(self, module: GraphModule, changing: Collection[str] = ()) -> None:
         self.module = module
@@ -42,7 +42,7 @@ class Constants:
 
     @cached_property
     def targets(self) -> dict[Any, str]:
-        """The names of stored tensors, by what they hold."""
+        """Return the names of stored tensors, by their content."""
         stored = [n for n in self.module.graph.find_nodes(op="get_attr") if self.is_stored(n)]
         return {_content(self.value(n)): str(n.target) for n in reversed(stored) if self.value(n).is_contiguous()}
 
@@ -54,8 +54,8 @@ class Constants:
         return tensor
 
     def add(self, before: Node, value: torch.Tensor, stem: str, like: Node) -> Node:
-        """A `get_attr` node of this tensor: of one that is stored already, if it is equal; else of a new one, whose
-        name begins with `stem`. It comes from where `like` does."""
+        """Return a `get_attr` node for this tensor: an equal stored one, else a new one, whose name begins with `stem`.
+        Its origin is that of `like`."""
         value = value.detach().contiguous()
         content = _content(value)
         target = self.targets.get(content) or self._new(value, stem)
@@ -76,13 +76,14 @@ class Constants:
 
 
 def _content(tensor: torch.Tensor) -> Any:
-    """Equal for tensors of the same shape, type and bits."""
+    """Return a key that is equal for tensors with the same shape, type and bits."""
     raw = tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
     return tuple(tensor.shape), tensor.dtype, sha256(raw).digest()
 
 
 def evaluate(module: GraphModule, changing: Collection[str] = ()) -> None:
-    """Compute what depends on constants only. What is random, or int8 for a reason, or larger than any chip, stays."""
+    """Compute everything that depends on constants only. Random values, values that are int8 on purpose, and values
+    larger than any chip stay."""
     constants = Constants(module, changing)
     known: set[Node] = set()
     for node in module.graph.nodes:
@@ -101,7 +102,7 @@ def evaluate(module: GraphModule, changing: Collection[str] = ()) -> None:
 
 
 def _computable(node: Node, known: Collection[Node]) -> bool:
-    """Whether a call's result depends on constants only."""
+    """Report whether a call's result depends on constants only."""
     if node.op != "call_function":
         return False
     if node.target is operator.getitem:
@@ -117,12 +118,12 @@ def _computable(node: Node, known: Collection[Node]) -> bool:
 
 
 def _left(node: Node) -> bool:
-    """Whether a constant stays a call where something reads it that is not constant."""
+    """Report whether a constant stays a call because a non-constant node reads it."""
     return _name(node) in _UNIFORM or _name(node) in _REPEATS
 
 
 def _value(node: Node, constants: Constants, values: dict[Node, Any]) -> Any:
-    """What a constant node gives; `values` remembers."""
+    """Return the value of a constant node; `values` caches it."""
     pending = [node]
     while pending:
         last = pending[-1]
@@ -150,7 +151,7 @@ def _computed(node: Node, values: dict[Node, Any]) -> Any:
 
 
 def _stem(node: Node) -> str:
-    """A name for the constant: the stored tensor that it is made of, and what was done last."""
+    """Return a name for the constant: the stored tensor that it is computed from, and the last operation."""
     what = _name(node.args[0] if node.target is operator.getitem else node)
     seen, pending = {node}, [node]
     while pending:
@@ -163,7 +164,8 @@ def _stem(node: Node) -> str:
 
 
 def products_as_layers(module: GraphModule, changing: Collection[str] = ()) -> None:
-    """A product with a constant matrix on the right is a linear layer, with its summand, if that is a constant row."""
+    """Convert a product with a constant matrix on the right to a linear layer, with its summand if that is a constant
+    row."""
     constants = Constants(module, changing)
     for node in list(module.graph.nodes):
         if _name(node) in _PRODUCTS:
@@ -203,13 +205,13 @@ def _as_layer(constants: Constants, node: Node) -> None:
 
 
 def _name(node: Any) -> str:
-    """`expand` of aten.expand.default."""
+    """Return the short name of an operator: `expand` for aten.expand.default."""
     packet = getattr(node.target, "overloadpacket", None) if isinstance(node, Node) else None
     return packet.__name__ if packet is not None else ""
 
 
 def _size(val: Any) -> int:
-    """Bytes; too many, if that depends on something."""
+    """Return the size in bytes; a very large number if it is not fixed."""
     some = [v for v in (val if isinstance(val, (tuple, list)) else (val,)) if isinstance(v, torch.Tensor)]
     if any(not isinstance(d, int) for v in some for d in v.shape):
         return LARGEST + 1

@@ -1,4 +1,4 @@
-"""What an object holds that can change, whatever its type: how it is read, compared and put back.
+"""Reads, compares and restores the parts of an object that can change, whatever its type.
 
 Each way to hold something is an Aspect, and an object may have several: the elements of a list and the attributes of
 its class. New kinds of objects need a row in `_ASPECTS` at most.
@@ -28,8 +28,8 @@ _PARTS = {partial: ("func", "args", "keywords"), MethodType: ("__self__", "__fun
 
 @dataclass(frozen=True)
 class Aspect:
-    """`read` returns a shallow copy: a dict, whose entries change one by one, or anything else, which changes as a
-    whole if `same` is false. `suffix` is the path of an entry."""
+    """One way to read a part of an object. `read` returns a shallow copy: a dict, whose entries change one by one, or
+    another value, which changes as a whole if `same` is false. `suffix` is the path of an entry."""
 
     has: Callable[[Any], bool]
     read: Callable[[Any], Any]
@@ -39,30 +39,31 @@ class Aspect:
     table: str = ""
 
     def inside(self, before: Any) -> Iterator[tuple[str, Any, Any]]:
-        """The path, key and value of everything in what was read."""
+        """Yield the path, key and value of every entry."""
         entries = before.items() if isinstance(before, dict) else enumerate(before) if type(before) is list else ()
         for key, value in entries:
             yield self.suffix.format(key), key, value
 
 
 def aspects(value: Any) -> list[Aspect]:
-    """What can change of a value; nothing for constants, and for objects that are not looked into."""
+    """Return the parts of a value that can change; none for constants, and for objects that are not inspected."""
     return [] if isinstance(value, _PLAIN) else [aspect for aspect in _ASPECTS if aspect.has(value)]
 
 
 def is_foreign(cls: Any) -> bool:
-    """Whether a class or function belongs to torch, NumPy or the standard library, which keep what they keep."""
+    """Report whether a class or function belongs to torch, NumPy or the standard library, whose internals are not
+    inspected."""
     return (cls.__module__ or "").partition(".")[0] in _LIBRARIES
 
 
 def user_classes(value: Any) -> Iterator[type]:
-    """The classes of an object that are not of a library."""
+    """Yield the classes of an object that do not belong to a library."""
     return (cls for cls in type(value).__mro__ if not is_foreign(cls))
 
 
 def same_value(a: Any, b: Any) -> bool:
-    """Whether rebinding a name from one to the other changes nothing: the same object, an equal constant, a view of
-    the same memory, or a container of such."""
+    """Report whether rebinding a name from one to the other changes nothing: the same object, an equal constant, a view
+    of the same memory, or a container of such."""
     if a is b:
         return True
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
@@ -79,7 +80,7 @@ def same_value(a: Any, b: Any) -> bool:
 
 
 def same_numbers(a: Any, b: Any) -> bool:
-    """Whether two tensors or arrays hold the same numbers; NaN equals NaN."""
+    """Report whether two tensors or arrays hold the same numbers; NaN equals NaN."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     try:
@@ -96,21 +97,21 @@ def cloned(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def refill(held: MutableMapping[Any, Any], before: MutableMapping[Any, Any]) -> None:
-    """Let a mapping have these entries again, in this order."""
+    """Give a mapping these entries again, in this order."""
     if list(held) != list(before) or any(held[key] is not each for key, each in before.items()):
         held.clear()
         held.update(before)
 
 
 def _place(tensor: torch.Tensor) -> tuple[Any, ...] | None:
-    """Where a dense tensor is in memory."""
+    """Return a dense tensor's place in memory."""
     if tensor.layout is not torch.strided:
         return None
     return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
 
 
 def _numbers(tensor: torch.Tensor) -> tuple[int, torch.Tensor]:
-    """How often a tensor was changed in place, and its values; tensors of inference mode do not count."""
+    """Return how often a tensor was changed in place, and its values; tensors of inference mode have no count."""
     return 0 if tensor.is_inference() else int(tensor._version), cloned(tensor)
 
 
@@ -155,7 +156,7 @@ def _put_attributes(value: Any, before: dict[str, Any]) -> None:
 
 
 def _class_attributes(cls: type) -> dict[str, Any]:
-    """Values and functions of a class, without descriptors and what is part of the class itself."""
+    """Return values and functions of a class, without descriptors and Python's own attributes."""
     return {
         name: value
         for name, value in vars(cls).items()
@@ -173,7 +174,7 @@ def _put_class_attributes(cls: type, before: dict[str, Any]) -> None:
 
 
 def _enclosed(function: FunctionType) -> dict[str, Any]:
-    """The variables that a function has from the functions around it."""
+    """Return the variables that a function captures from enclosing functions."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
@@ -204,7 +205,7 @@ def _put_set(value: MutableSet[Any], before: set[Any]) -> None:
 
 
 def _position(iterator: Any) -> Any:
-    """What an iterator of Python would be pickled as, with iterators in it taken apart as well."""
+    """Return the pickled form of a Python iterator, with iterators inside it expanded too."""
 
     def apart(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
@@ -228,11 +229,11 @@ def _same_elements(a: list[Any], b: list[Any]) -> bool:
 
 
 def _kept(value: Any, before: Any) -> None:
-    """Put nothing back: the parts do not change, and iterators of Python only go forward."""
+    """Restore nothing: the parts do not change, and Python iterators only go forward."""
 
 
 def _table(name: str) -> Aspect:
-    """A dict of a module whose entries are attributes."""
+    """Return the aspect for a dict of a module whose entries are attributes."""
     return Aspect(
         lambda v: isinstance(v, nn.Module),
         lambda v: dict(vars(v)[name]),

@@ -1,4 +1,4 @@
-"""torch.cond, while_loop, map and scan -> plain operators, in torch's own graph.
+"""Converts torch.cond, while_loop, map and scan to plain operators, in torch's own graph.
 
 Both branches of a cond are written out, and `baretorch::choose` takes the result of one; the plan then finds out what
 need not be computed (plan/guards.py). Loops are unrolled: turns that are known to happen as they are, others as nested
@@ -36,7 +36,7 @@ _UNKNOWN = object()  # a value that depends on inputs or state
 
 
 def flatten(module: GraphModule, known: Callable[[Node], Any]) -> None:
-    """Replace all control flow. `known` gives the value of a placeholder or attribute that is a constant, else None."""
+    """Replace all control flow. `known` returns the value of a constant placeholder or attribute, else None."""
     flat = _Flat(module, known)
     handlers: dict[Any, Callable[[Node], list[Any]]] = {
         _HIGHER.cond: flat.cond,
@@ -136,7 +136,7 @@ class _Flat:
         return node
 
     def inline(self, body: Node, args: Sequence[Any]) -> list[Any]:
-        """Write a subgraph out with these arguments; gives its results."""
+        """Inline a subgraph with these arguments and return its results."""
         graph = getattr(self.module, str(body.target)).graph
         given, values = iter(args), dict[Node, Any]()
         for node in graph.nodes:
@@ -162,8 +162,8 @@ class _Flat:
         raise AssertionError("a graph without output")
 
     def stack(self, node: Node) -> dict[str, Any]:
-        """The modules that a node of a subgraph is in. Dynamo does not tell, but its parameters have names: what takes
-        `a.weight` is the layer `a`."""
+        """Return the modules that a node of a subgraph is in. Dynamo does not record them, but parameters have names: a
+        node that reads `a.weight` is in the layer `a`."""
         around = dict(self.at.meta.get("nn_module_stack") or {})
         owners = {str(a.target).rpartition(".")[0] for a in node.all_input_nodes if a.op == "get_attr"} - {""}
         if len(owners) != 1 or isinstance(node.target, HigherOrderOperator):
@@ -172,12 +172,12 @@ class _Flat:
         return {**around, owner: (owner, "torch.nn.Module")}
 
     def truth(self, node: Any) -> bool | None:
-        """A condition that is known before the model runs."""
+        """Return a condition that is known before the model runs, else None."""
         value = self.value(node)
         return None if value is _UNKNOWN else bool(value)
 
     def value(self, node: Any) -> Any:
-        """What a node gives whatever the inputs are, or _UNKNOWN; `values` remembers both."""
+        """Return a node's value if it does not depend on inputs, else _UNKNOWN; `values` caches both."""
         if not isinstance(node, Node):
             return node
         pending = [node]
@@ -193,7 +193,7 @@ class _Flat:
         return self.values[node]
 
     def computed(self, node: Node) -> Any:
-        """The same of a node whose arguments have been asked for."""
+        """Compute the value of a node whose arguments are already known."""
         if node.op in ("placeholder", "get_attr"):
             value = self.known(node)
             return value.clone() if isinstance(value, torch.Tensor) else _UNKNOWN

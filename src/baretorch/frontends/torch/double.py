@@ -1,4 +1,4 @@
-"""A program of PyTorch in double precision: what it would give if float32 lost nothing, neither bits nor range."""
+"""Runs a PyTorch program in double precision: the result without float32's limits of precision and range."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class InDouble(TorchDispatchMode):  # type: ignore[misc]
-    """Within it, operators compute with float64 what the program says in float32. State is kept in float32."""
+    """A mode in which operators compute in float64 instead of float32. State is kept in float32."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func._schema.is_mutable:

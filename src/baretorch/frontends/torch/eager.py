@@ -1,4 +1,4 @@
-"""The model in PyTorch itself, called as an image is."""
+"""Runs the model in PyTorch itself, call by call like an image."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from baretorch.ir.io import Answer, arranged, restored
 
 
 class InPyTorch:
-    """Calling it runs a method of the nn.Module once, eagerly; state begins as the module has it. `inputs` are example
-    inputs, which have the structure that the method takes, `graph` describes its inputs and outputs. With `ordered`,
-    equal elements are ordered by their index."""
+    """Runs a method of the nn.Module eagerly, once per call; state starts with the module's values. `inputs` are
+    example inputs with the structure of the method's arguments; `graph` describes its inputs and outputs. With
+    `ordered`, equal elements are ordered by their index."""
 
     def __init__(self, module: Any, method: str, inputs: Sequence[Any], graph: Graph, ordered: bool = False) -> None:
         self._module, self._method, self._inputs, self._graph = module, method, tuple(inputs), graph

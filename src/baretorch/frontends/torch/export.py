@@ -1,4 +1,5 @@
-"""nn.Module or ExportedProgram -> ATen program, through torch.export. With quantize/ the only importer of torch.
+"""Converts an nn.Module or ExportedProgram to an ATen program, with torch.export. Only this package and quantize/
+import torch.
 
 Operators that the ATen table knows stay whole; the rest is decomposed by torch's own table first.
 """
@@ -59,7 +60,7 @@ STEPS: dict[str, Callable[[Any, Collection[str]], None]] = {
 
 
 def export_module(module: Any, inputs: Sequence[Any], method: str = "forward") -> Any:
-    """torch.export of the module in eval mode, with torch's reasons turned into an error of ours."""
+    """Export the module in eval mode, and convert torch's errors to CompileErrors."""
     if not isinstance(module, torch.nn.Module):
         raise CompileError("model() does not return an nn.Module", have=type(module).__name__, need="a torch.nn.Module")
     try:
@@ -103,8 +104,8 @@ def _not_exported(error: BaseException) -> CompileError:
 
 
 def check_module(module: Any, methods: Mapping[str, Sequence[Any]]) -> bool:
-    """CompileError if the methods change what only the module itself remembers. Return whether they change any
-    attribute at all, buffers included."""
+    """Raise CompileError if the methods change anything that only the module itself keeps. Return whether they change
+    any attribute at all, including buffers."""
     if not isinstance(module, torch.nn.Module):
         return False
 
@@ -115,8 +116,8 @@ def check_module(module: Any, methods: Mapping[str, Sequence[Any]]) -> bool:
 
 
 def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> None:
-    """They must be dense tensors, as many as the method takes; numbers and words may be among them. `of` is the
-    function that gave them."""
+    """Raise CompileError unless the inputs are dense tensors, as many as the method takes; numbers and strings may be
+    among them. `of` is the function that returned them."""
     leaves = torch.utils._pytree.tree_leaves(tuple(inputs))
     for x in leaves:
         if isinstance(x, BOUND) and any(isinstance(y, torch.Tensor) for y in leaves):
@@ -151,7 +152,7 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
 
 
 def batch_notes(module: Any, inputs: Sequence[Any], method: str) -> tuple[str, ...]:
-    """A note if the inputs are a batch: the first of them alone gives the first of the results."""
+    """Return a note if the inputs are a batch: the first of them alone gives the first of the results."""
     given = flat_inputs(inputs)
     sizes = {x.shape[0] if x.dim() > 1 else 1 for x in given}
     if len(sizes) != 1 or sizes <= {0, 1} or isinstance(module, torch.fx.GraphModule):
@@ -173,7 +174,7 @@ def _close(a: Any, b: Any) -> bool:
 
 
 def _check_weights(module: Any) -> None:
-    """CompileError for weights that are not there, or not in this computer's memory, and for layers of TorchScript."""
+    """Raise CompileError for missing weights, weights on another device, and layers of TorchScript."""
     for path, layer in module.named_modules():
         if isinstance(layer, torch.jit.ScriptModule):
             raise CompileError(
@@ -195,15 +196,15 @@ def _check_weights(module: Any) -> None:
 
 
 def _elsewhere(what: str, device: Any, values: str, moved: str) -> CompileError:
-    """The error for a tensor on another device; the meta device has no values."""
+    """Return the error for a tensor on another device; the meta device has no values."""
     if device.type == "meta":
         return CompileError(f"{what} on the meta device, which has no values", need="tensors with values", try_=values)
     return CompileError(f"{what} on {device}", need="tensors on the CPU", try_=moved)
 
 
 def plain_programs(programs: Mapping[str, Any], known: Mapping[str, tuple[Sequence[Any], Reference]]) -> dict[str, Any]:
-    """The plain program of each method, from functional ones, with constants evaluated and products with constants as
-    linear layers. What each step makes is held against what is known: a method's inputs, and the answers to them."""
+    """Return the plain program of each method, made from functional ones, with constants evaluated and products with
+    constants as linear layers. Each step is compared with the `known` inputs and outputs of the methods."""
     plain = {m: unlifted(program) for m, program in programs.items()}
     changing = {n.args[0].target for p in plain.values() for n in writes(p)}  # by one method: state to all of them
     for method, program in plain.items():
@@ -217,7 +218,8 @@ def plain_programs(programs: Mapping[str, Any], known: Mapping[str, tuple[Sequen
 
 
 def reference_of(module: Any, method: str, program: Any, inputs: Sequence[Any]) -> Reference:
-    """What a method gives for the inputs: twice, if its functional program has state. The module is called as it is."""
+    """Return the outputs of a method for the inputs; those of two calls if its functional program has state. The module
+    is called unchanged."""
     runs = 2 if program.graph_signature.buffers_to_mutate else 1
     ordered = orders_elements(program)
     found = (flat_inputs((call(module, method, inputs, ordered),)) for _ in range(runs))
@@ -230,7 +232,7 @@ def reference_of(module: Any, method: str, program: Any, inputs: Sequence[Any]) 
 
 
 def unrounded_reference(plain: Any, inputs: Sequence[Any], runs: int) -> Reference:
-    """What a quantized program gives if nothing that it computes is rounded: so far the passes keep its numbers."""
+    """Return the outputs of a quantized program without rounding of computed values: the passes preserve them."""
     return Reference(
         unrounded_answers(plain, inputs, runs),
         runs,
@@ -239,12 +241,12 @@ def unrounded_reference(plain: Any, inputs: Sequence[Any], runs: int) -> Referen
 
 
 def read_exported(exported: Any, name: str) -> AtenProgram:
-    """The ATen program of an ExportedProgram, as it is: nothing is computed."""
+    """Return the ATen program of an ExportedProgram unchanged: nothing is computed."""
     return read_plain(unlifted(functional(exported)), name)
 
 
 def functional(exported: Any) -> Any:
-    """The same without changes in place, with what the table does not know decomposed; what it knows stays whole."""
+    """Return the program without changes in place, with operators decomposed that the table does not support."""
     if all(_is_known(node.target) for node in exported.graph.nodes if node.op == "call_function"):
         return exported
     table = torch.export.default_decompositions()
@@ -273,7 +275,7 @@ def functional(exported: Any) -> Any:
 
 
 def _changed_input(exported: Any, name: str) -> CompileError:
-    """The error for a program that changes an input in place."""
+    """Return the error for a program that changes an input in place."""
     (given,) = (node for node in exported.graph.find_nodes(op="placeholder") if node.name == name)
     changes = (n for n in exported.graph.nodes if n.args and _is_mutable(n.target) and viewed(n.args[0]) is given)
     return CompileError(
@@ -290,26 +292,26 @@ def _is_mutable(target: Any) -> bool:
 
 
 def _is_known(target: Any) -> bool:
-    """Whether a call can stay as it is: the table has it, and it changes nothing in place."""
+    """Report whether a call can stay unchanged: the table supports it, and it changes nothing in place."""
     schema = getattr(target, "_schema", None)
     return target is operator.getitem or (schema is not None and not schema.is_mutable and table_name(target) in TABLE)
 
 
 def core_aten(exported: Any) -> str:
-    """The program after torch's full decomposition to core ATen, for people."""
+    """Print the program after torch's full decomposition to core ATen."""
     with quiet():
         return str(exported.run_decompositions().graph_module.print_readable(print_output=False)).strip()
 
 
 def to_numpy(tensor: Any, order: Sequence[int]) -> Array:
-    """A torch tensor as an array in the memory order of the C interface. NumPy has no bfloat16."""
+    """Convert a torch tensor to an array in the memory order of the C interface. NumPy has no bfloat16."""
     if tensor.dtype is torch.bfloat16:
         tensor = tensor.float()
     return np.array(tensor.detach().cpu().numpy().transpose(order), order="C")  # a scalar stays one
 
 
 def flat_inputs(inputs: Sequence[Any]) -> list[Any]:
-    """The tensors among the inputs, in the order torch.export sees them."""
+    """Return the tensors among the inputs, in the order of torch.export."""
     return flat_tensors(tuple(inputs))
 
 
@@ -329,7 +331,7 @@ def run_module(
 
 
 def has_odd_values(inputs: Sequence[Any]) -> bool:
-    """Whether a number among the inputs is NaN or infinite."""
+    """Report whether any input number is NaN or infinite."""
     return any(x.is_floating_point() and not bool(torch.isfinite(x).all()) for x in flat_inputs(inputs))
 
 

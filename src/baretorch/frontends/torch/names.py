@@ -1,4 +1,4 @@
-"""Layers and buffers of an exported program that Python cannot spell get names that it can.
+"""Renames layers and buffers of an exported program whose names are not valid in Python.
 
 torch writes programs as Python (`self.NAME.weight`), also while it decomposes them, and stumbles over names that
 add_module and ModuleDict take: keywords, quotes, newlines. The paths by which people are told of layers stay.
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def plain_names(exported: Any) -> Any:
-    """The same program, whose parameters, buffers and constants have names made of words."""
+    """Return the program with valid Python names for parameters, buffers and constants."""
     signature = exported.graph_signature
     specs = [s for s in (*signature.input_specs, *signature.output_specs) if s.target is not None]
     renamed = _renamed([*(s.target for s in specs), *exported.state_dict, *exported.constants])
@@ -27,7 +27,7 @@ def plain_names(exported: Any) -> Any:
 
 
 def _renamed(paths: Iterable[str]) -> dict[str, str]:
-    """A path of plain words for each path; layers keep their own names where they can, and no two become one."""
+    """Return a path of valid names for each path; layers keep their names if possible, and no two become equal."""
     layers: dict[str, str] = {}  # the old path of a layer or tensor -> its new path
     taken: set[str] = set()
     parts = {".".join(path.split(".")[: n + 1]): None for path in paths for n in range(path.count(".") + 1)}
@@ -48,7 +48,7 @@ def _fresh(above: str, name: str, taken: set[str]) -> str:
 
 
 def _is_plain(name: str) -> bool:
-    """A number is the name of a layer in a Sequential."""
+    """Report whether a name is valid; a number is the name of a layer in a Sequential."""
     return bool(re.fullmatch(r"\w+", name, flags=re.ASCII)) and not keyword.iskeyword(name)
 
 

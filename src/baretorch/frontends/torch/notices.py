@@ -1,4 +1,4 @@
-"""Warnings of torch: those that are listed here are suppressed, each for a reason; the user sees all others.
+"""Suppresses those warnings of torch that are listed here, each for a reason; the user sees all others.
 
 A warning that is not listed becomes a warning of the Source, in one line.
 """
@@ -31,7 +31,7 @@ _heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
 
 @contextmanager
 def collected() -> Iterator[list[str]]:
-    """Collect what `listening` hears in the block, each text once."""
+    """Collect the warnings that `listening` receives in the block, each text once."""
     found: list[str] = []
     token = _heard.set(found)
     try:
@@ -42,7 +42,7 @@ def collected() -> Iterator[list[str]]:
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Let warnings of the block be collected, but for those that are listed; without a collector they are issued."""
+    """Collect warnings of the block, except the listed ones; without a collector they are issued."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -57,7 +57,8 @@ def listening() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """The same where torch also logs, and prints the program that it cannot export: that is in our own error."""
+    """Collect warnings, and silence torch's log and its print of a program that it cannot export: Baretorch's own error
+    contains that."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # torch's handlers have their own standard error
     try:
@@ -73,7 +74,7 @@ def _is_suppressed(w: warnings.WarningMessage) -> bool:
 
 
 def _line(w: warnings.WarningMessage) -> str:
-    """A warning in one line, without the place in torch's C++ code."""
+    """Format a warning in one line, without the place in torch's C++ code."""
     text = " ".join(re.sub(r"\(Triggered internally at .*\)", "", str(w.message), flags=re.DOTALL).split())
     shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
     file = Path(w.filename)

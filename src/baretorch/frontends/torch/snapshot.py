@@ -1,4 +1,4 @@
-"""A snapshot of everything that a module holds, to detect what a call changes and to undo it.
+"""Takes snapshots of everything that a module holds, to detect what a call changes and to undo it.
 
 It covers parameters, buffers and plain attributes of all sub-modules, and whatever these hold in turn: lists, dicts,
 sets, tensors, arrays, iterators, objects of the user's own classes with the attributes of these classes, functions with
@@ -49,11 +49,11 @@ class Change:
 
     @property
     def key(self) -> tuple[int, str]:
-        """The attribute, whatever its value is."""
+        """Return the attribute, independent of its value."""
         return id(self.owner), self.name
 
     def now(self) -> Any:
-        """The value of the whole attribute."""
+        """Return the current value of the whole attribute."""
         held = vars(self.owner)
         return (held[self.table] if self.table else held).get(self.name, ABSENT)
 
@@ -67,7 +67,7 @@ class Change:
 
     @property
     def is_state(self) -> bool:
-        """Whether it is a registered buffer with another value: state, which an image keeps."""
+        """Report whether it is a registered buffer with another value: state, which an image keeps."""
         a, b = self.before, self.after
         both = isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)
         return self.table == "_buffers" and both and (a.shape, a.dtype) == (b.shape, b.dtype)
@@ -75,7 +75,8 @@ class Change:
 
 @dataclass(frozen=True)
 class _Held:
-    """An aspect of an object, as it was. `root` is the attribute by which a module or class has the object."""
+    """An aspect of an object at the time of the snapshot. `root` is the attribute by which a module or class holds the
+    object."""
 
     path: str
     value: Any
@@ -84,12 +85,12 @@ class _Held:
     root: _Root
 
     def root_of(self, key: Any) -> _Root:
-        """The attribute of a module or class that an entry belongs to."""
+        """Return the attribute of a module or class that an entry belongs to."""
         own = isinstance(self.value, (nn.Module, type)) and isinstance(self.before, dict)
         return (self.value, key, self.aspect.table) if own else self.root
 
     def changes(self) -> Iterator[Change]:
-        """What differs now."""
+        """Yield the differences to the current state."""
         before, now = self.before, self.aspect.read(self.value)
         if self.aspect.same is not None:
             if not self.aspect.same(before, now):
@@ -106,7 +107,7 @@ class _Held:
                 yield Change(f"{self.path}{self.aspect.suffix.format(key)}".lstrip("."), owner, name, a, b, table)
 
     def resembles(self, other: _Held) -> bool:
-        """Whether two aspects were of equal numbers, or of as many parts of other kinds under the same names."""
+        """Report whether two aspects had equal numbers, or as many parts of other kinds with the same names."""
         a, b = self.before, other.before
         if (self.path, self.aspect, type(self.value)) != (other.path, other.aspect, type(other.value)):
             return False
@@ -134,7 +135,7 @@ class Snapshot:
         self._walk(value)
 
     def changes(self) -> list[Change]:
-        """What differs now, each attribute once, in the order of modules."""
+        """Return the differences to the current state, each attribute once, in the order of modules."""
         found: dict[tuple[int, str], Change] = {}
         for held in self._held:
             for change in held.changes():
@@ -147,11 +148,11 @@ class Snapshot:
             held.put_back(state)
 
     def tensors(self) -> Iterator[torch.Tensor]:
-        """All tensors that it holds."""
+        """Yield all tensors in the snapshot."""
         return (held.value for held in self._held if held.aspect is NUMBERS)
 
     def equals(self, other: Snapshot) -> bool:
-        """Whether two values were equal: tensors and arrays by their numbers, objects by what they held."""
+        """Report whether two values were equal: tensors and arrays by their numbers, objects by their contents."""
         pairs = list(zip(self._held, other._held, strict=False))
         fixed = [(self._fixed[path], value) for path, value in other._fixed.items() if path in self._fixed]
         return (
@@ -187,8 +188,8 @@ class Snapshot:
 
 
 def copied_module(module: Any) -> Any:
-    """A copy of a module, with state of its own. Tensors that torch does not copy, because they were computed from
-    parameters, lose their history."""
+    """Copy a module with its state. Tensors that torch does not copy, because they were computed from parameters, lose
+    their history."""
     memo = {id(t): cloned(t) for t in Snapshot(module).tensors() if not t.is_leaf}
     try:
         with listening():
@@ -203,7 +204,7 @@ def copied_module(module: Any) -> Any:
 
 @contextmanager
 def restored(module: Any) -> Iterator[None]:
-    """Undo in the end what the block changes in a module."""
+    """Undo the changes of the block in a module at its end."""
     before = Snapshot(module)
     try:
         yield
@@ -212,7 +213,7 @@ def restored(module: Any) -> Iterator[None]:
 
 
 class Watch:
-    """An attribute that changed once, watched for the next time."""
+    """An attribute that changed once, watched for its next change."""
 
     def __init__(self, change: Change) -> None:
         self._change = change
@@ -220,5 +221,5 @@ class Watch:
         self._inside = Snapshot(self._value)
 
     def differs(self) -> bool:
-        """Whether it is another object now, or another value."""
+        """Report whether it is another object now, or has another value."""
         return not same_value(self._value, self._change.now()) or bool(self._inside.changes())

@@ -1,4 +1,5 @@
-"""What torch.export gives -> Source: an nn.Module, a Python model file, a .pt2. torch is imported when it is needed."""
+"""Converts torch.export's results to a Source: from an nn.Module, a Python model file, or a .pt2. torch is imported
+when it is needed."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from baretorch.stopwatch import timed
 
 
 def from_module(module: Any, inputs: Sequence[Any], name: str) -> Source:
-    """An nn.Module and its example inputs."""
+    """Make a Source of an nn.Module and its example inputs."""
     return from_methods(module, {"forward": tuple(inputs)}, name)
 
 
 def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
-    """An nn.Module and example inputs for each of its methods."""
+    """Make a Source of an nn.Module with example inputs for each of its methods."""
     from baretorch.frontends.torch import export as torch_export
     from baretorch.frontends.torch.notices import collected
     from baretorch.frontends.torch.plain import writes
@@ -42,7 +43,7 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
 
 
 def exported(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch:
-    """What torch.export makes of each method of a module."""
+    """Export each method of a module."""
     from baretorch.frontends.torch import export as torch_export
     from baretorch.frontends.torch.snapshot import copied_module, restored
 
@@ -56,7 +57,7 @@ def exported(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch:
 
 
 def load_pt2(asked: Asked) -> Source:
-    """A file of torch.export.save."""
+    """Load a file of torch.export.save."""
     from baretorch.frontends.pt2.reader import example_inputs, given_inputs, load_pt2, read_pt2, told
     from baretorch.frontends.torch.notices import collected
 
@@ -75,7 +76,7 @@ def load_pt2(asked: Asked) -> Source:
 
 
 def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
-    """What there is to say of a model's plain programs, and of the answers to its example inputs, if it has any."""
+    """Make the Source from a model's plain programs and from its outputs for the example inputs, if there are any."""
     from baretorch.frontends.torch.export import core_aten
     from baretorch.frontends.torch.read import read_plain
 
@@ -120,8 +121,8 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
 def _plain(
     exported: Mapping[str, Any], methods: Mapping[str, tuple[Any, ...]], module: Any, changes: bool = False
 ) -> tuple[dict[str, Any], dict[str, Reference]]:
-    """The plain program of each method, and the module's answers, which it was checked with. If the module `changes`
-    when it is called, its state is compared as well."""
+    """Return the plain program of each method, and the module's outputs that it was checked with. If the module
+    `changes` when it is called, its state is compared as well."""
     from baretorch.frontends.torch import export as torch_export
     from baretorch.frontends.torch.snapshot import copied_module
     from baretorch.frontends.torch.state import check_state
@@ -138,7 +139,7 @@ def _plain(
 
 
 def in_memory(reference: Reference, program: AtenProgram) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """The first and the second answer, in the order of the C interface."""
+    """Return the outputs of the first and the second call, in the order of the C interface."""
     count = len(program.outputs)
     arranged = [
         np.array(a.transpose(program.output_orders[i % count]), order="C") for i, a in enumerate(reference.answers)
@@ -147,7 +148,7 @@ def in_memory(reference: Reference, program: AtenProgram) -> tuple[tuple[Array, 
 
 
 def for_passes(reference: Reference, program: AtenProgram, plain: Any, inputs: Sequence[Any]) -> Reference:
-    """What the passes are held against, with its inputs."""
+    """Return the reference for the passes, with its inputs."""
     from baretorch.frontends.torch import export as torch_export
 
     if program.quantized:

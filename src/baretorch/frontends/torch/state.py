@@ -1,4 +1,4 @@
-"""Compare what PyTorch keeps in the buffers of a module with what its exported program keeps, call after call.
+"""Compares the buffers of a module with those of its exported program, call after call.
 
 torch.export sees assignments of buffers and changes in place. What a model does to the memory of a buffer in other ways
 it loses, without an error. Results may show that after many calls only, but the state itself after the first.
@@ -27,8 +27,9 @@ _Calls = list[tuple[Any, ...]]  # the inputs of calls in a row
 
 
 def check_state(module: nn.Module, method: str, functional: Any, inputs: Sequence[Any]) -> None:
-    """CompileError if calls of a method leave other values in the buffers of the module than in those of its functional
-    program. Inputs differ from call to call, and state begins as it is and with other numbers, so that delays show."""
+    """Raise CompileError if calls of a method leave other values in the buffers of the module than in those of its
+    functional program. Inputs differ from call to call, and state starts with its own and with other numbers, so that
+    delays are detected."""
     if any(map(is_random, functional.graph.nodes)):
         return
     plain, ordered = unlifted(functional), orders_elements(functional)
@@ -79,7 +80,8 @@ def _program(
 def _wrong(
     calls: _Calls, want: Sequence[Array], moved: Callable[[int], tuple[Array, ...]], names: Sequence[str]
 ) -> tuple[str, tuple[int, float, float]] | None:
-    """A buffer that differs, or "" for a result that does; and which one, by how much, and its largest number."""
+    """Return a buffer that differs, or "" for a result that does, with its index, its difference and its largest
+    number."""
     each = len(want) // max(len(calls), 1)
 
     def part(found: Sequence[Array], state: bool) -> tuple[Array, ...]:
@@ -99,7 +101,7 @@ def _wrong(
 def _lost(
     module: nn.Module, method: str, calls: _Calls, own: nn.Module, name: str, wrong: tuple[int, float, float]
 ) -> Exception:
-    """The error that names a buffer, and where it is changed. `own` is the module after the calls."""
+    """Return the error that names a buffer, and where it is changed. `own` is the module after the calls."""
     names = [n for n, _ in module.named_buffers(remove_duplicate=False)]
     name = name or next((n for n in names if set(_sharing(own, n)) - set(_sharing(module, n))), "")
     if not name:
@@ -125,7 +127,7 @@ def _lost(
 
 
 def _sharing(module: nn.Module, name: str) -> Iterator[str]:
-    """Other buffers in the same memory."""
+    """Yield other buffers in the same memory."""
     memory = module.get_buffer(name).untyped_storage().data_ptr()
     for other, t in module.named_buffers(remove_duplicate=False):
         if other != name and memory and t.untyped_storage().data_ptr() == memory:

@@ -1,4 +1,4 @@
-"""Equal elements in PyTorch, whose order it leaves open: the first comes first, as in our operators.
+"""Orders equal elements in PyTorch, which leaves their order open: the first comes first, as in Baretorch's operators.
 
 torch.topk, sort without `stable`, kthvalue, median, nanmedian and mode return any of the indices of equal elements, and
 which one depends on the algorithm: after a ReLU, where many elements are 0, it is seldom the first. No comparison can
@@ -21,7 +21,8 @@ aten = torch.ops.aten
 
 
 class FirstOfEquals(TorchDispatchMode):  # type: ignore[misc]
-    """Let operators that may choose among equal elements order them by their index; mode takes the last of them."""
+    """A mode in which operators that may choose among equal elements order them by their index; mode() takes the last
+    of them."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
@@ -37,8 +38,8 @@ class FirstOfEquals(TorchDispatchMode):  # type: ignore[misc]
 
 
 def orders_elements(program: Any) -> bool:
-    """Return whether an exported program has operators that the mode is for. PyTorch's control flow does not run in
-    such a mode, so programs with branches and loops go without: ties in them are as PyTorch breaks them."""
+    """Return whether an exported program has operators that this mode is for. PyTorch's control flow does not run in
+    such a mode, so in programs with branches and loops ties stay as PyTorch breaks them."""
     modules = (m for m in program.graph_module.modules() if isinstance(m, GraphModule))
     targets = {node.target for module in modules for node in module.graph.nodes if node.op == "call_function"}
     names = {getattr(target, "_opname", "") for target in targets}
