@@ -17,7 +17,7 @@ FIGURES = ROOT / "benchmarks" / "boards.json"
 SINE = "examples/sine/model.py"
 COUNT_CYCLES = ("simavr", "cluster")  # other emulators count instructions
 
-NEVER = "Nobody has tried an image of ours on this board yet. Whoever does knows more than this page."
+NEVER = "No image of Baretorch has been tried on this board yet. If you try one, please report the result."
 TEXTS = tomllib.loads((ROOT / "tools/board_pages.toml").read_text())
 USB = TEXTS.pop("usb")
 
@@ -28,9 +28,9 @@ def index_page(note: str) -> str:
         note,
         "# Board by board",
         "",
-        "For each board: what to connect, how the image gets there, where it speaks, what three models take, what was",
-        "verified how, and what to try first if you have one. [The reference](../reference/boards.md) has all memory",
-        "maps in one table. No image has been tried on a physical board yet: if you have one, you can be the first.",
+        "Each board has a page with wiring, flashing, console, the figures of three models, what was verified,",
+        "and first steps. [The reference](../reference/boards.md) has all memory maps in one table. No image has been",
+        "tried on a physical board yet: if you have one, you can be the first.",
         "",
         *_table(("board", "what it is", "CPU", "emulated by"), rows),
     ]
@@ -111,10 +111,10 @@ def _runs_on(board: Board) -> str:
 def _memory(board: Board) -> list[str]:
     chip = board.chip
     if board.hosted:
-        return ["That of this computer."]
+        return ["The memory of this computer."]
     holds = {chip.code: "the image", chip.data: "data, arena, stack"}
     rows = [
-        (m.name, m.kind, f"`0x{m.origin:08x}`", capacity(m.size), holds.get(m.name, "weights and arena, if asked to"))
+        (m.name, m.kind, f"`0x{m.origin:08x}`", capacity(m.size), holds.get(m.name, "weights and arena, on request"))
         for m in chip.memories
     ]
     slow = [f"{m.name} is {m.slow}." for m in chip.memories if m.slow]
@@ -135,19 +135,19 @@ def _figures(board: Board) -> list[str]:
     if not found:
         return ["Not measured yet; `make bench` measures them."]
     how = (
-        "In int8, built by gcc, run by `baretorch run MODEL --board {} --int8 --io int8`; `make bench` measures again."
+        "In int8, built by gcc, run by `baretorch run MODEL --board {} --int8 --io int8`; `make bench` repeats it."
         if board.emulators
-        else "In int8, built by gcc. Nothing that can be installed here runs them, so there are sizes only."
+        else "In int8, built by gcc. There is no emulator for this board, so there are sizes only."
     )
     ranges = [row["time_ms_range"] for row in found if row.get("time_ms_range")]
     if any(row.get("emulator") in COUNT_CYCLES for row in found):
-        times = ["Times are of the cycles that the emulator counts, which are the chip's."]
+        times = ["Times follow from the cycles that the emulator counts, which are the chip's."]
     else:
-        span = "with their range" if any(low < high for low, high in ranges) else "by Arm's table, which has no range"
+        span = "with their range" if any(low < high for low, high in ranges) else "from Arm's table, which has no range"
         times = [f"Times are [estimates](../how-to/find-what-is-slow.md#how-far-to-trust-the-time) {span}."]
         times = times if ranges else []
     if board.chip.npu and board.emulators:
-        times = ["Instructions are the core's, beside what the NPU computes; no time is told of that."]
+        times = ["Instructions are those of the core, without the NPU's work; there is no time for an inference."]
     titles = ("model", "flash", "RAM", "instructions", "time in ms", "of that waiting for flash")
     return [*_table(titles, [_row(row) for row in found], "lrrrrr"), "", how.format(board.name), *times]
 

@@ -98,7 +98,7 @@ def ops_page() -> str:
         "# Operators",
         "",
         "`baretorch ops` prints this, `baretorch ops conv2d` one operator. PyTorch operators are named as",
-        "`torch.export` names them (`aten::…`); others that PyTorch can decompose into these work too.",
+        "`torch.export` names them (`aten::…`); operators that PyTorch can decompose into these work too.",
         "",
         *table(
             ("operator", "types", "made from"),
@@ -113,7 +113,7 @@ def ops_page() -> str:
             "lll",
         ),
         "",
-        f"These cost nothing, because they change no value at inference: {', '.join(vanish)}.",
+        f"These operators cost nothing, because they change no value at inference: {', '.join(vanish)}.",
     ]
     for o in operators:
         text += ["", f"## {o.name}", "", cell(o.meaning), ""]
@@ -124,8 +124,8 @@ def ops_page() -> str:
             text.append("No kernel: the planner gives the result its input's memory.")
     text += [
         "",
-        "The first kernel of a table that the CPU can run and that fits the shapes is used. `ref` is portable C and",
-        "runs everywhere; the others compute the same on CPUs with the features named.",
+        "The planner uses the first kernel of a table that the CPU can run and that fits the shapes. `ref` is",
+        "portable C, which runs everywhere; the others compute the same on CPUs with the features named.",
     ]
     return "\n".join(text) + "\n"
 
@@ -141,9 +141,9 @@ def tinygrad_page() -> str:
         NOTE,
         "# tinygrad",
         "",
-        "These methods of Tensor and layers of tinygrad 0.14.0 become operators. What is made of them works as well:",
-        "`nn.Linear` calls `linear`, `nn.BatchNorm` `batchnorm`, and `+` is `add`.",
-        "[Bring a tinygrad model](../how-to/tinygrad.md) tells how.",
+        "These methods of Tensor and layers of tinygrad 0.14.0 become operators. So do methods and layers",
+        "built from them: `nn.Linear` calls `linear`, `nn.BatchNorm` `batchnorm`, and `+` is `add`.",
+        "See [Bring a tinygrad model](../how-to/tinygrad.md).",
         "",
         *table(
             ("kind", "methods"),
@@ -172,9 +172,9 @@ def tflite_page() -> str:
         NOTE,
         "# TensorFlow Lite",
         "",
-        f"These {len(rows)} builtin operators of `.tflite` files become operators of Baretorch. All are held",
-        "against LiteRT's kernels in float, and where it says int8 in int8 too, with one step's difference at most.",
-        "[Bring a TensorFlow Lite model](../how-to/tflite.md) tells how.",
+        f"These {len(rows)} builtin operators of `.tflite` files become operators of Baretorch. All are",
+        "compared with LiteRT's kernels in float, and those marked int8 also in int8, at most one step apart.",
+        "See [Bring a TensorFlow Lite model](../how-to/tflite.md).",
         "",
         *table(("operator", "becomes", "int8", "remark"), rows, "llll"),
     ]
