@@ -67,7 +67,7 @@ class Model:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before trusting the answers: calibration data that fits nothing, layers that stay float."""
+        """Reasons to distrust the results, such as unsuitable calibration data and layers that stay in float."""
         return (*warnings_of(self.compiled), *self.compiled.source.notes)
 
     def build(self, folder: str | Path | None = None) -> Image:
@@ -91,7 +91,7 @@ class Model:
         self._running().reset()
 
     def evaluate(self, metrics: Callable[[Runner], Mapping[str, float]]) -> dict[str, float]:
-        """What `metrics(run)` finds, with a `run` that runs on the emulated chip: evaluate() of model files is one."""
+        """Return the result of `metrics(run)`, where `run` uses the emulated chip; evaluate() of a model file fits."""
         return dict(metrics(self._running()))
 
     def report(self, path: str | Path) -> None:

@@ -63,7 +63,7 @@ class InternalError(Exception):
 
 
 def see_fit(board: str) -> str:
-    """What to try when a board is too small."""
+    """Return a remedy for a board that is too small."""
     return (
         f"`baretorch fit MODEL --board {board}` finds options that make it fit; without --board, it checks all boards"
     )

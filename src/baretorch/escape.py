@@ -118,8 +118,8 @@ def reported(text: str | bytes, most: int = 200) -> str:
 
 
 def c_name(text: str) -> str:
-    """An identifier of C that is no keyword and no macro: those of Baretorch and of most headers are in capitals, which
-    become small letters here, and what else is ours begins with bt_."""
+    """Return a C identifier that is neither a keyword nor a macro. Macros of Baretorch and of most headers are in
+    capitals, so capitals become small letters; all other names of Baretorch begin with bt_."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII)[:LONGEST]
     if len(name) > 1 and name.isupper():
         name = name.lower()
@@ -133,7 +133,7 @@ def c_name(text: str) -> str:
 
 
 def c_prefix(text: str) -> str:
-    """What names of C begin with; an underscore follows."""
+    """Return the prefix of C names; an underscore follows."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII)[:LONGEST].lstrip("_")
     if not name or name[0].isdigit():
         name = f"model_{name}".rstrip("_")

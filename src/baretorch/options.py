@@ -350,7 +350,7 @@ MOST_DIGITS = 9  # of a size in --shape
 
 
 def _whole(value: object) -> TypeGuard[int]:
-    """Report whether a value is a whole number, NumPy's included, that is no boolean and fits 64 bits."""
+    """Report whether a value is a whole number, NumPy's included, but not a boolean, and fits 64 bits."""
     return isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) < 1 << 63
 
 

@@ -97,7 +97,7 @@ def test_addresses() -> None:
     assert "region 6, which there is not" in fault(with_value(case, Set.OFM_REGION, 6)).what
     assert "which cannot be written" in fault(with_value(case, Set.OFM_REGION, 0)).what
     wide = kept("mul16-ethos-u55-256")
-    assert "which is no multiple of 2" in fault(with_value(wide, Set.OFM_BASE0, 1 << 16)).what
+    assert "which is not a multiple of 2" in fault(with_value(wide, Set.OFM_BASE0, 1 << 16)).what
 
 
 def test_what_nobody_has_written() -> None:
@@ -131,7 +131,7 @@ def test_waits_that_are_missing() -> None:
         """DMA over what the operation before reads."""
         return [*all_[:-1], *(c for c in all_ if c.what is Do.DMA_START), all_[-1]]
 
-    assert "no KERNEL_WAIT is between them" in fault(changed(kept(TABLE), copied_back)).what
+    assert "without a KERNEL_WAIT between them" in fault(changed(kept(TABLE), copied_back)).what
 
 
 def test_damaged_weights() -> None:

@@ -276,13 +276,13 @@ def test_times(text: str, milliseconds: float) -> None:
     [
         (["--join"], "--join needs --storage"),
         (["--flash", "10q"], "10q is not a valid size; write 61440, 60k or 1.5M"),
-        (["--flash", "0"], "0 is no size"),
+        (["--flash", "0"], "0 is not a valid size"),
         (["--time", "fast"], "fast is not a valid time; write 30ms or 1.5s"),
         (["--accuracy-drop", "-1"], "-1"),
         (["--accuracy-drop", "nan"], "--accuracy-drop nan is not a finite number of points"),
-        (["--flash", "nan"], "nan is no size"),
-        (["--ram", "-5k"], "-5k is no size"),
-        (["--time", "inf"], "inf is no time"),
+        (["--flash", "nan"], "nan is not a valid size"),
+        (["--ram", "-5k"], "-5k is not a valid size"),
+        (["--time", "inf"], "inf is not a valid time"),
     ],
 )
 def test_wrong_usage(arguments: list[str], text: str, folder: Path) -> None:

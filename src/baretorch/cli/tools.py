@@ -1,4 +1,4 @@
-"""What Baretorch can use: packages, compilers and other programs, and those of each emulator."""
+"""The tools that Baretorch can use: packages, compilers and other programs, and those of each emulator."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Recognizes files that Baretorch made. Only these may be replaced.
 
-A text file of ours begins with a mark. For all others that it writes into an output folder, such as images, Baretorch
+Its text files begin with a mark. For all others that it writes into an output folder, such as images, Baretorch
 keeps a record there: one line per file with its SHA-256 and its name, as `sha256sum --check` reads them. A comment has
 the hash of the file that was replaced, which is still there if the last write was interrupted.
 """

@@ -84,11 +84,11 @@ def build(
 ) -> Image:
     """Compile the model and the board's runtime, link them, and write <name>.elf, .map, .bin, .hex and .uf2.
 
-    The files appear in `folder` whole or not at all; bt_board.h and the linker script lie beside them. If the model is
-    `checked`, its inputs are looked at before a run. With two `cores`, core 1 is started and calls bt_core1_main.
-    If the image does not move a byte or wait for one for `watchdog` milliseconds, the chip starts again.
-    The model's `code` may be in RAM. With `debug` the ELF also tells debuggers about its source. The C files of the
-    folder `app` are an application that uses the model, on all cores of the chip that the model leaves to it.
+    The files appear in `folder` whole or not at all, together with bt_board.h and the linker script. If the model is
+    `checked`, its inputs are checked before a run. With two `cores`, core 1 is started and calls bt_core1_main.
+    If the image neither transfers a byte nor waits for one for `watchdog` milliseconds, the chip restarts.
+    The model's `code` may be in RAM. With `debug`, the ELF contains debug information. The C files of the
+    folder `app` are an application that uses the model, on all cores of the chip that the model does not use.
     """
     _check_cores(board, cores)
     own = app_sources(app, board) if app is not None else ()

@@ -1,7 +1,7 @@
 """The user's cache folder, for results of compiling and measuring that are always the same.
 
 An entry is one file: a line with the SHA-256 of its key and of the rest, a line of JSON with names and sizes, and the
-files' bytes. One that is damaged, such as by a power cut, or belongs to another key counts as absent and is made again.
+files' bytes. One that is damaged, such as by a power cut, or belongs to another key counts as missing and is rebuilt.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads linked ELF images, ELF32 and ELF64, little-endian: sections, segments, symbols, relocations.
 
-Whatever is wrong with the bytes becomes a CompileError: the file may come from anywhere. pyelftools is no replacement:
+Whatever is wrong with the bytes becomes a CompileError: the file may come from anywhere. pyelftools is not used:
 it takes seven to ten times as long (KWS for cluster8: 20 ms instead of 3), and each run reads its image several times.
 """
 

@@ -1,7 +1,7 @@
 """Decodes RV32IMAFC: calls, stack frames, branches, and the kind of an instruction. Other extensions count as
 arithmetic.
 
-Capstone is no replacement: version 5.0.9 does not decode 182 of the 3,818 instructions of KWS for cluster8, and takes
+Capstone is not used: version 5.0.9 does not decode 182 of the 3,818 instructions of KWS for cluster8, and takes
 five times as long; 6.0.0a11 does not decode 16.
 """
 

@@ -1,6 +1,6 @@
 """Decodes Thumb: calls, stack frames, branches, and the kind of an instruction, from Armv6-M to Armv8.1-M with Helium.
 
-Capstone is no replacement: version 5.0.9 decodes neither Helium nor its loops, so it finds 3,409 instead of 3,025
+Capstone is not used: version 5.0.9 decodes neither Helium nor its loops, so it finds 3,409 instead of 3,025
 instructions in KWS for mps3-an547, and takes six times as long; 6.0.0a11 does not decode 3.
 """
 

@@ -24,11 +24,11 @@ ODD_INT8 = "inputs: inputs() has NaN or infinite values, which int8 cannot repre
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a loader: this file, whose model is called `name`. Of several methods `method`, or the first.
-    `trust`: the user says that what is in the file may run. `inputs` are example inputs as the caller has them, where a
-    Python file names this one and gives some; `example_inputs` checks and arranges them. `shapes` are those of inputs
-    that the file leaves open, `state` the outputs that inputs have from the run before. `calibration` is where the user
-    says that samples are, `arguments` what a Python file's model() is called with."""
+    """A request to a loader: this file, whose model is called `name`. Of several methods it is `method`, or the first.
+    `trust`: the user allows the file's content to run. `inputs` are example inputs as the caller has them, if a Python
+    file refers to this one and supplies some; `example_inputs` checks and arranges them. `shapes` are those of inputs
+    that the file leaves open, `state` the outputs that inputs take from the previous run. `calibration` is the user's
+    path of samples, `arguments` are the arguments of a Python file's model()."""
 
     file: Path
     name: str

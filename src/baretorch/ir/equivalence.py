@@ -1,9 +1,10 @@
 """Checks after every step that rewrites a model that the result still answers the example inputs as the model does.
 
-A difference is rounding if it is small beside the output's largest number, or if the model's own answer moves as much
-when its inputs and parameters change in their last bits: so does an argmax between two equals, and a step function at
-its edge. A number that the model gives in double precision is right, too: a variance whose squares are too large for
-float32 is one. What is more is a fault of the step, and the model is refused.
+A difference is rounding if it is small compared with the output's largest number. It is also rounding if the model's
+own output changes as much when its inputs and parameters change in their last bits, as for an argmax of two equal
+numbers, or a step function at its edge. A number that equals the model's in double precision is correct too, such as a
+variance whose squares are too large for float32. Any larger difference is a fault of the step, and the model is
+rejected.
 """
 
 from __future__ import annotations

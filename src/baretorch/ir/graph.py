@@ -179,7 +179,7 @@ class Piece:
 @dataclass(frozen=True)
 class Op:
     """The operation of a node. There is one frozen dataclass per operator in `ops/`; its fields are its attributes. The
-    methods tell passes what they need to know about an operator; the defaults describe an ordinary one."""
+    methods describe properties that passes need; the defaults are those of an ordinary operator."""
 
     name: ClassVar[str]
     carried: ClassVar[slice] = slice(None)  # inputs with the output's dimensions; weights and indices have their own

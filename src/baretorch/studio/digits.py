@@ -1,6 +1,6 @@
 """Converts a drawn digit to the 28×28 grey picture that MNIST would have made of it.
 
-MNIST's digits were scaled into a box of 20×20, at the same aspect, and then moved so that the centre of mass lies on
+MNIST's digits were scaled into a box of 20×20, at the same aspect, and then moved so that the centre of mass is on
 the pixel right below the middle of 28×28. Strokes are scaled before they are drawn, so that the pen is equally thick
 however large they were.
 """

@@ -267,7 +267,7 @@ class Board:
 
     name: str
     title: Annotated[str, Key("its name for people")]
-    chip: Annotated[Chip, Key("a chip of ours, or a file of that name next to this one", raw=str)]
+    chip: Annotated[Chip, Key("a chip that Baretorch knows, or a file of this name next to this one", raw=str)]
     emulators: Annotated[
         tuple[str, ...],
         Key("what can run its images, the preferred one first; may be empty", choices=tuple(EMULATORS)),

@@ -122,7 +122,7 @@ def test_state_that_does_not_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["sine.pte", "lstm.tflite"])
 def test_shapes_and_state_are_for_files_that_leave_them_open(name: str) -> None:
     file = Path(__file__).parents[1] / "data" / name
-    with pytest.raises(CompileError, match=rf"--shape and --state: a \{file.suffix} says that itself"):
+    with pytest.raises(CompileError, match=rf"--shape and --state: a \{file.suffix} defines that itself"):
         frontends.load(str(file), options=Options(shape={"x": "1"}, state={"x": "y"}))
 
 

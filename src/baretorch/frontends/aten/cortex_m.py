@@ -1,7 +1,7 @@
 """Rows of the ATen table: the cortex_m operators of ExecuTorch's Cortex-M passes, which already compute in int8.
 
-They give factors as pairs: multiplier * 2^(shift - 31). Here these become multipliers of the one rule there is (see
-docs/arithmetic.md), which rounds once where CMSIS-NN rounds twice: a result may be one step beside ExecuTorch's.
+Their factors are pairs: multiplier * 2^(shift - 31). Here these become multipliers of Baretorch's only rule (see
+docs/arithmetic.md), which rounds once where CMSIS-NN rounds twice: a result may differ from ExecuTorch's by one step.
 """
 
 from __future__ import annotations

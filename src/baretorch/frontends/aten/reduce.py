@@ -1,6 +1,6 @@
 """Rows of the ATen table: reductions, norms, and operators along one axis.
 
-Several overloads share a row; what tells them apart is the number and kind of their arguments.
+Several overloads share a row; the number and kind of their arguments selects one.
 """
 
 from __future__ import annotations

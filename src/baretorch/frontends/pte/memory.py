@@ -56,5 +56,5 @@ class PteMemory:
             return None
         bank, start = tensor.memory
         if bank >= len(self._banks) or start + tensor.bytes > self._banks[bank]:
-            raise damaged(f"{tensor} lies outside the planned memory")
+            raise damaged(f"{tensor} is outside the planned memory")
         return tensor.memory

@@ -1,7 +1,7 @@
 """Converts an ExecuTorch `.pte` to an ATen program, without the executorch package.
 
-A `.pte` says which kernels run on which bytes. Memory is reused and views leave no instruction: a tensor
-that nobody writes is a view of whatever was last written to its bytes. So the instructions are followed
+A `.pte` states which kernels run on which bytes. Memory is reused and views leave no instruction: a tensor
+that is never written is a view of whatever was last written to its bytes. So the instructions are followed
 over a model of the memory (`PteMemory`), which knows for every range of bytes the value that is in it. That
 gives each write a name of its own, brings the views back, and finds a read of bytes that hold no value.
 """

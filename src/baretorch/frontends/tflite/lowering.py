@@ -128,7 +128,7 @@ class TfliteLowering(Lowering):
         for index, made in zip(outputs, results, strict=False):
             t = self.subgraph.tensors[index]
             if self.shape(made) != t.shape or self[made].dtype is not self.type_of(t):
-                raise damaged(f"{operator.name} makes {self[made].type}, but {t} stands in the file")
+                raise damaged(f"{operator.name} produces {self[made].type}, but the file states {t}")
             quant = stored_as(t)
             if quant is not None and quant.bits == 16 and operator.name not in SHORTS:
                 made = self.rounded(made, quant)

@@ -1,7 +1,7 @@
 """Renames layers and buffers of an exported program whose names are not valid in Python.
 
-torch writes programs as Python (`self.NAME.weight`), also while it decomposes them, and stumbles over names that
-add_module and ModuleDict take: keywords, quotes, newlines. The paths by which people are told of layers stay.
+torch writes programs as Python (`self.NAME.weight`), also while it decomposes them, and fails for names that
+add_module and ModuleDict accept: keywords, quotes, newlines. The paths in messages stay unchanged.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _GROUPS = 6  # which argument of a transposed convolution
 
 @dataclass(frozen=True)
 class Pair:
-    """A layer, the BatchNorm behind it that alone reads it, and the layer's weight, that it alone reads."""
+    """A layer, the BatchNorm after it that is its only reader, and the layer's weight, which no other node reads."""
 
     layer: Node
     norm: Node
@@ -89,7 +89,7 @@ def _pairs(module: GraphModule, changing: Collection[str], training: bool) -> li
 
 
 def is_plain(layer: Any, is_stored: Callable[[Any], bool]) -> bool:
-    """A layer with constants, that one node reads, and whose channels are where BatchNorm looks for them."""
+    """Report whether a layer has constants that only one node reads, and channels where BatchNorm expects them."""
     if not isinstance(layer, Node) or layer.target not in _LAYERS or len(layer.users) != 1 or layer.kwargs:
         return False
     bias = layer.args[2] if len(layer.args) > 2 else None
@@ -101,7 +101,7 @@ def is_plain(layer: Any, is_stored: Callable[[Any], bool]) -> bool:
 
 
 def fold(module: GraphModule, pair: Pair) -> None:
-    """The layer takes over what its BatchNorm does; its weight and bias are new ones, under their own names."""
+    """Fold BatchNorm into the layer, which gets a new weight and bias under their own names."""
     layer, norm = pair.layer, pair.norm
 
     def stored(node: Any, default: float) -> torch.Tensor:
@@ -126,7 +126,7 @@ def fold(module: GraphModule, pair: Pair) -> None:
 
 
 def _bias_name(module: GraphModule, weight: str, bias: Node | None) -> str:
-    """The bias's own if nobody else reads it, else one beside the weight."""
+    """Return the bias's own name if no other node reads it, else a new one next to the weight's."""
     if bias is not None:
         same = [node for node in module.graph.find_nodes(op="get_attr") if node.target == bias.target]
         if sum(len(node.users) for node in same) == 1:

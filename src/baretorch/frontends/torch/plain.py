@@ -30,7 +30,7 @@ torch_unflatten: Any = import_module("torch.export.unflatten")  # torch.export h
 
 
 def unlifted(functional: Any) -> GraphModule:
-    """The plain program of an ExportedProgram that is functional. State is a copy of its own."""
+    """Return the plain program of a functional ExportedProgram. State is copied."""
     with _quick_names():
         module = functional.module(check_guards=False)
     changing = {node.args[0].target for node in writes(module)}
@@ -50,8 +50,8 @@ def unlifted(functional: Any) -> GraphModule:
 
 @contextmanager
 def _quick_names() -> Iterator[None]:
-    """Compare names of modules as text. torch compares the module of each parameter with all its siblings by regular
-    expressions that it makes each time, which takes half a minute for 5,000 layers."""
+    """Compare names of modules as text in the block. torch compares the module of each parameter with all its siblings
+    by regular expressions that it compiles each time, which takes half a minute for 5,000 layers."""
     theirs = torch_unflatten._is_call_name
 
     def is_call_name(call_name: str, base: str) -> bool:
@@ -65,8 +65,8 @@ def _quick_names() -> Iterator[None]:
 
 
 def _keep_old_state(module: GraphModule) -> None:
-    """What is written or returned and shares memory with state must be taken before state is written, as states that
-    trade places show."""
+    """Copy values that are written or returned and share memory with state before state is written; two states that
+    swap show why."""
     last = writes(module)
     if not last:
         return
@@ -87,7 +87,7 @@ def _keep_old_state(module: GraphModule) -> None:
 
 
 def viewed(value: Node) -> Node:
-    """What a view looks at, through all views in between."""
+    """Return the source of a view, through all views in between."""
     while value.op == "call_function" and getattr(getattr(value.target, "_schema", None), "arguments", None):
         first = value.target._schema.arguments[0]
         if first.alias_info is None or first.alias_info.is_write or not isinstance(value.args[0], Node):
@@ -108,18 +108,18 @@ def _whole_norm(graph: Graph, node: Node) -> None:
 
 
 def copied(program: T) -> T:
-    """A program, or several that share tensors, to be rewritten while this one stays."""
+    """Copy a program, or several that share tensors, so that it can be rewritten."""
     with listening():
         return deepcopy(program)
 
 
 def writes(module: GraphModule) -> list[Node]:
-    """The nodes that write state: copy_(buffer, next value)."""
+    """Return the nodes that write state: copy_(buffer, next value)."""
     return [n for n in module.graph.nodes if n.target is aten.copy_.default and n.args[0].op == "get_attr"]
 
 
 def is_random(node: Node) -> bool:
-    """Whether a call gives something else each time. Those that drop values out do so only if they are told to."""
+    """Report whether a call returns another value each time. Dropout does so only in training mode."""
     if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
         return False
     names = [argument.name for argument in node.target._schema.arguments]
@@ -129,14 +129,14 @@ def is_random(node: Node) -> bool:
 
 
 def attribute(module: Any, path: str) -> Any:
-    """What a `get_attr` node of this target gives."""
+    """Return the value of a `get_attr` node with this target."""
     for part in path.split("."):
         module = getattr(module, part)
     return module
 
 
 def set_attribute(module: GraphModule, path: str, tensor: Any) -> None:
-    """Let the attribute be this tensor, as a parameter. The module it came from keeps its own."""
+    """Set the attribute to this tensor, as a parameter. The original module keeps its own."""
     parent, _, leaf = path.rpartition(".")
     owner = module.get_submodule(parent)
     if hasattr(owner, leaf):
@@ -145,25 +145,26 @@ def set_attribute(module: GraphModule, path: str, tensor: Any) -> None:
 
 
 def is_tensor(module: GraphModule, node: Any) -> bool:
-    """Whether a node stands for a stored tensor."""
+    """Report whether a node represents a stored tensor."""
     return isinstance(node, Node) and node.op == "get_attr" and isinstance(attribute(module, node.target), torch.Tensor)
 
 
 def answers(module: Any, inputs: Sequence[Any], runs: int = 1) -> tuple[Array, ...]:
-    """What a plain program gives for the inputs, flat, run after run. State begins and ends with its initial value."""
+    """Return the outputs of a plain program for the inputs, flat, run after run. State starts and ends with its initial
+    value."""
     with state_kept(module):
         return _runs(module, inputs, runs)
 
 
 def unrounded_answers(module: Any, inputs: Sequence[Any], runs: int = 1) -> tuple[Array, ...]:
-    """The same of a quantized program, with weights as they are and activations that nobody rounds."""
+    """Return the outputs of a quantized program with unrounded weights and activations."""
     with state_kept(module):
         return _runs(_Unrounded(module).run, inputs, runs)
 
 
 @contextmanager
 def state_kept(module: GraphModule) -> Iterator[None]:
-    """State that changes in the block has its value of before again afterwards."""
+    """Restore state that changes in the block."""
     before = {n.args[0].target: attribute(module, n.args[0].target).clone() for n in writes(module)}
     try:
         yield
@@ -173,7 +174,8 @@ def state_kept(module: GraphModule) -> Iterator[None]:
 
 
 def evaluation_answers(module: GraphModule, inputs: Sequence[Any], seed: int | None = None) -> tuple[Array, ...]:
-    """What a program for training gives in evaluation; with a seed, where numbers are others in their last bits."""
+    """Return the outputs of a program for training in evaluation; with a seed, with numbers changed in their last
+    bits."""
     run = _Evaluation(module).run
     return _runs(run, inputs, 1) if seed is None else moved(module, run, inputs, 1, seed)
 
@@ -181,12 +183,12 @@ def evaluation_answers(module: GraphModule, inputs: Sequence[Any], seed: int | N
 def moved_answers(
     module: GraphModule, inputs: Sequence[Any], runs: int, seed: int, unrounded: bool = False
 ) -> tuple[Array, ...]:
-    """The answers where every number of inputs, parameters and buffers is another in its last bits, but at seed 0."""
+    """Return the outputs with all inputs, parameters and buffers changed in their last bits; seed 0 changes nothing."""
     return moved(module, _Unrounded(module).run if unrounded else module, inputs, runs, seed)
 
 
 def exact_answers(module: GraphModule, inputs: Sequence[Any], runs: int) -> tuple[Array, ...] | None:
-    """The answers in double precision; None if the program cannot be computed so."""
+    """Return the outputs in double precision; None if the program cannot be computed so."""
     try:
         with InDouble():
             return answers(module, inputs, runs)
@@ -195,7 +197,8 @@ def exact_answers(module: GraphModule, inputs: Sequence[Any], runs: int) -> tupl
 
 
 def moved(module: GraphModule, run: Any, inputs: Sequence[Any], runs: int, seed: int) -> tuple[Array, ...]:
-    """What `run` gives for the inputs, with other last bits everywhere; `module` is the one that it computes with."""
+    """Return the result of `run` for the inputs with the last bits changed everywhere; `module` is the one that it
+    computes with."""
     generator = torch.Generator().manual_seed(seed)
 
     def near(x: Any) -> Any:
@@ -217,13 +220,13 @@ def _runs(callable_: Any, inputs: Sequence[Any], runs: int) -> tuple[Array, ...]
 
 
 def as_array(leaf: torch.Tensor) -> Array:
-    """A copy as NumPy has it, which does not know bfloat16."""
+    """Copy as NumPy array, without bfloat16, which NumPy does not have."""
     leaf = leaf.detach().cpu()
     return np.array((leaf.float() if leaf.dtype is torch.bfloat16 else leaf).numpy())
 
 
 class _Unrounded(Interpreter):  # type: ignore[misc]
-    """Runs a quantized program without rounding what is computed: only what is stored as integers is rounded."""
+    """Runs a quantized program without rounding computed values: only stored integers are rounded."""
 
     def __init__(self, module: GraphModule) -> None:
         super().__init__(module)

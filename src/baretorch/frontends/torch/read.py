@@ -1,4 +1,4 @@
-"""A plain torch program -> ATen program: names, shapes, constants, state, and where each call comes from."""
+"""Converts a plain torch program to an ATen program: names, shapes, constants, state, and the origin of each call."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SUFFIXES = ("_copy", "_")
 
 
 def read_plain(module: Any, name: str, beside: Iterable[Any] = ()) -> AtenProgram:
-    """The ATen program of a plain one. Every value has its shape in `meta["val"]`. Programs `beside` it are those of
-    other methods, which name the same memory in the same way."""
+    """Return the ATen program of a plain one. Every value has its shape in `meta["val"]`. The other programs are those
+    of other methods, which use the same names for the same memory."""
     stored, names = _names(module, beside)
     inputs: list[AtenInput] = []
     constants: dict[str, Array] = {}
@@ -76,8 +76,8 @@ def read_plain(module: Any, name: str, beside: Iterable[Any] = ()) -> AtenProgra
 
 
 def _names(module: Any, beside: Iterable[Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """Our names of stored tensors, and of nodes that have another one in the graph. Inputs, stored tensors and results
-    of calls may have one name in torch, `self.add` beside x + 1; here each has its own, inputs that of the user."""
+    """Return Baretorch's names of stored tensors, and of nodes whose name differs from the graph's. In torch, inputs,
+    stored tensors and results of calls may share a name; here each has its own, and inputs have the user's."""
     programs = (module, *beside)
     given = {str(node.target) for p in programs for node in p.graph.find_nodes(op="placeholder")}
     targets = {node.target for p in programs for node in p.graph.find_nodes(op="get_attr") if is_tensor(p, node)}
@@ -96,7 +96,7 @@ def _names(module: Any, beside: Iterable[Any]) -> tuple[dict[str, str], dict[str
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """`name`, with a number that makes it a new one; from now on it is taken."""
+    """Return `name`, with a number if it is in use, and reserve it."""
     n = 2
     while f"{name}_{n}" in taken:
         n += 1
@@ -118,7 +118,7 @@ def _call(node: Any, names: dict[str, str]) -> AtenCall:
 
 
 def _is_check(node: Any) -> bool:
-    """An assertion has no value, but perhaps an effect: to raise."""
+    """Report whether a node is an assertion, which has no value but may raise."""
     effects = node.target is torch.ops.higher_order.with_effects
     return (node.args[1] if effects else node.target) is torch.ops.aten._linalg_check_errors.default
 
@@ -129,7 +129,7 @@ def _target(node: Any) -> str:
 
 
 def table_name(target: Any) -> str:
-    """What the ATen table calls an operator."""
+    """Return the name of an operator in the ATen table."""
     schema = getattr(target, "_schema", None)
     if schema is None:
         return str(getattr(target, "__name__", target))
@@ -142,7 +142,7 @@ def table_name(target: Any) -> str:
 
 
 def _arguments(node: Any, names: dict[str, str]) -> tuple[Arg, ...]:
-    """All arguments in schema order, defaults filled in."""
+    """Return all arguments in schema order, with defaults."""
     schema = getattr(node.target, "_schema", None)
     if schema is None:
         return tuple(_arg(a, names) for a in node.args)
@@ -205,7 +205,7 @@ def _shape(value: Any, node: Any) -> tuple[int, ...]:
 
 
 def _order(value: Any) -> tuple[int, ...]:
-    """Dimensions from outermost to innermost in memory; only contiguous and channels last are told apart."""
+    """Return the dimensions from outermost to innermost in memory: contiguous or channels last."""
     contiguous = tuple(range(value.dim()))
     if value.dim() == 4 and not value.is_contiguous() and value.is_contiguous(memory_format=torch.channels_last):
         return (0, 2, 3, 1)
@@ -223,7 +223,8 @@ def _array(tensor: Any, name: str) -> Array:
 
 
 def _labels(spec: Any) -> tuple[str, ...]:
-    """A name for each output: its keys and indices in the structure that forward returns; y if that is one tensor."""
+    """Return a name for each output: its keys and indices in the structure that forward returns; y if that is one
+    tensor."""
     pytree = torch.utils._pytree
     tree = pytree.tree_unflatten(range(spec.num_leaves), spec)
     paths = [path for path, _ in pytree.tree_flatten_with_path(tree)[0]]
@@ -235,7 +236,7 @@ def _labels(spec: Any) -> tuple[str, ...]:
 
 
 def origin_of(node: Any) -> Origin:
-    """The module path and source line of the user's model that a node comes from."""
+    """Return the module path and source line of a node in the user's model."""
     stack = node.meta.get("nn_module_stack") or {}
     path = str(list(stack.values())[-1][0]) if stack else ""
     source = ""
