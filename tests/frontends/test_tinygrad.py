@@ -204,7 +204,7 @@ def test_what_remembers_is_refused() -> None:
     """By what it holds; or where it gave another answer, by its answers. What is only kept to look at is fine."""
     what = "the model remembers something from one run to the next: "
     assert refused(Sums(), (1, 3)).what == what + "in total"
-    with pytest.raises(CompileError, match=what + "its answers change"):
+    with pytest.raises(CompileError, match=what + "its results change"):
         lower(traced(Counts(), (2, 3)))
 
     class Shows:

@@ -151,7 +151,7 @@ def test_verbs_that_only_look() -> None:
     told = baretorch("inspect", str(FILES / "pair.pte")).out
     assert "parameters  0, without those of the NPU\nMACs        0, without those of the NPU\n" in told
     found = Fitter(lambda int8: pipeline.lower(read("pair")[0]), Options()).find(load_board("pico"))
-    assert found.error is not None and found.error.what.startswith("the model brings commands for an NPU")
+    assert found.error is not None and found.error.what.startswith("the model contains commands for an NPU")
 
 
 def block(data: bytes, name: bytes) -> int:

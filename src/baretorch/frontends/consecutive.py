@@ -57,8 +57,8 @@ class Calls:
 
 
 def consecutive_calls(source: Source, graph: Graph, own: bool = False) -> Calls:
-    """Ask the reference of a model. That is its own library; for a model that Baretorch quantized (`own`), and where
-    there is none, it is the compiled graph."""
+    """Run the reference of a model. It is the model's own library; for a model that Baretorch quantized (`own`), and
+    without a library, it is the compiled graph."""
     begin, library = reference_of(source, graph, own)
     accepted, rejected = [source.examples] * 2, None
     ask = begin()
@@ -80,7 +80,7 @@ def consecutive_calls(source: Source, graph: Graph, own: bool = False) -> Calls:
 
 
 def reference_of(source: Source, graph: Graph, own: bool = False) -> tuple[Callable[[], Ask], str]:
-    """Return what begins a sequence of calls of the reference for a compiled graph, and the reference's name."""
+    """Return a function that starts a sequence of reference calls for a compiled graph, and the reference's name."""
     if source.eager is None or own:
         return lambda: in_graph(graph), "the graph"
     eager = source.eager

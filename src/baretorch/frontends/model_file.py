@@ -81,7 +81,7 @@ def import_once() -> Iterator[None]:
 
 
 def import_file(path: Path) -> ModuleType:
-    """Import the file as a module. What the user's code raises is shown with its line."""
+    """Import the file as a module. An error of the user's code is reported with its line."""
     known = _imported.get()
     if known is None or path not in known:
         module = _import(path)

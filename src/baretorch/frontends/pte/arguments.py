@@ -47,8 +47,8 @@ def plain_operator(operator: str, args: tuple[Arg, ...], results: Sequence[Tenso
 
 
 def padding_of(x: Value, before: Arg, after: Arg, padded: TensorValue) -> tuple[Arg, ...]:
-    """cortex_m::pad lists four dimensions as they lie in memory, constant_pad_nd from the last to the first. Where a
-    dimension is 1, several orders lie alike: the shapes tell which was meant."""
+    """Convert cortex_m::pad's four dimensions, in memory order, to constant_pad_nd's, from the last to the first. If a
+    dimension is 1, several orders have the same layout: the shapes select the one that was meant."""
     if not isinstance(x, TensorValue) or not isinstance(before, tuple) or not isinstance(after, tuple):
         raise damaged("cortex_m::pad has other arguments than a tensor and two lists")
     rank = len(x.shape)

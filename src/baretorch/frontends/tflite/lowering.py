@@ -319,7 +319,7 @@ def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
             raise InternalError(f"{shown}: {type(error).__name__}: {error}") from error
         refused = damaged(f"{operator.name} cannot be applied to its operands")
         refused.at, refused.have = (shown,), tuple(str(t) for t in operands if t is not None)[:6]
-        refused.try_ = (f"if LiteRT runs the file, report this as a fault of ours: {type(error).__name__}: {error}",)
+        refused.try_ = (f"if LiteRT runs the file, report this as a bug in Baretorch: {type(error).__name__}: {error}",)
         raise refused from error
 
 
