@@ -102,7 +102,7 @@ def test_addresses() -> None:
 
 def test_what_nobody_has_written() -> None:
     case = kept(CONV)
-    with pytest.raises(NpuFault, match=r"unsafe stream: the input reads byte 0x\w+, which nobody has written, at byte"):
+    with pytest.raises(NpuFault, match=r"unsafe stream: the input reads byte 0x\w+, which was never written, at byte"):
         run_stream(case.payload.accelerator, case.payload.commands, payload_memory(case.payload))
     assert "a lookup table reads byte" in fault(without(kept(TABLE), Do.DMA_START)).what
 
@@ -125,7 +125,7 @@ def test_waits_that_are_missing() -> None:
     """Here all happens in order, and the answer would be right; on the hardware it would depend on chance."""
     found = fault(without(kept(TABLE), Do.DMA_WAIT))
     assert found.kind is FaultKind.STRICT
-    assert "runs beside DMA, and no DMA_WAIT is between them: it reads what the other writes" in found.what
+    assert "runs during a DMA transfer, without a DMA_WAIT between them: it reads what the other writes" in found.what
 
     def copied_back(all_: list[Command]) -> list[Command]:
         """DMA over what the operation before reads."""

@@ -46,7 +46,7 @@ OF_WEIGHTS = (
 
 @dataclass(frozen=True)
 class FileKind:
-    """A kind of model file: who reads it."""
+    """A kind of model file, with its reader."""
 
     load: Callable[[Asked], Source]
 
@@ -82,7 +82,7 @@ def load(
 
 
 def kind_of(path: str) -> FileKind:
-    """The kind of a file that is there."""
+    """Return the kind of an existing file."""
     file = need_file(path)
     if file.suffix not in KINDS:
         *most, last = KINDS

@@ -31,7 +31,7 @@ class Region:
     def value(self, t: Tensor) -> Value:
         """A tensor, which may be constant."""
         if t.name not in self.values:
-            assert t.data is not None, f"{t} comes from nowhere"
+            assert t.data is not None, f"{t} has no source"
             self.values[t.name] = self.block.const(t.data, TosaKind.INT8)
         return self.values[t.name]
 

@@ -31,7 +31,7 @@ LONGEST = 64  # times that are written out
 
 @dataclass(frozen=True)
 class SequenceKind:
-    """A recurrent layer: the operator, the order of ONNX's gates as the operator has them, and the activations."""
+    """A recurrent layer: the operator, the order of ONNX's gates in it, and the activations."""
 
     op: Recurrent
     gates: tuple[int, ...]
@@ -100,7 +100,7 @@ def _biases(g: OnnxLowering, call: Call, i: int, count: int) -> tuple[str, str]:
 
 
 def _states(g: OnnxLowering, call: Call, kind: SequenceKind, i: int, axis: int, shape: Shape) -> list[str]:
-    """Where each begins; none if all begin at zero."""
+    """Return the initial states; none if all are zero."""
     given = [call.input(5 + n) for n in range(kind.op.states)]
     if all(s is None or _is_zero(g.known(s)) for s in given):
         return []
@@ -181,7 +181,7 @@ BETA = {"HardSigmoid": 0.5, "Affine": 0.0, "ScaledTanh": 1.0}
 
 
 def _activations(call: Call, kind: SequenceKind, direction: int) -> tuple[Named, ...]:
-    """Those of one direction: the attribute has one after the other."""
+    """Return the activations of one direction: the attribute lists one direction after the other."""
     names = call.attribute("activations") or kind.activations * 2
     alphas, betas = iter(call.attribute("activation_alpha", ())), iter(call.attribute("activation_beta", ()))
     found = []
@@ -195,7 +195,7 @@ def _activations(call: Call, kind: SequenceKind, direction: int) -> tuple[Named,
 
 
 def _whole(call: Call, kind: SequenceKind, functions: Sequence[Named]) -> Recurrent | None:
-    """The Graph's operator, if it means the same."""
+    """Return the Graph's operator if it is equivalent."""
     if call.attribute("clip") is not None or (call.op == "LSTM" and call.input(7) is not None):
         return None
     names = tuple(f.name for f in functions)

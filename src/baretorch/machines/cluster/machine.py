@@ -25,8 +25,8 @@ _TEXTS = {
     ClusterFault.STOPPED: "the image stopped itself: ebreak or ecall",
     ClusterFault.LOOP_RULE: "a hardware loop that the core's manual forbids",
     ClusterFault.RACE: "two cores touch the same byte between two barriers, and one of them writes",
-    ClusterFault.IN_TRANSFER: "a byte is touched that is being copied or computed, and nobody has waited for that",
-    ClusterFault.UNIT_RULE: "the DMA engine or the GEMM unit is asked for what it cannot do",
+    ClusterFault.IN_TRANSFER: "an access to a byte that is being copied or computed, without waiting for it",
+    ClusterFault.UNIT_RULE: "an invalid request to the DMA engine or the GEMM unit",
     ClusterFault.DEADLOCK: "the cores wait for ever",
 }
 

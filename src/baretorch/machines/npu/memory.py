@@ -166,7 +166,7 @@ class NpuMemory:
         known = region.known[addresses]
         if not known.all():
             first = int(addresses.reshape(-1)[int(np.argmin(known.reshape(-1)))])
-            raise NpuFault(FaultKind.STRICT, f"{name} reads byte {first:#x}, which nobody has written")
+            raise NpuFault(FaultKind.STRICT, f"{name} reads byte {first:#x}, which was never written")
 
 
 def _tell(region: NpuRegion, low: int, end: int) -> None:

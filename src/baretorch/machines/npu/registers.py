@@ -126,11 +126,11 @@ class Surface:
         unit = 16 if self.bricks else self.element.size
         for base, use in zip(self.bases, used, strict=True):
             if use and base % unit:
-                raise NpuFault(FaultKind.BUS, f"{self.name} begins at {base:#x}, which is no multiple of {unit}")
+                raise NpuFault(FaultKind.BUS, f"{self.name} begins at {base:#x}, which is not a multiple of {unit}")
         strides = (self.stride_y, self.stride_c) if self.bricks else (self.stride_y, self.stride_x)
         for stride in strides:
             if stride % unit:
-                raise NpuFault(FaultKind.BUS, f"a stride of {self.name} is {stride}, which is no multiple of {unit}")
+                raise NpuFault(FaultKind.BUS, f"a stride of {self.name} is {stride}, which is not a multiple of {unit}")
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def _input(core: NpuCore, names: FeatureMapRegisters, broadcast: Set, out: Shape
 def _chained(core: NpuCore, names: FeatureMapRegisters) -> Ints:
     number = core.registers[names.region]
     if number not in core.chained:
-        raise NpuFault(FaultKind.STRICT, f"{names.name} comes from chain buffer {number}, which nobody has filled")
+        raise NpuFault(FaultKind.STRICT, f"{names.name} comes from chain buffer {number}, which was never filled")
     return core.chained[number]
 
 
@@ -153,7 +153,7 @@ def _finished(core: NpuCore, total: Ints, join: Pair = np.add) -> Ints | None:
     begin = r.bits(Set.ACC_FORMAT, 4, 2)
     if begin == KEEP:
         if core.sums is None or core.sums.shape != total.shape:
-            raise NpuFault(FaultKind.STRICT, "accumulators go on with what no operation has left there")
+            raise NpuFault(FaultKind.STRICT, "accumulators continue with values that no operation wrote")
         total = join(total, core.sums)
     elif begin == FROM_IFM2:
         kind = element(r, IFM2)
