@@ -17,7 +17,7 @@ from typing import Any
 from baretorch import pipeline
 from baretorch.measure.cluster import Traced, Use
 from baretorch.measure.run import measure_model
-from baretorch.options import Io, Options, Requant, Units
+from baretorch.options import Io, Options, Units
 from baretorch.pipeline import LoweredModel
 from baretorch.targets.boards import load_board
 
@@ -28,9 +28,9 @@ TITLE = "## Clusters"
 MODELS = ("kws", "ic", "vww", "ad")
 BOARDS = ("cluster8", "cluster4-soc")
 PRODUCT = "benchmarks/layers/product.py"
-# Of cluster8: times one core, and cycles on all cores: without the unit, the same with narrow requantization, with it.
+# Goals of cluster8: the speed-up over one core, and cycles on all cores without the unit and with it.
 RATIO = {"kws": 7.0, "ic": 7.5, "vww": 7.5}
-ALONE, NARROW, UNIT = {"kws": 320_000}, {"kws": 240_000}, {"kws": 120_000, "ic": 150_000, "ad": 38_000}
+ALONE, UNIT = {"kws": 240_000}, {"kws": 120_000, "ic": 150_000, "ad": 38_000}
 PER_CYCLE = 16.0
 WAITING = 5.0  # percent of the time in a layer that is bound by compute
 
@@ -38,9 +38,9 @@ WAITING = 5.0  # percent of the time in a layer that is bound by compute
 def measure_all() -> list[dict[str, Any]]:
     rows = []
     for model in MODELS:
-        wide, narrow = (_model(ROOT / "zoo" / f"{model}.py", requant) for requant in (Requant.WIDE, Requant.NARROW))
+        lowered = _model(ROOT / "zoo" / f"{model}.py")
         for board in BOARDS:
-            rows.append(_row(model, board, wide, narrow))
+            rows.append(_row(model, board, lowered))
             print(rows[-1], flush=True)
     product = _model(ROOT / PRODUCT)
     for board in BOARDS:
@@ -51,20 +51,19 @@ def measure_all() -> list[dict[str, Any]]:
     return rows
 
 
-def _row(model: str, board: str, wide: LoweredModel, narrow: LoweredModel) -> dict[str, Any]:
-    one, all_ = _run(wide, board, 1, Units.OFF), _run(wide, board, None, Units.OFF)
+def _row(model: str, board: str, lowered: LoweredModel) -> dict[str, Any]:
+    one, all_ = _run(lowered, board, 1, Units.OFF), _run(lowered, board, None, Units.OFF)
     row: dict[str, Any] = {"model": model, "board": board, "cores": all_.cores, "one": one.cycles, "all": all_.cycles}
-    row |= {"narrow": _run(narrow, board, None, Units.OFF).cycles, "waiting": _waiting(all_)}
+    row |= {"waiting": _waiting(all_)}
     cluster = load_board(board).chip.cluster
     if cluster is not None and cluster.gemm is not None:
-        with_unit = _run(wide, board, None, Units.AUTO)
+        with_unit = _run(lowered, board, None, Units.AUTO)
         row |= {"unit": with_unit.cycles, "unit_waiting": _waiting(with_unit)}
-        row |= {"unit_narrow": _run(narrow, board, None, Units.AUTO).cycles}
     return row
 
 
-def _model(path: Path, requant: Requant = Requant.WIDE) -> LoweredModel:
-    return pipeline.lower_file(str(path), Options(int8=True, requant=requant, io=Io.INT8))
+def _model(path: Path) -> LoweredModel:
+    return pipeline.lower_file(str(path), Options(int8=True, io=Io.INT8))
 
 
 def _run(model: LoweredModel, board: str, cores: int | None, units: Units) -> Traced:
@@ -99,9 +98,8 @@ def section(rows: Sequence[dict[str, Any]]) -> str:
         "Waiting for DMA is the share of all cores' time: in all, and in the layer bound by compute (its copies take",
         "less than the rest) in which it is most.",
         "",
-        "| model | chip | one core | all cores | goal | ratio | goal | narrow requantization | goal | waiting for DMA "
-        "| most in a layer |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| model | chip | one core | all cores | goal | ratio | goal | waiting for DMA | most in a layer |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in models:
         goals = row["board"] == "cluster8"
@@ -109,18 +107,17 @@ def section(rows: Sequence[dict[str, Any]]) -> str:
         lines.append(
             f"| {model} | {row['board']}, {row['cores']} cores | {row['one']:,} | "
             f"{_most(row['all'], ALONE.get(model) if goals else None)} | "
-            f"{_least(ratio, RATIO.get(model) if goals else None)} | "
-            f"{_most(row['narrow'], NARROW.get(model) if goals else None)} | {_shares(row['waiting'])} |"
+            f"{_least(ratio, RATIO.get(model) if goals else None)} | {_shares(row['waiting'])} |"
         )
     lines += [
         "",
         "With the GEMM unit:",
         "",
-        "| model | chip | all cores and the unit | goal | narrow requantization | waiting for DMA | most in a layer |",
-        "|---|---|--:|--:|--:|--:|--:|",
+        "| model | chip | all cores and the unit | goal | waiting for DMA | most in a layer |",
+        "|---|---|--:|--:|--:|--:|",
     ]
     for row in (row for row in models if "unit" in row):
-        cells = (_most(row["unit"], UNIT.get(row["model"])), f"{row['unit_narrow']:,}", _shares(row["unit_waiting"]))
+        cells = (_most(row["unit"], UNIT.get(row["model"])), _shares(row["unit_waiting"]))
         lines.append(f"| {row['model']} | {row['board']} | {' | '.join(cells)} |")
     lines += ["", "A matrix product on the cores, with requantization (`benchmarks/layers/product.py`):", ""]
     lines += ["| chip | MACs | cycles | MACs per cycle | goal |", "|---|--:|--:|--:|--:|"]

@@ -1,6 +1,6 @@
-"""What narrow requantization costs: python benchmarks/requant.py [ZOO MODEL]…
+"""The accuracy of narrow requantization: python benchmarks/requant.py [ZOO MODEL]…
 
-Signal to noise of each model's outputs in int8, against float, over what is kept of its calibration data.
+Prints the signal to noise ratio of each model's outputs in int8 against float, over a part of its calibration data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.int8.narrow_requant import narrow_form
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qlinear import QLinear
-from baretorch.options import Options, Requant
+from baretorch.options import Options
 from baretorch.pipeline import LoweredModel, lower_file
 from baretorch.quantize.accuracy import sqnr_db
 
@@ -54,11 +54,9 @@ def narrow_layers(graph: Graph) -> tuple[int, int]:
 
 
 def row(model: Path) -> str:
-    wide, narrow = (
-        lower_file(str(model), Options(int8=True, requant=requant)) for requant in (Requant.WIDE, Requant.NARROW)
-    )
-    few, all_ = narrow_layers(narrow.graph)
-    texts = ["no noise" if db is None else f"{db:.1f}" for db in map(signal_to_noise, (wide, narrow))]
+    wide = lower_file(str(model), Options(int8=True))
+    few, all_ = narrow_layers(wide.narrow.graph)
+    texts = ["no noise" if db is None else f"{db:.1f}" for db in map(signal_to_noise, (wide, wide.narrow))]
     return f"| {model.stem} | {few} of {all_} | {texts[0]} | {texts[1]} |"
 
 

@@ -117,7 +117,7 @@ def test_layers_that_the_user_keeps_in_float_are_not_warned_of() -> None:
 
 
 def test_what_goes_with_int8_only() -> None:
-    with pytest.raises(CompileError, match="--keep-float, --observer, --requant and --calibration go with --int8"):
+    with pytest.raises(CompileError, match="--keep-float, --observer and --calibration go with --int8"):
         baretorch.compile(network(), (X,), board="pico", keep_float=["2"])
     with pytest.raises(CompileError, match="nothing in this model is") as caught:
         baretorch.compile(network(), (X,), board="pico", io="int8")

@@ -142,5 +142,5 @@ def test_the_same_words_for_options_that_do_not_go_together() -> None:
     assert (
         in_python.value.what
         == on_the_command_line.value.message
-        == "--keep-float, --observer, --requant and --calibration go with --int8"
+        == "--keep-float, --observer and --calibration go with --int8"
     )

@@ -27,11 +27,6 @@ class Observer(StrEnum):
     MINMAX = "minmax"
 
 
-class Requant(StrEnum):
-    WIDE = "wide"
-    NARROW = "narrow"
-
-
 class Io(StrEnum):
     FLOAT = "float"
     INT8 = "int8"
@@ -129,12 +124,6 @@ class Options:
         Observer,
         About("Compute scales from calibration data without its outliers (`histogram`), or from all of it (`minmax`)."),
     ] = Observer.HISTOGRAM
-    requant: Annotated[
-        Requant,
-        About(
-            "How layers come from sums to outputs: in 64 bits, or with coarser weights in 32, faster on small cores."
-        ),
-    ] = Requant.WIDE
     io: Annotated[
         Io | None,
         About("Select the type of an int8 model's inputs and outputs. Default: the type in its file, else float."),
@@ -211,10 +200,9 @@ class Options:
             _sizes(name, text)
         if self.config:  # it says how a model becomes int8
             object.__setattr__(self, "int8", True)
-        chosen = self.observer is not Observer.HISTOGRAM or self.requant is not Requant.WIDE
-        if not self.int8 and (self.keep_float or chosen or self.calibration):
+        if not self.int8 and (self.keep_float or self.observer is not Observer.HISTOGRAM or self.calibration):
             raise CompileError(  # --io goes with models that are int8 already, too
-                "--keep-float, --observer, --requant and --calibration go with --int8",
+                "--keep-float, --observer and --calibration go with --int8",
                 need="--int8; in Python int8=True, or calibration data",
             )
 

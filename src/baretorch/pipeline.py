@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from baretorch.emit import CFiles, emit
@@ -37,7 +38,7 @@ from baretorch.machines.run import Run, run_on
 from baretorch.machines.types import CoresRace, DeviceFault
 from baretorch.npu.partition import Partition
 from baretorch.npu.use import delegated
-from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Requant, Units, Weights
+from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, Weights
 from baretorch.passes.int8_io import bare_io, float_io
 from baretorch.passes.int8_state import bare_state, common_forms
 from baretorch.passes.order import FLOAT, LOWERING, PASSES, run_passes
@@ -45,6 +46,7 @@ from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights.choose import place_weights
 from baretorch.quantize.config import read_config
+from baretorch.quantize.narrow_requant import narrowed
 from baretorch.quantize.quantize import Quantization, need_float, quantize
 from baretorch.stopwatch import timed
 from baretorch.targets.cores import need_cores, with_cores
@@ -55,11 +57,13 @@ SLACK = 256  # bytes of code
 
 @dataclass(frozen=True)
 class LoweredModel:
-    """A model after all passes, for any board: the graph of each method, and how it was quantized, if Baretorch did."""
+    """A model after all passes, for any board: the graph of each method, how it was quantized, if Baretorch did, and
+    which inputs and outputs were asked for."""
 
     source: Source
     graphs: Mapping[str, Graph]
     quantization: Quantization | None = None
+    io: Io | None = None
 
     @property
     def graph(self) -> Graph:
@@ -84,7 +88,19 @@ class LoweredModel:
 
     def with_io(self, io: Io | None) -> LoweredModel:
         """Return the model with float or int8 inputs and outputs."""
-        return replace(self, graphs={method: with_io(graph, io) for method, graph in self.graphs.items()})
+        if io is None:
+            return self
+        return replace(self, graphs={method: with_io(graph, io) for method, graph in self.graphs.items()}, io=io)
+
+    @cached_property
+    def narrow(self) -> LoweredModel:
+        """Return the model for CPUs that requantize faster in 32 bits: lowered again, with slightly coarser scales of
+        weights. A file that is quantized already keeps its scales."""
+        if self.quantization is None or self.quantization.narrow:
+            return self
+        quantization = narrowed(self.quantization, self.source.examples)
+        graphs = {self.source.method: lower_graph(quantization.graph, self.io)}
+        return replace(self, graphs=graphs, quantization=quantization)
 
 
 @dataclass(frozen=True)
@@ -143,8 +159,7 @@ def lower(
     """Run all passes, and quantize the model in between if the options say so; with `unless_quantized`, a model that is
     quantized already stays as it is. With `trace`, the graph of the selected method before and after each pass is
     written there as text."""
-    changes = options.config or options.requant is Requant.NARROW
-    int8 = options.int8 and not (unless_quantized and source.graph.is_quantized and not changes)
+    int8 = options.int8 and not (unless_quantized and source.graph.is_quantized and not options.config)
     if int8:
         need_float(source)
     with timed("passes"):
@@ -231,6 +246,8 @@ def compile_graph(source: Source, graph: Graph, board: Board, options: Options =
 
 def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAULT) -> Compiled:
     """Delegate, plan and emit a lowered model for a board."""
+    if board.chip.cpu.prefers_narrow:
+        model = model.narrow
     source, graphs = model.source, model.graphs
     need_cores(board, options)
     options = with_cores(options, board)

@@ -51,7 +51,7 @@ def test_a_cluster_has_so_many_cores(options: Options, text: str) -> None:
 
 
 def built(model: str, board: str, folder: Path) -> tuple[Compiled, Image]:
-    source = int8_file(str(ROOT / model))
+    source = int8_file(str(ROOT / model)).narrow
     compiled = compile_model(source, load_board(board), INT8)
     return compiled, pipeline.build_image(compiled, folder)
 

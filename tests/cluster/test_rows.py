@@ -41,7 +41,7 @@ def source() -> Source:
         nn.Conv2d(32, 32, 3, stride=2, padding=1, groups=32), nn.Conv2d(32, 16, 1), nn.AdaptiveAvgPool2d(1),
         nn.Flatten(), nn.Linear(16, 8),
     )  # fmt: skip
-    return int8_model(from_module(net, (x,), "wide"), [(x,)])
+    return int8_model(from_module(net, (x,), "wide"), [(x,)]).narrow
 
 
 @cache
@@ -105,7 +105,7 @@ class Residual(nn.Module):
 def test_a_sum_in_the_memory_of_its_input_has_buffers_for_both(tmp_path: Path) -> None:
     torch.manual_seed(0)
     x = torch.randn(1, 4, 24, 24).to(memory_format=torch.channels_last)
-    read = int8_model(from_module(Residual(), (x,), "sum"), [(x,)])
+    read = int8_model(from_module(Residual(), (x,), "sum"), [(x,)]).narrow
     options = replace(ALL, units=Units.AUTO)
     of = compile_model(read, smaller(load_board("cluster8"), "L1", 16 << 10), options)
     sums = [step for step in of.plan.steps if step.call.op.name == "qadd"]

@@ -15,11 +15,12 @@ from torch import nn
 
 from baretorch import pipeline
 from baretorch.errors import InternalError
-from baretorch.frontends import Source, from_module
+from baretorch.frontends import from_module
 from baretorch.machines.run import Run
 from baretorch.machines.types import DeviceFault
 from baretorch.ops.helpers.executor import Executor
-from baretorch.options import Io, Options, Requant, Units, Weights
+from baretorch.options import Io, Options, Units, Weights
+from baretorch.pipeline import LoweredModel
 from baretorch.plan.check.order import check_order
 from baretorch.plan.cluster.tiles import FIRST
 from baretorch.plan.meetings import with_meetings
@@ -33,7 +34,7 @@ ALL = Options(io=Io.INT8, units=Units.OFF)
 ONE = replace(ALL, cores=1)
 
 
-def small(requant: Requant = Requant.WIDE) -> Source:
+def small() -> LoweredModel:
     """Layers that are cut along rows, pixels and channels."""
     torch.manual_seed(0)
     x = torch.randn(1, 4, 9, 7).to(memory_format=torch.channels_last)
@@ -41,19 +42,19 @@ def small(requant: Requant = Requant.WIDE) -> Source:
         nn.Conv2d(4, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1, groups=32), nn.Conv2d(32, 48, 1),
         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(48, 64),
     )  # fmt: skip
-    return int8_model(from_module(net, (x,), "small"), [(x,)], requant=requant)
+    return int8_model(from_module(net, (x,), "small"), [(x,)]).narrow
 
 
 @cache
-def large() -> Source:
+def large() -> LoweredModel:
     """More weights than the scratchpad has room for."""
     torch.manual_seed(0)
     x = torch.randn(1, 96)
     net = nn.Sequential(nn.Linear(96, 320), nn.ReLU(), nn.Linear(320, 128), nn.ReLU(), nn.Linear(128, 64))
-    return int8_model(from_module(net, (x,), "large"), [(x,)])
+    return int8_model(from_module(net, (x,), "large"), [(x,)]).narrow
 
 
-def run(source: Source, options: Options, folder: Path, board: str = "cluster8") -> tuple[pipeline.Compiled, Run]:
+def run(source: LoweredModel, options: Options, folder: Path, board: str = "cluster8") -> tuple[pipeline.Compiled, Run]:
     compiled = compile_model(source, load_board(board), options)
     image = pipeline.build_image(compiled, folder)
     found = pipeline.run_image(compiled, image)
@@ -79,7 +80,7 @@ def test_all_cores_give_the_bits_of_one(tmp_path: Path) -> None:
 def test_all_cores_quantize_an_image_whose_channels_come_first(tmp_path: Path) -> None:
     torch.manual_seed(0)
     x = torch.randn(1, 3, 16, 20)
-    source = int8_model(from_module(nn.Conv2d(3, 8, 3), (x,), "image"), [(x,)])
+    source = int8_model(from_module(nn.Conv2d(3, 8, 3), (x,), "image"), [(x,)]).narrow
     compiled, found = run(source, Options(units=Units.OFF), tmp_path / "all")
     shares = [step.call.y.count for step in compiled.plan.steps if step.call.op.name == "quantize"]
     assert shares == [x.numel() // 8] * 8
@@ -133,7 +134,7 @@ def test_tiles_of_the_first_layer_may_be_larger() -> None:
     torch.manual_seed(0)
     x = torch.randn(1, 640)
     net = nn.Sequential(nn.Linear(640, 128), nn.ReLU(), nn.Linear(128, 640))
-    source = int8_model(from_module(net, (x,), "ends"), [(x,)])
+    source = int8_model(from_module(net, (x,), "ends"), [(x,)]).narrow
     tiles = compile_model(source, load_board("cluster8"), Options(io=Io.INT8)).plan.tiles
     assert tiles is not None
     first, last = tiles.layers
@@ -149,7 +150,7 @@ def test_weights_come_earlier_where_two_phases_are_too_short(tmp_path: Path) -> 
         nn.Linear(128, 448), nn.ReLU(), nn.Linear(448, 128), nn.ReLU(), nn.Linear(128, 8), nn.ReLU(),
         nn.Linear(8, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 128),
     )  # fmt: skip
-    source = int8_model(from_module(net, (x,), "waist"), [(x,)])
+    source = int8_model(from_module(net, (x,), "waist"), [(x,)]).narrow
     compiled, found = run(source, ALL, tmp_path / "all", "cluster4-soc")
     _, host = run(source, ONE, tmp_path / "host", "host")
     assert same(host, found)
@@ -268,7 +269,7 @@ class Other(nn.Module):
 def test_other_layers_give_the_bits_of_the_host(tmp_path: Path) -> None:
     torch.manual_seed(0)
     x = torch.randn(1, 8, 16)
-    source = int8_model(from_module(Other(), (x,), "other"), [(x,)])
+    source = int8_model(from_module(Other(), (x,), "other"), [(x,)]).narrow
     _, host = run(source, ONE, tmp_path / "host", "host")
     _, all_ = run(source, ALL, tmp_path / "all")
     assert same(host, all_)
@@ -283,8 +284,8 @@ def every_mode(board: str) -> Iterator[Options]:
 
 
 def test_some_modes_give_the_bits_of_the_host(tmp_path: Path) -> None:
-    """Narrow requantization, an odd number of cores, and a chip without a unit; the long test has all."""
-    source = small(Requant.NARROW)
+    """An odd number of cores, and a chip without a unit; the long test has all."""
+    source = small()
     _, host = run(source, ONE, tmp_path / "host", "host")
     _, five = run(source, replace(ALL, cores=5, units=Units.AUTO), tmp_path / "five")
     _, four = run(source, ALL, tmp_path / "four", "cluster4-soc")
@@ -292,11 +293,13 @@ def test_some_modes_give_the_bits_of_the_host(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("requant", Requant)
+@pytest.mark.parametrize("narrow", [True, False])
 @pytest.mark.parametrize("board", ["cluster8", "cluster4-soc"])
 @pytest.mark.parametrize("model", ["kws", "ic", "vww", "ad"])
-def test_all_modes_give_the_bits_of_the_host(model: str, board: str, requant: Requant, tmp_path: Path) -> None:
-    source = int8_file(str(ZOO / f"{model}.py"), requant=requant)
+def test_all_modes_give_the_bits_of_the_host(model: str, board: str, narrow: bool, tmp_path: Path) -> None:
+    """Without its quantization a model is as one of a file that was quantized: its scales stay."""
+    lowered = int8_file(str(ZOO / f"{model}.py"))
+    source = lowered.narrow if narrow else replace(lowered, quantization=None)
     _, host = run(source, ONE, tmp_path / "host", "host")
     for options in every_mode(board):
         _, found = run(source, options, tmp_path / f"{options.cores}-{options.units}", board)

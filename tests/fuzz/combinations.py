@@ -237,7 +237,6 @@ FACTORS: Mapping[str, tuple[str, ...]] = {
     "two": ("", "beside"),  # a second model in the same image
     "precision": PRECISIONS,
     "observer": ("", "minmax"),
-    "requant": ("", "narrow"),
     "io": ("", "float", "int8"),
     "optimize": ("", "size"),
     "ram": ("", "tight"),  # less than the model takes without it: bands
@@ -258,7 +257,7 @@ FACTORS: Mapping[str, tuple[str, ...]] = {
 DEFAULTS = {name: levels[0] for name, levels in FACTORS.items()}
 # What goes back to its default first when a row is rejected: the rarest levels stay longest.
 REPAIRS = [
-    *("watchdog", "console", "toolchain", "check_inputs", "npu", "units", "observer", "requant", "place", "io", "code"),
+    *("watchdog", "console", "toolchain", "check_inputs", "npu", "units", "observer", "place", "io", "code"),
     *("two", "core", "cores", "ram", "input", "weights", "buffers", "optimize", "precision", "model", "board"),
 ]
 NOT_VARIED = {
@@ -282,7 +281,7 @@ def impossible(row: Mapping[str, str]) -> str | None:
     int8 = row.get("precision", "int8") != "float"
     reasons = {
         "the model has several methods, which stay float": get("model") == "methods" and "precision" in row and int8,
-        "for int8 models only": not int8 and any(get(name) for name in ("observer", "requant", "io")),
+        "for int8 models only": not int8 and any(get(name) for name in ("observer", "io")),
         "--core and --cores exclude each other": bool(get("core")) and get("cores") == "2",
         "checks need inputs that are there before the run": bool(get("check_inputs")) and get("input") == "rows",
         "a stream is for one core and one method": get("weights") == "stream"
@@ -345,7 +344,7 @@ def config_of(row: Row) -> str | None:
 def options_of(row: Row, folder: Path, ram: int | None = None) -> Options:
     """Return the row's options; CompileError if they exclude each other."""
     given: dict[str, Any] = {"int8": row["precision"] != "float"}
-    for name in ("observer", "requant", "io", "optimize", "input", "weights", "code", "npu", "units", "console"):
+    for name in ("observer", "io", "optimize", "input", "weights", "code", "npu", "units", "console"):
         given |= {name: row[name]} if row[name] else {}
     for name in ("cores", "core", "watchdog"):
         given |= {name: int(row[name])} if row[name] else {}
@@ -382,12 +381,12 @@ def read(model: str, name: str = "model") -> frontends.Source:
 
 
 @lru_cache(64)
-def _quantized(model: str, name: str, precision: str, observer: str, requant: str, text: str | None) -> LoweredModel:
+def _quantized(model: str, name: str, precision: str, observer: str, text: str | None) -> LoweredModel:
     sample = SAMPLES[model]
     with TemporaryDirectory() as folder:
-        row = DEFAULTS | {"model": model, "precision": precision, "observer": observer, "requant": requant}
+        row = DEFAULTS | {"model": model, "precision": precision, "observer": observer}
         o = options_of(row, Path(folder))
-        given = {"keep_float": o.keep_float, "observer": o.observer, "config": o.config, "requant": o.requant}
+        given = {"keep_float": o.keep_float, "observer": o.observer, "config": o.config}
         return int8_model(read(model, name), [sample.inputs(10 + i) for i in range(8)], **given)
 
 
@@ -401,7 +400,7 @@ def source_of(row: Row, model: str, name: str = "model") -> frontends.Source | L
     if row["precision"] == "float":
         return read(model, name)
     row = row | {"model": model}
-    return _quantized(model, name, row["precision"], row["observer"], row["requant"], config_of(row))
+    return _quantized(model, name, row["precision"], row["observer"], config_of(row))
 
 
 def compiled(row: Row, folder: Path, model: str | None = None, name: str = "model") -> Compiled:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from baretorch.frontends import from_module
 from baretorch.ir.graph import Array, Builder, DType, Graph, Quant, interpret
+from baretorch.ir.io import as_real, stored
 from baretorch.ir.verify import verify
 from baretorch.machines.host_program import on_host
 from baretorch.ops.conv2d import Conv2d
@@ -21,6 +23,8 @@ from baretorch.ops.linear import Linear
 from baretorch.passes.to_int8 import to_int8
 from baretorch.quantize.narrow_requant import with_narrow
 from baretorch.quantize.observers import per_channel
+from baretorch.targets.boards import load_board
+from tests.models import cnn, cnn_input, compile_model, int8_model
 
 SCALES = {"x": Quant((0.031,), (-7,)), "image": Quant((0.11,), (-128,)), "y": Quant((0.2,), (3,))}
 
@@ -109,3 +113,28 @@ def test_a_computer_computes_what_the_interpreter_does() -> None:
     with on_host(graph) as run:
         made: Array = run([x])[graph.outputs[0]]
     np.testing.assert_array_equal(made, interpret(graph, [x])[graph.outputs[0]])
+
+
+def test_boards_whose_cores_gain_get_narrow_layers() -> None:
+    model = int8_model(from_module(cnn(), (cnn_input(),), "net"), [(cnn_input(),)])
+    wide, narrow = (compile_model(model, load_board(board)) for board in ("mps2-an386", "cluster8"))
+    assert all(narrow_form(call) is None for call in layers(wide.graph))
+    assert len(layers(narrow.graph)) == len(layers(wide.graph)) > 0
+    assert all(narrow_form(call) is not None for call in layers(narrow.graph))
+    again = compile_model(narrow.model, load_board("cluster8"))
+    assert again.graph is narrow.graph and again.c.files == narrow.c.files
+    # What a run is compared with are the answers of the new scales, a step of the output apart from the others.
+    for said, other, name in zip(
+        *(m.model.int8_answers or () for m in (narrow, wide)), wide.graph.outputs, strict=True
+    ):
+        np.testing.assert_allclose(said, other, atol=0.05 * float(np.abs(other).max()), err_msg=name)
+    computed = interpret(narrow.graph, stored(narrow.graph, narrow.source.examples))
+    for said, name in zip(narrow.model.int8_answers or (), narrow.graph.outputs, strict=True):
+        np.testing.assert_allclose(said, as_real(narrow.graph[name], computed[name]), atol=0.02)
+
+
+def test_files_that_are_quantized_keep_their_scales() -> None:
+    """They bring no calibration data of ours, and a graph in int8."""
+    model = int8_model(from_module(cnn(), (cnn_input(),), "net"), [(cnn_input(),)])
+    file = replace(model, quantization=None)
+    assert compile_model(file, load_board("cluster8")).graph is file.graph

@@ -10,7 +10,7 @@ import click
 from baretorch.cli.flags import MEMORY, flags, gathered, model_argument
 from baretorch.cli.verb import Answer, Body, board_option, stages, verb
 from baretorch.errors import USER_ERROR
-from baretorch.options import Io, Observer, Options, Requant
+from baretorch.options import Io, Observer, Options
 
 if TYPE_CHECKING:
     from baretorch.targets.types import Board
@@ -21,12 +21,10 @@ def _int8_by_default(body: Body) -> Body:
 
     @wraps(body)
     def decided(*arguments: Any, as_float: bool, int8: bool, **rest: Any) -> Answer:
-        changed = (rest["observer"] != Observer.HISTOGRAM, rest["requant"] != Requant.WIDE, rest["io"] == Io.INT8)
+        changed = (rest["observer"] != Observer.HISTOGRAM, rest["io"] == Io.INT8)
         given = (rest["keep_float"], rest["config"], *changed)
         if as_float and (int8 or any(given)):
-            raise click.UsageError(
-                "--float excludes --int8, --keep-float, --config, --observer minmax, --requant narrow and --io int8"
-            )
+            raise click.UsageError("--float excludes --int8, --keep-float, --config, --observer minmax and --io int8")
         return body(*arguments, int8=not as_float, **rest)
 
     return decided
@@ -38,7 +36,7 @@ def _int8_by_default(body: Body) -> Body:
 @click.option("--port", metavar="PORT", help="Use the board at this serial port. Default: emulate the board.")
 @flags("emulator", "console", "toolchain", "optimize")
 @click.option("--float", "as_float", is_flag=True, help="Keep the model in fp32. Default: int8.")
-@flags("calibration", "keep_float", "config", "observer", "requant", "io", *MEMORY, "check_inputs", "npu", "units")
+@flags("calibration", "keep_float", "config", "observer", "io", *MEMORY, "check_inputs", "npu", "units")
 @click.option("--int8", is_flag=True, hidden=True)
 @click.option("--samples", type=click.IntRange(min=1), help="Limit evaluate() to this number of inputs. Default: all.")
 @click.option(

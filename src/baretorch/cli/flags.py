@@ -13,7 +13,7 @@ from baretorch.errors import CompileError
 from baretorch.escape import line
 from baretorch.options import OPTIONS, Option, Options
 
-INT8 = ("int8", "calibration", "keep_float", "config", "observer", "requant", "io")
+INT8 = ("int8", "calibration", "keep_float", "config", "observer", "io")
 MEMORY = ("ram", "input", "buffers", "weights", "place")
 COMPILE = ("optimize", *INT8, *MEMORY, "check_inputs")
 CORES = ("cores", "core")

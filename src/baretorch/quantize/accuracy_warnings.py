@@ -90,7 +90,7 @@ def judge(
         noisy = (*_uncertain(graph, shown_data, expected, calls, probe, runner),)
     warnings = (*noisy, *_clipped(graph, all_))
     db = min((min(all_.db(name), expected.db(name)) for name in graph.outputs), default=CLEAN_DB)
-    return Health(_answers(graph, pairs, int8, examples), db, warnings)
+    return Health(rounded_answers(graph, int8, examples), db, warnings)
 
 
 def _pairs(graph: Graph, int8: Graph) -> dict[str, str]:
@@ -104,8 +104,9 @@ def _pairs(graph: Graph, int8: Graph) -> dict[str, str]:
     return same | dict(zip(graph.outputs, int8.outputs, strict=True))
 
 
-def _answers(graph: Graph, pairs: Mapping[str, str], int8: Graph, examples: Sequence[Array]) -> tuple[Array, ...]:
-    """The answer of float that is rounded where the compiled graph is int8."""
+def rounded_answers(graph: Graph, int8: Graph, examples: Sequence[Array]) -> tuple[Array, ...]:
+    """Return the answers of a float graph with scales, rounded where the graph that it compiles to is int8."""
+    pairs = _pairs(graph, int8)
     stays = {n for n, other in pairs.items() if int8[other].dtype is DType.FLOAT32 and n not in graph.outputs}
     made = {t.holds for t in int8.tensors.values() if t.dtype is not DType.FLOAT32}
     stays |= {n for n in graph.outputs if graph[n].holds not in made}

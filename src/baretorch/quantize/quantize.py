@@ -13,13 +13,12 @@ from baretorch.frontends.source import Source
 from baretorch.ir.graph import Array, Graph, Quant, fresh
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.linear import Linear
-from baretorch.options import Options, Requant
+from baretorch.options import Options
 from baretorch.passes.layout import PERMUTED
 from baretorch.quantize.accuracy_warnings import ENOUGH, judge
 from baretorch.quantize.calibrate import calibrate, odd_ranges, random_samples
 from baretorch.quantize.config import IN_FLOAT, Config, Precision, changed, read_config, scales_of, with_precisions
 from baretorch.quantize.groups import wanted
-from baretorch.quantize.narrow_requant import with_narrow
 from baretorch.quantize.probe import probing
 from baretorch.quantize.watch import Runner, interpreted
 
@@ -32,7 +31,8 @@ class Quantization:
     """How a float model became int8. `graph` is the float graph with scales at its tensors, which `to_int8` reads;
     `float_graph` is the same without them. `answers` are the model's answers to the example inputs, rounded in float as
     the scales say. `samples` are some of the calibration data, in the memory order of the C interface. `kept_float` are
-    the layers that the user leaves in float."""
+    the layers that the user leaves in float. `narrow`: weights have coarser scales, so that 32 bits are enough to
+    requantize."""
 
     graph: Graph
     float_graph: Graph
@@ -40,6 +40,7 @@ class Quantization:
     samples: tuple[tuple[Array, ...], ...] = ()
     kept_float: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    narrow: bool = False
 
 
 def need_float(source: Source) -> None:
@@ -80,7 +81,7 @@ def quantize(source: Source, graph: Graph, options: Options, runner: Runner = in
             notes += odd_ranges(graph, source.examples, found.kept)
         told = scales_of(graph, config)
         scales = {n: _as_told(q, told.get(n)) for n, q in found.scales.items()}
-        noted = with_scales(before, graph, scales, config.layers, kept, options.requant)
+        noted = with_scales(before, graph, scales, config.layers, kept)
         health = judge(noted, groups, source.examples, found, probe, runner)
     return Quantization(noted, graph, health.answers, found.kept, floats, (*notes, *health.warnings))
 
@@ -91,14 +92,12 @@ def with_scales(
     scales: Mapping[str, Quant],
     layers: Mapping[str, Precision],
     kept: Collection[str] = (),
-    requant: Requant = Requant.WIDE,
 ) -> Graph:
     """Return the graph with these scales at its tensors, and layers in their precisions. What layers make that stay
     float is `kept`; users name layers as they are in the graph `before` all passes."""
     tensors = {n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
     named = {name: (precision, made_by(before, graph, [name])) for name, precision in layers.items()}
-    noted = with_precisions(in_float(replace(graph, tensors=tensors), kept), named)
-    return with_narrow(noted) if requant is Requant.NARROW else noted
+    return with_precisions(in_float(replace(graph, tensors=tensors), kept), named)
 
 
 def _as_told(found: Quant, told: Quant | None) -> Quant:

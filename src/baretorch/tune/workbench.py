@@ -37,6 +37,7 @@ from baretorch.plan.schedule import Step
 from baretorch.quantize.calibrate import calibrate, checked, seen_names
 from baretorch.quantize.config import IN_FLOAT, Config, Precision
 from baretorch.quantize.groups import wanted
+from baretorch.quantize.narrow_requant import with_narrow
 from baretorch.quantize.quantize import made_by, with_scales
 from baretorch.quantize.watch import Run, watching
 from baretorch.targets.features import Feature
@@ -242,7 +243,7 @@ class Workbench:
         graph, before = variant.graph, self.source.graph
         kept = made_by(before, graph, variant.choice.floats)
         noted = with_scales(before, graph, self.scales(variant), variant.choice.layers, kept)
-        return lower_graph(noted, self.options.io)
+        return lower_graph(with_narrow(noted) if self.board.chip.cpu.prefers_narrow else noted, self.options.io)
 
     @cached_property
     def weight_bytes(self) -> int:
