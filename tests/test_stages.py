@@ -60,7 +60,7 @@ def test_each_float_pass_runs_once(kws: dict[str, Any]) -> None:
 
 
 def test_a_plan_and_c_are_made_for_calibration_and_for_the_board(kws: dict[str, Any]) -> None:
-    made = [kws["entered"][name] for name in ("plan/__init__:make_plan", "emit/__init__:emit")]
+    made = [kws["entered"][name] for name in ("plan/planner:make_plan", "emit/__init__:emit")]
     assert made == [2, 2]
 
 

@@ -66,7 +66,7 @@ def test_pulled_rows_for_a_program_of_ones_own(folder: Path) -> None:
     """An image of ours holds the whole input, so --input rows is no change that makes it fit; C files can have it."""
     (found,) = baretorch("fit", copy_model("wide_image", folder), "--board", "microbit", "--json").json()["boards"]
     assert found["fits"] is False and found["change"] is None
-    words = "`baretorch compile` with --int8 --input rows makes C for a program of your own that takes "
+    words = "`baretorch compile` with --int8 --input rows writes C that needs "
     assert found["advice"].startswith(words)
     arena = int(found["advice"].removeprefix(words).split()[0].replace(",", ""))
     options = ("--board", "microbit", "--int8", "--input", "rows", "--out", "c", "--json")

@@ -266,7 +266,7 @@ def test_boards(folder: Path) -> None:
     assert "2 × cortex-m33 at 150 MHz" in baretorch("boards", "pico2w").out
     assert "0x20000000 .. 0x2007ffff" in baretorch("boards", "pico2w").out
     cluster = baretorch("boards", "cluster8").out
-    assert "256 KiB ram    what L1 has no room for" in cluster
+    assert "256 KiB ram    data that does not fit into L1" in cluster
     assert "DMA engine  8 bytes per cycle, 8 channels\nGEMM unit   8 x 8 x 4: 256 products per cycle" in cluster
     npu = baretorch("boards", "corstone-300").out
     assert "2 MiB ram    the arena where the NPU" in npu

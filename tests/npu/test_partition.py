@@ -210,7 +210,7 @@ def test_a_fast_memory_of_its_own_is_refused() -> None:
     with pytest.raises(CompileError) as error:
         partitioned(g.graph((x,), (g.table(x),)), replace(NPU, memory_mode="Dedicated_Sram"), fast)
     assert error.value.render() == (
-        "error: Vela wants 4,096 bytes of a fast memory beside the arena's\n"
+        "error: Vela needs 4,096 bytes of a fast memory in addition to the arena's\n"
         "  at    memory_mode = 'Dedicated_Sram'\n"
         "  need  one bank for scratch: Shared_Sram or Sram_Only"
     )

@@ -81,7 +81,7 @@ def test_a_layer_cannot_be_where_the_npu_is_not() -> None:
     assert error.value.render() == (
         "error: --place: the NPU does not reach DTCM\n"
         "  at    x\n"
-        "  need  SRAM for what it reads and writes\n"
+        "  need  SRAM for its inputs and outputs\n"
         "  try   leave it out, or --npu off"
     )
 

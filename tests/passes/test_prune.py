@@ -299,5 +299,5 @@ def test_a_name_that_several_layers_have() -> None:
     inner = linear(b, x, 4)
     graph = b.graph([x], [linear(b, linear(b, inner, 5), 3)])
     same = {n: replace(t, origin=Origin("block")) for n, t in graph.tensors.items()}
-    with pytest.raises(CompileError, match="channels of 'block' are not told from others"):
+    with pytest.raises(CompileError, match="channels of 'block' cannot be distinguished from others"):
         without(replace(graph, tensors=same), {"block": [0]})

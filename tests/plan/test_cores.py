@@ -125,7 +125,9 @@ def test_what_two_cores_have_no_room_for_may_fit_one() -> None:
     assert ram.value.render().endswith(f"\n  need  at most 100 bytes, the limit of --ram{hint}")
     with pytest.raises(CompileError) as room:
         make_plan(graph, smaller(smaller(PICO2W, "SRAM", 4096 + 100), "SCRATCH", 100), BOTH)
-    assert room.value.render().endswith(f"\n  need  at most 100 bytes of SRAM, beside 8,192 for the stack{hint}")
+    assert room.value.render().endswith(
+        f"\n  need  at most 100 bytes of SRAM, in addition to 8,192 for the stack{hint}"
+    )
 
 
 ERRORS = {

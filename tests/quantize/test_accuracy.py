@@ -229,7 +229,7 @@ def test_a_layer_that_overflows_is_named() -> None:
             layer.weight.fill_(1e30)
     with pytest.raises(CompileError) as caught:
         int8_model(from_module(net, normal(1, 4)[0], "net"), normal(1, 4))
-    assert caught.value.what == "calibration: a layer gives NaN or infinite values, for which there is no int8 scale"
+    assert caught.value.what == "calibration: a layer computes NaN or infinite values, for which there is no int8 scale"
     assert caught.value.at == ("1",)
 
 

@@ -110,7 +110,7 @@ def test_what_has_no_room_stays_with_the_cores() -> None:
     executors = [step.executor for step in compiled.plan.steps]
     assert executors[0] == CORE0 and executors[-1] == GEMM
     assert all(executor.is_core for executor in executors[:-1])
-    why = "there is no room in L1 for its constants and what it reads and makes"
+    why = "its constants, inputs and outputs do not fit into L1"
     cores = [{"layer": "of8000", "op": "qlinear", "why": why}]
     assert units_json(compiled) == [{"unit": "gemm0", "layers": ["of8"], "cores": cores}]
     own = [o for o in compiled.plan.steps[-1].operands if o.constant]
@@ -164,7 +164,7 @@ def test_a_layer_cannot_be_where_the_unit_is_not(place: dict[str, str], at: str)
     assert error.value.render() == (
         "error: --place: a unit of the cluster does not reach L2\n"
         f"  at    {at}\n"
-        "  need  L1 for what it reads and writes\n"
+        "  need  L1 for its inputs and outputs\n"
         "  try   leave it out, or --units off"
     )
     cores = pipeline.compile_graph(source, source.graph, BOARD, replace(AUTO, place=place, units=Units.OFF))
