@@ -139,8 +139,8 @@ def unmet(text: str) -> str:
 @pytest.mark.parametrize(
     ("broken", "what"),
     [
-        (swapped, "a byte is touched that is being copied"),
-        (unawaited, "a byte is touched that is being copied"),
+        (swapped, "an access to a byte that is being copied"),
+        (unawaited, "an access to a byte that is being copied"),
         (unmet, "two cores touch the same byte between two barriers"),
     ],
 )

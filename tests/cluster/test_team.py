@@ -245,7 +245,7 @@ def test_a_broken_double_buffer_is_seen_with_the_layers_name(
     assert files != compiled.c.files
     changed = replace(compiled, c=replace(compiled.c, files=files))
     image = pipeline.build_image(changed, tmp_path)
-    with pytest.raises(DeviceFault, match="a byte is touched that is being copied") as caught:
+    with pytest.raises(DeviceFault, match="an access to a byte that is being copied") as caught:
         pipeline.run_image(changed, replace(image, board=engine(image.board)))
     assert caught.value.have[0] == "in layer 1 of 3: 0"
     assert caught.value.have[-1] in ("channel 0", "channel 1")

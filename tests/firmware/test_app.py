@@ -129,5 +129,5 @@ def test_python_cannot_talk_to_it(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(ASKS)
     sine = Path(__file__).parents[2] / "examples" / "sine" / "model.py"
     model = baretorch.compile(sine, board="pico", app=tmp_path)
-    with pytest.raises(CompileError, match="does not answer us"):
+    with pytest.raises(CompileError, match="does not run the server"):
         model.run([[0.5]])

@@ -150,8 +150,8 @@ def test_boot_rom_of_rp2040_would_start_the_image(image_of: Build, toolchain: st
     start = flash[0].data
     for damaged, what in (
         (bytes([start[0] ^ 1]) + start[1:], "checksum of its second stage"),
-        (start[:256] + struct.pack("<I", 7) + start[260:], "no stack pointer"),
-        (start[:260] + struct.pack("<I", 0x20000001) + start[264:], "no Thumb code in flash"),
+        (start[:256] + struct.pack("<I", 7) + start[260:], "not a stack pointer"),
+        (start[:260] + struct.pack("<I", 0x20000001) + start[264:], "not Thumb code in flash"),
         (start[:100], "ends before its vector table"),
     ):
         with pytest.raises(CompileError, match=what):

@@ -79,7 +79,7 @@ def test_a_layer_cannot_be_where_the_npu_is_not() -> None:
     with pytest.raises(CompileError) as error:
         planned(Options(place={"x": "DTCM"}))
     assert error.value.render() == (
-        "error: --place: the NPU does not reach DTCM\n"
+        "error: --place: the NPU cannot access DTCM\n"
         "  at    x\n"
         "  need  SRAM for its inputs and outputs\n"
         "  try   leave it out, or --npu off"

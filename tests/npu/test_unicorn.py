@@ -142,7 +142,7 @@ def test_a_stream_that_depends_on_chance(image: tuple[Compiled, Image], tmp_path
     wait = commands.index(b"\x11\0\0\0")
     other = commands[:wait] + b"\x13" + commands[wait + 1 :]  # PMU_MASK instead
     broken = damaged(built_image, compiled, tmp_path, commands, other, hidden=True)
-    assert "no DMA_WAIT is between them" in said(UnicornMachine(broken, compiled.c.run), compiled)
+    assert "without a DMA_WAIT between them" in said(UnicornMachine(broken, compiled.c.run), compiled)
 
 
 CALLER = """\

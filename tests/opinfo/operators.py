@@ -96,6 +96,6 @@ OPERATORS: dict[str, tuple[str, ...]] = {name: types for types, names in _OPERAT
 
 # Operators none of whose samples compile, and why.
 NONE_PASSES = {
-    "as_strided": "what it means depends on how a tensor lies in memory",
+    "as_strided": "its result depends on the memory layout of a tensor",
     "to": "its samples convert to float64 and back",
 }

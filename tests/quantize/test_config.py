@@ -32,11 +32,11 @@ DIGITS, BITS = "9" * 5000, "0x" + "f" * 5000
         (f"[layers]\na = {BITS}\n", "'a' = a number of thousands of digits: no such precision"),
         (f"weights = {BITS}\n[layers]\n", "weights = a number of thousands of digits"),
         (f'weights = "{"a" * 9000}.npy"\n[layers]\n', "weights = 'aaa"),
-        (f"[layers]\n[removed]\na = {BITS}\n", "these are no channels"),
+        (f"[layers]\n[removed]\na = {BITS}\n", "these are not valid channels"),
         (f"{'a' * 9000} = 3\n[layers]\n", "it has no list of layers"),
         (f'[layers]\n"{"a" * 9000}" = "{"b" * 9000}"\n', "no such precision"),
-        (f'[layers]\n[removed]\na = "{"0-1000000, " * 9000}1"\n', "these are no channels"),
-        ("[layers]\n[removed]\n" + "".join(f'a{i} = "0-1000000"\n' for i in range(9)), "these are no channels"),
+        (f'[layers]\n[removed]\na = "{"0-1000000, " * 9000}1"\n', "these are not valid channels"),
+        ("[layers]\n[removed]\n" + "".join(f'a{i} = "0-1000000"\n' for i in range(9)), "these are not valid channels"),
     ],
 )
 def test_what_a_file_says_is_not_believed(text: str, what: str, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_a_layer_cannot_be_where_the_unit_is_not(place: dict[str, str], at: str)
     with pytest.raises(CompileError) as error:
         pipeline.compile_graph(source, source.graph, BOARD, replace(AUTO, place=place))
     assert error.value.render() == (
-        "error: --place: a unit of the cluster does not reach L2\n"
+        "error: --place: a unit of the cluster cannot access L2\n"
         f"  at    {at}\n"
         "  need  L1 for its inputs and outputs\n"
         "  try   leave it out, or --units off"
