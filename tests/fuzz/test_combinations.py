@@ -128,6 +128,6 @@ def test_a_wrong_image_is_noticed(tmp_path: Path) -> None:
     row = {**c.DEFAULTS, "precision": "int8", "board": "host"}
     right = c.build(row, tmp_path / "right")
     c.check(row, right, tmp_path)
-    other = c.build({**row, "observer": "minmax"}, tmp_path / "other")
+    other = c.build({**row, "precision": "int4"}, tmp_path / "other")
     with pytest.raises(c.Wrong):
         c.check(row, c.Built(right.models, other.image), tmp_path)

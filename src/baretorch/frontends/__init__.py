@@ -25,7 +25,7 @@ __all__ = [
     "KINDS",
     "ODD_INT8",
     "Asked",
-    "Kind",
+    "FileKind",
     "Source",
     "check_name",
     "from_methods",
