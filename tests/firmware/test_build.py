@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_told_to_the_byte(toolchain: str, tmp_path: Path) -
     code = small.flash.code
     assert error.have == (f"{flash.name} {flash.size} bytes",)
     assert error.need == (f"{flash.name} {need} bytes: {48 + room} of weights, {code} of code",)
-    assert error.try_[0].startswith("`baretorch fit MODEL --board microbit` finds what makes it fit")
+    assert error.try_[0].startswith("`baretorch fit MODEL --board microbit` finds options that make it fit")
 
     over = data_end + space + 4096 - (ram.origin + ram.size - board.chip.stack_bytes)
     with pytest.raises(CompileError) as caught:

@@ -473,7 +473,7 @@ class Random(Net):
 
 @pytest.mark.parametrize("net", [Global(), Periodic(), Random()], ids=lambda net: type(net).__name__)
 def test_what_is_remembered_elsewhere(net: nn.Module) -> None:
-    with pytest.raises(CompileError, match=r"^forward\(\) gives another result when it is called again"):
+    with pytest.raises(CompileError, match=r"^forward\(\) returns another result when it is called again"):
         frontends.from_module(net, (X,), "net")
 
 

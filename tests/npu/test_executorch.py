@@ -26,6 +26,7 @@ from baretorch.measure.profile import make_profile
 from baretorch.npu import reference, vela
 from baretorch.npu.use import delegated
 from baretorch.ops.delegate import Delegate
+from baretorch.ops.helpers.executor import NPU
 from baretorch.options import Input, Options, UseNpu
 from baretorch.pipeline import LoweredModel
 from baretorch.plan import make_plan
@@ -145,9 +146,9 @@ def test_without_vela_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_verbs_that_only_look() -> None:
     """`inspect` plans for no board in particular; `fit` says that it cannot know."""
     graph = read("pair")[0].graph
-    assert [
-        step.call.op.name for step in make_plan(graph, load_board("host")).steps if step.executor.name == "NPU"
-    ] == ["delegate"]
+    assert [step.call.op.name for step in make_plan(graph, load_board("host")).steps if step.executor == NPU] == [
+        "delegate"
+    ]
     told = baretorch("inspect", str(FILES / "pair.pte")).out
     assert "parameters  0, without those of the NPU\nMACs        0, without those of the NPU\n" in told
     found = Fitter(lambda int8: pipeline.lower(read("pair")[0]), Options()).find(load_board("pico"))
