@@ -20,23 +20,24 @@ from baretorch.measure.profile import make_profile
 from baretorch.measure.run import on_one_core
 from baretorch.ops.helpers.executor import CORE0
 from baretorch.options import Buffers, Io, Optimize, Options
+from baretorch.pipeline import LoweredModel
 from baretorch.targets.boards import load_board
-from tests.zoo.zoo import MODELS
-from tests.zoo.zoo import source as zoo_source
+from tests.models import compile_model
+from tests.zoo.zoo import MODELS, lowered
 
 ONE, BOTH, ALONE = Options(), Options(cores=2), Options(core=1)
 PICOS = ("pico", "pico2w")
 
 
-def run(source: Source, board: str, options: Options, folder: Path) -> tuple[pipeline.Compiled, Run]:
-    compiled = pipeline.compile_source(source, load_board(board), options)
+def run(source: Source | LoweredModel, board: str, options: Options, folder: Path) -> tuple[pipeline.Compiled, Run]:
+    compiled = compile_model(source, load_board(board), options)
     image = pipeline.build_image(compiled, folder)
     found = pipeline.run_image(compiled, image)
     assert 0 < found.stack_peak <= image.ram.stack
     return compiled, found
 
 
-def check_same(source: Source, board: str, options: Options, folder: Path) -> float:
+def check_same(source: Source | LoweredModel, board: str, options: Options, folder: Path) -> float:
     """The answers of both calls are the same to the last bit as on one core; gives the speed-up."""
     _, one = run(source, board, replace(options, cores=1, core=0), folder / "one")
     _, two = run(source, board, options, folder / "two")
@@ -75,7 +76,7 @@ def test_single_layers_take_half_the_time(model: object, board: str, tmp_path: P
 
 @pytest.mark.parametrize("board", ["pico", pytest.param("pico2w", marks=pytest.mark.slow)])
 def test_keyword_spotting(board: str, tmp_path: Path) -> None:
-    source = zoo_source("kws", int8=True)
+    source = lowered("kws", True)
     assert check_same(source, board, replace(BOTH, io=Io.INT8), tmp_path) >= 1.75
 
 
@@ -125,7 +126,7 @@ def test_a_missing_meeting_is_a_race_between_layers(tmp_path: Path) -> None:
 
 def test_the_stack_of_assembly_is_in_the_bound(tmp_path: Path) -> None:
     """int8 layers of Armv6-M push registers in inline assembly, of which compilers know nothing."""
-    run(zoo_source("mnist_mlp", int8=True), "pico", BOTH, tmp_path)
+    run(lowered("mnist_mlp", True), "pico", BOTH, tmp_path)
 
 
 def test_nothing_to_share(tmp_path: Path) -> None:
@@ -179,9 +180,9 @@ def test_a_profile_is_of_one_core(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_the_zoo(name: str, int8: bool, board: str, tmp_path: Path) -> None:
     """Those that fit the board: nothing else may be refused."""
-    source = zoo_source(name, int8)
+    source = lowered(name, int8)
     try:
-        pipeline.compile_source(source, load_board(board), BOTH)
+        compile_model(source, load_board(board), BOTH)
     except CompileError as error:
         assert "too small" in error.what, error.render()
         pytest.skip(error.what)
