@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from baretorch import emit
-from baretorch.emit.names import Method, Names
+from baretorch.emit.names import CNames, Method
 from baretorch.plan.types import Plan
 
 PATTERNS = (0xFF, 0x5A)  # floats are NaN, and about 1.5e16; no byte of the one is a byte of the other
@@ -45,7 +45,7 @@ def filled_images() -> Iterator[None]:
         yield
 
 
-def filling(glue: str, names: Names, method: Method) -> str:
+def filling(glue: str, names: CNames, method: Method) -> str:
     """Return glue.c with a call that fills the model's arenas, and its outputs elsewhere, before each run."""
     assert glue.count(CALL) == 1, "glue.c has no place for the call of fill()"
     plans = [m.plan for m in names.methods.values()]

@@ -21,7 +21,7 @@ from baretorch.options import Io, Options, Units
 from baretorch.plan.capacity import stored_by_name
 from baretorch.plan.check.plan import check_plan
 from baretorch.plan.cluster.choose_tiles import TileSearch
-from baretorch.plan.schedule import Copy, Phase, Step
+from baretorch.plan.schedule import BackgroundCopy, Phase, Step
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_model
@@ -155,7 +155,12 @@ def test_what_is_broken_is_seen_with_the_layers_name(broken: Callable[[str], str
     assert caught.value.have[0] in ("in layer 2 of 6: 2", "in layer 3 of 6: 4")
 
 
-def with_copy(plan: Plan, of: Callable[[Copy], bool], change: Callable[[Copy], Copy | None], to: int = 0) -> Plan:
+def with_copy(
+    plan: Plan,
+    of: Callable[[BackgroundCopy], bool],
+    change: Callable[[BackgroundCopy], BackgroundCopy | None],
+    to: int = 0,
+) -> Plan:
     """The first such copy changed, and begun so many phases later."""
     phases = list(plan.phases)
     time = next(t for t, phase in enumerate(phases) if any(map(of, phase.copies)))
@@ -166,19 +171,19 @@ def with_copy(plan: Plan, of: Callable[[Copy], bool], change: Callable[[Copy], C
     return replace(plan, schedule=replace(plan.schedule, phases=tuple(phases)))
 
 
-def comes(copy: Copy) -> bool:
+def comes(copy: BackgroundCopy) -> bool:
     return bool(copy.target.buffer)
 
 
-def goes(copy: Copy) -> bool:
+def goes(copy: BackgroundCopy) -> bool:
     return bool(copy.source.buffer)
 
 
-def elsewhere(copy: Copy) -> Copy:
+def elsewhere(copy: BackgroundCopy) -> BackgroundCopy:
     return replace(copy, source=replace(copy.source, offset=copy.source.offset + 4))
 
 
-def shorter(copy: Copy) -> Copy:
+def shorter(copy: BackgroundCopy) -> BackgroundCopy:
     less = copy.source.size - 4
     return replace(copy, source=replace(copy.source, size=less), target=replace(copy.target, size=less))
 

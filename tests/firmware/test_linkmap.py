@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baretorch.errors import InternalError
-from baretorch.firmware.linkmap import Piece, parse_map
+from baretorch.firmware.linkmap import LinkedSection, parse_map
 
 GNU = """
 Discarded input sections
@@ -54,10 +54,10 @@ LLD = """\
 )
 def test_pieces(text: str, name: str, last: str) -> None:
     assert parse_map(text) == (
-        Piece(".text.f", ".text", "a.o", 0x10000000, 0x24),
-        Piece(name, ".text", "lib.a(b.o)", 0x10000028, 0x3C),
-        Piece(".data.x", ".a_long_output_section", "a.o", 0x20000000, 8),
-        Piece(".comment", ".comment", last, 0, 0x26),
+        LinkedSection(".text.f", ".text", "a.o", 0x10000000, 0x24),
+        LinkedSection(name, ".text", "lib.a(b.o)", 0x10000028, 0x3C),
+        LinkedSection(".data.x", ".a_long_output_section", "a.o", 0x20000000, 8),
+        LinkedSection(".comment", ".comment", last, 0, 0x26),
     )
 
 

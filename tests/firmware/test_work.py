@@ -115,13 +115,13 @@ RISCV = [
 @pytest.mark.parametrize(("text", "code", "work", "target"), THUMB, ids=[row[0] for row in THUMB])
 def test_thumb(text: str, code: str, work: Work, target: int | None) -> None:
     first, *second = (int(halfword, 16) for halfword in code.split())
-    i = thumb.Instruction(HERE, first, second[0] if second else None)
+    i = thumb.ThumbInstruction(HERE, first, second[0] if second else None)
     assert (thumb.work_of(i), thumb.target_of(i)) == (work, target)
 
 
 @pytest.mark.parametrize(("text", "code", "kind", "target"), RISCV, ids=[row[0] for row in RISCV])
 def test_riscv(text: str, code: str, kind: Kind, target: int | None) -> None:
-    i = riscv.Instruction(HERE, len(code) // 2, int(code, 16))
+    i = riscv.RiscvInstruction(HERE, len(code) // 2, int(code, 16))
     assert (riscv.work_of(i), riscv.target_of(i)) == (Work(kind), target)
 
 
@@ -135,12 +135,12 @@ def test_avr(text: str, code: str, kind: Kind, target: int | None) -> None:
 
 def test_avr_calls() -> None:
     calls = [
-        avr.Instruction(HERE, 4, 0x940F, 0x091A),
-        avr.Instruction(HERE, 2, 0xD003),
-        avr.Instruction(HERE, 2, 0x9508),
+        avr.AvrInstruction(HERE, 4, 0x940F, 0x091A),
+        avr.AvrInstruction(HERE, 2, 0xD003),
+        avr.AvrInstruction(HERE, 2, 0x9508),
     ]
     assert [avr.call_target(i) for i in calls] == [0x21234, HERE + 8, None]
-    assert avr.work_of(avr.Instruction(HERE, 2, 0x1012), skipped=0x940C) == Work(Kind.SKIP_LONG)
+    assert avr.work_of(avr.AvrInstruction(HERE, 2, 0x1012), skipped=0x940C) == Work(Kind.SKIP_LONG)
 
 
 def test_avr_frames() -> None:

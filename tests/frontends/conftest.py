@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.ops.logic import Cast
@@ -23,7 +23,7 @@ def rows_make_what_they_declare() -> Iterator[None]:
     TABLE.update(rows)
 
 
-def checked(target: str, row: Row) -> Callable[..., Result]:
+def checked(target: str, row: AtenRow) -> Callable[..., Result]:
     @wraps(row.build)  # the number of arguments is checked, too
     def build(g: Lowering, *args: Any) -> Result:
         before = len(g.b.nodes)

@@ -21,7 +21,7 @@ from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.pte import operators
 from baretorch.frontends.pte.operators import find_schema, parse
 from baretorch.frontends.pte.reader import _read, read_pte_methods
-from baretorch.frontends.pte.schema import Items, KernelCall, Method, TensorValue, Value
+from baretorch.frontends.pte.schema import Items, KernelCall, PteMethod, TensorValue, Value
 from baretorch.ir.graph import interpret
 
 DATA = Path(__file__).parent / "data"
@@ -190,7 +190,7 @@ class Written:
 
     def read(self, inputs: tuple[int, ...], output: int, call: KernelCall) -> AtenProgram:
         """Read the method that makes this call only."""
-        method = Method("forward", tuple(self.values), inputs, (output,), (call,), (), (0, 4096))
+        method = PteMethod("forward", tuple(self.values), inputs, (output,), (call,), (), (0, 4096))
         program: Any = self
         return _read(program, method, "net", {"forward": ()})
 

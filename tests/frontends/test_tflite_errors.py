@@ -12,8 +12,8 @@ from tests.frontends.tflite_cases import X
 from tests.frontends.tflite_files import Q, SubgraphWriter, TfliteWriter
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.frontends.tflite.call import Call
-from baretorch.frontends.tflite.lowering import Row, TfliteLowering
+from baretorch.frontends.tflite.call import TfliteCall
+from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow
 from baretorch.frontends.tflite.source import read_tflite
 from baretorch.frontends.tflite.table import TABLE
 
@@ -158,9 +158,9 @@ def test_error_text(name: str) -> None:
 
 
 def test_what_sizes_cannot_cause_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(g: TfliteLowering, call: Call) -> str:
+    def wrong(g: TfliteLowering, call: TfliteCall) -> str:
         raise AttributeError("nothing here")
 
-    monkeypatch.setitem(TABLE, "ABS", Row(wrong))
+    monkeypatch.setitem(TABLE, "ABS", TfliteRow(wrong))
     with pytest.raises(InternalError, match=r"^ABS abs/1: AttributeError: nothing here$"):
         read_tflite(SOUND, "model")

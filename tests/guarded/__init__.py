@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from baretorch.emit import emit
-from baretorch.emit.names import Method, Names, Port, make_names
+from baretorch.emit.names import CNames, CPort, Method, make_names
 from baretorch.emit.spell import tensor_of
 from baretorch.ir.graph import Array
 from baretorch.options import Optimize
@@ -52,7 +52,7 @@ class Guarded:
     optimize: Optimize = Optimize.SIZE
 
     @property
-    def names(self) -> Names:
+    def names(self) -> CNames:
         return make_names(self.name, self.plans)
 
 
@@ -139,11 +139,11 @@ void {model.name}_calls(FILE *in, FILE *out)
 """
 
 
-def _given(names: Names) -> str:
+def _given(names: CNames) -> str:
     return "".join(f", &{a.name}_g" for a in names.arenas)
 
 
-def _method_c(model: Guarded, names: Names, method: Method) -> str:
+def _method_c(model: Guarded, names: CNames, method: Method) -> str:
     """One call: memory of the caller's own, patterns, the run, and what must hold afterwards."""
     arenas = "".join(f", const guarded *{a.name}_g" for a in names.arenas)
     unused = "".join(f"    (void){a.name}_g;\n" for a in names.arenas if a not in method.arenas)
@@ -195,24 +195,24 @@ def _fill(method: Method, bank: str, name: str, size: int) -> str:
     )
 
 
-def _own(port: Port) -> str:
+def _own(port: CPort) -> str:
     return f"own_{port.name}"
 
 
-def _in_arena(method: Method, port: Port) -> str:
+def _in_arena(method: Method, port: CPort) -> str:
     assert isinstance(port.place, InArena)
     return f"{method.arena(port.place.bank).name}_g->data + {port.place.offset}"
 
 
-def _argument(method: Method, port: Port) -> str:
+def _argument(method: Method, port: CPort) -> str:
     return f"&source_{port.name}" if port.pulled else f"(void *){_own(port)}.data"
 
 
-def _row_source(method: Method, port: Port) -> str:
+def _row_source(method: Method, port: CPort) -> str:
     return f"    const bt_row_source source_{port.name} = {{ rows_{method.run}_{port.name}, {_own(port)}.data }};"
 
 
-def _callback(method: Method, port: Port) -> str:
+def _callback(method: Method, port: CPort) -> str:
     t = tensor_of(method, port)
     row = t.bytes // t.shape[1]
     return f"""static void rows_{method.run}_{port.name}(void *context, int32_t first, int32_t count, void *to)

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from baretorch.frontends import load
-from baretorch.ir.layerwise import Layer, compare_layers
+from baretorch.ir.layerwise import RecordedLayer, compare_layers
 
 FILE = Path(__file__).parents[1] / "frontends" / "data" / "lstm_int8.tflite"
 
 
-def layers() -> list[Layer]:
+def layers() -> list[RecordedLayer]:
     source = load(str(FILE))
     assert source.layers is not None
     return list(source.layers())

@@ -20,7 +20,7 @@ from baretorch.machines.unicorn.usb.controller import MEMORY, Surroundings, UsbC
 from baretorch.machines.unicorn.usb.descriptors import DEVICE, STRING, read_string
 from baretorch.machines.unicorn.usb.host import (
     SET_LINE_CODING,
-    Request,
+    SetupPacket,
     Steps,
     UsbHost,
     get_descriptor,
@@ -170,12 +170,12 @@ def test_halt(board: str, endpoint: int) -> None:
 
     def halted() -> Steps[list[object]]:
         yield from host.control(set_halt(endpoint))
-        seen: list[object] = [(yield from host.control(Request(0x82, 0, 0, endpoint, 2)))]
+        seen: list[object] = [(yield from host.control(SetupPacket(0x82, 0, 0, endpoint, 2)))]
         bus, address = host.bus, host.address
         seen.append((bus.take(address, 2) if endpoint & 0x80 else bus.out(address, 2, 0, b"x")).kind)
         yield from host.control(clear_halt(endpoint))
         cleared(host, endpoint)
-        seen.append((yield from host.control(Request(0x82, 0, 0, endpoint, 2))))
+        seen.append((yield from host.control(SetupPacket(0x82, 0, 0, endpoint, 2))))
         return seen
 
     assert drive(machine, halted()) == [b"\1\0", Handshake.STALL, b"\0\0"]
@@ -206,7 +206,7 @@ def test_cleared_while_a_packet_waits() -> None:
 
 
 @pytest.mark.parametrize("request_", [clear_halt(0x82), set_configuration(1)])
-def test_cleared_late_in_a_frame(request_: Request) -> None:
+def test_cleared_late_in_a_frame(request_: SetupPacket) -> None:
     """Where the RP2040 hands nothing over (E15): the packet that waited goes in the next frame."""
     machine = over_usb("pico", inputs=150, outputs=150)
     link = Link(machine)
@@ -338,7 +338,7 @@ def test_who_opens_the_port_gets_nothing_old(board: str) -> None:
 class Unopened(UsbHost):
     """A computer on which no program opens the port."""
 
-    def control(self, request: Request, data: bytes = b"", packets: int | None = None) -> Steps[bytes]:
+    def control(self, request: SetupPacket, data: bytes = b"", packets: int | None = None) -> Steps[bytes]:
         if request == set_lines(3):
             return b""
         return (yield from super().control(request, data, packets))

@@ -9,7 +9,7 @@ from baretorch.machines.unicorn.usb.bus import Handshake
 from baretorch.machines.unicorn.usb.descriptors import CONFIGURATION, DEVICE, QUALIFIER, STRING
 from baretorch.machines.unicorn.usb.host import (
     SET_LINE_CODING,
-    Request,
+    SetupPacket,
     Stalled,
     Steps,
     get_descriptor,
@@ -65,31 +65,31 @@ def test_a_host_may_read_less_than_it_asked_for(machine: UnicornMachine) -> None
         get_descriptor(CONFIGURATION, 1, 9),
         get_descriptor(STRING, 4, 255),
         get_descriptor(STRING, 0xEE, 18),
-        Request(0x81, 6, 0x2200, 0, 64),  # a report of an HID
+        SetupPacket(0x81, 6, 0x2200, 0, 64),  # a report of an HID
         set_configuration(2),
         set_address(128),
-        Request(0x00, 3, 1, 0, 0),  # remote wake-up
-        Request(0x00, 7, 0x100, 0, 0),  # SET_DESCRIPTOR
-        Request(0x01, 11, 1, 0, 0),  # SET_INTERFACE: there is no second setting
-        Request(0x01, 11, 0, 2, 0),
-        Request(0x81, 10, 0, 2, 1),
-        Request(0x82, 12, 0, 0x82, 2),  # SYNCH_FRAME
-        Request(0x02, 1, 1, 0x82, 0),  # no such feature
+        SetupPacket(0x00, 3, 1, 0, 0),  # remote wake-up
+        SetupPacket(0x00, 7, 0x100, 0, 0),  # SET_DESCRIPTOR
+        SetupPacket(0x01, 11, 1, 0, 0),  # SET_INTERFACE: there is no second setting
+        SetupPacket(0x01, 11, 0, 2, 0),
+        SetupPacket(0x81, 10, 0, 2, 1),
+        SetupPacket(0x82, 12, 0, 0x82, 2),  # SYNCH_FRAME
+        SetupPacket(0x02, 1, 1, 0x82, 0),  # no such feature
         set_halt(0x83),
         clear_halt(0x01),
-        Request(0x82, 0, 0, 0x83, 2),
-        Request(0x21, 0x23, 100, 0, 0),  # SEND_BREAK
-        Request(0x21, 0x22, 3, 1, 0),  # of the other interface
-        Request(0x21, 0x20, 0, 0, 6),
-        Request(0x21, 0x20, 0, 0, 8),
-        Request(0x00, 9, 1, 0, 4),  # takes no data
-        Request(0xC0, 1, 0, 0, 4),  # somebody's own
-        Request(0x40, 1, 0, 0, 0),
-        Request(0xA0, 0, 0, 0, 4),
+        SetupPacket(0x82, 0, 0, 0x83, 2),
+        SetupPacket(0x21, 0x23, 100, 0, 0),  # SEND_BREAK
+        SetupPacket(0x21, 0x22, 3, 1, 0),  # of the other interface
+        SetupPacket(0x21, 0x20, 0, 0, 6),
+        SetupPacket(0x21, 0x20, 0, 0, 8),
+        SetupPacket(0x00, 9, 1, 0, 4),  # takes no data
+        SetupPacket(0xC0, 1, 0, 0, 4),  # somebody's own
+        SetupPacket(0x40, 1, 0, 0, 0),
+        SetupPacket(0xA0, 0, 0, 0, 4),
     ],
     ids=str,
 )
-def test_what_it_does_not_know_is_refused(machine: UnicornMachine, request_: Request) -> None:
+def test_what_it_does_not_know_is_refused(machine: UnicornMachine, request_: SetupPacket) -> None:
     host = up(machine)
     assert drive(machine, is_refused(host, request_))
     assert drive(machine, host.control(get_descriptor(DEVICE, 0, 18)))[:2] == b"\x12\x01", "the next one is served"
@@ -98,13 +98,13 @@ def test_what_it_does_not_know_is_refused(machine: UnicornMachine, request_: Req
 def test_status_configuration_and_interface(machine: UnicornMachine) -> None:
     host = up(machine)
     asked = {
-        Request(0x80, 0, 0, 0, 2): b"\0\0",
-        Request(0x81, 0, 0, 0, 2): b"\0\0",
-        Request(0x82, 0, 0, 0x82, 2): b"\0\0",
-        Request(0x82, 0, 0, 0x00, 2): b"\0\0",
-        Request(0x80, 8, 0, 0, 1): b"\1",
-        Request(0x81, 10, 0, 1, 1): b"\0",
-        Request(0x01, 11, 0, 1, 0): b"",
+        SetupPacket(0x80, 0, 0, 0, 2): b"\0\0",
+        SetupPacket(0x81, 0, 0, 0, 2): b"\0\0",
+        SetupPacket(0x82, 0, 0, 0x82, 2): b"\0\0",
+        SetupPacket(0x82, 0, 0, 0x00, 2): b"\0\0",
+        SetupPacket(0x80, 8, 0, 0, 1): b"\1",
+        SetupPacket(0x81, 10, 0, 1, 1): b"\0",
+        SetupPacket(0x01, 11, 0, 1, 0): b"",
     }
     for request, answer in asked.items():
         assert drive(machine, host.control(request)) == answer, request
@@ -151,7 +151,7 @@ def test_without_a_configuration_there_are_no_endpoints() -> None:
 
     def without() -> Steps[list[object]]:
         yield from host.control(set_configuration(0))
-        seen: list[object] = [(yield from host.control(Request(0x80, 8, 0, 0, 1)))]
+        seen: list[object] = [(yield from host.control(SetupPacket(0x80, 8, 0, 0, 1)))]
         seen.append((yield from is_refused(host, clear_halt(0x82))))
         seen.append((yield from is_refused(host, GET_LINE_CODING)))
         seen.append(host.bus.take(host.address, 2).kind)

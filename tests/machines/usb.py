@@ -20,7 +20,7 @@ from baretorch.machines.unicorn.usb.host import (
     CLOSED,
     OPEN,
     SET_LINE_CODING,
-    Request,
+    SetupPacket,
     Stalled,
     Steps,
     UsbHost,
@@ -38,7 +38,7 @@ from tests.machines.images import REVERSE, RUN, image
 T = TypeVar("T")
 CHIPS = ("pico", "pico2")
 DATA = bytes(range(16))
-GET_LINE_CODING = Request(0xA1, 0x21, 0, 0, 7)
+GET_LINE_CODING = SetupPacket(0xA1, 0x21, 0, 0, 7)
 
 
 def over_usb(board: str, body: str = REVERSE, inputs: int = 16, outputs: int = 16, cores: int = 1) -> UnicornMachine:
@@ -86,7 +86,7 @@ def up(machine: UnicornMachine) -> UsbHost:
     return port(machine)[1]
 
 
-def is_refused(host: UsbHost, request: Request) -> Steps[bool]:
+def is_refused(host: UsbHost, request: SetupPacket) -> Steps[bool]:
     try:
         yield from host.control(request)
     except Stalled:
@@ -94,12 +94,12 @@ def is_refused(host: UsbHost, request: Request) -> Steps[bool]:
     return False
 
 
-def clear_halt(endpoint: int) -> Request:
-    return Request(0x02, 1, 0, endpoint, 0)
+def clear_halt(endpoint: int) -> SetupPacket:
+    return SetupPacket(0x02, 1, 0, endpoint, 0)
 
 
-def set_halt(endpoint: int) -> Request:
-    return Request(0x02, 3, 0, endpoint, 0)
+def set_halt(endpoint: int) -> SetupPacket:
+    return SetupPacket(0x02, 3, 0, endpoint, 0)
 
 
 def cleared(host: UsbHost, endpoint: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from baretorch.ir.graph import Graph
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
-from baretorch.npu.vela import Refused, Result
+from baretorch.npu.vela import Result, VelaRefused
 from baretorch.ops.delegate import ALIGNED
 from baretorch.targets.parts import Npu
 
@@ -25,7 +25,7 @@ class StandIn:
     def __call__(self, graph: Graph, npu: Npu) -> Result:
         self.graphs.append(graph)
         if any(node.op.name == self.refuses for node in graph.nodes):
-            raise Refused(f"{self.refuses} could not run on NPU")
+            raise VelaRefused(f"{self.refuses} could not run on NPU")
         accelerator = by_name(npu.accelerator)
         assert accelerator is not None
         inputs, outputs = (self._slots(graph, names, region) for names, region in _sides(graph))

@@ -10,7 +10,7 @@ import pytest
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Quant, Shape
 from baretorch.npu import reference
 from baretorch.npu.lower import ROWS, lower, lowered, why_not
-from baretorch.npu.region import NotTaken, Region
+from baretorch.npu.region import NotTaken, RegionValues
 from baretorch.npu.softmax import LONGEST, Rows
 from baretorch.npu.tosa import Operator, TosaKind
 from baretorch.ops.int8.qbinary import sum_of
@@ -78,11 +78,11 @@ def graphs() -> dict[str, tuple[Graph, list[Array], Array]]:
 
 def test_the_reference_model_answers_as_ours_does(graphs: dict[str, tuple[Graph, list[Array], Array]]) -> None:
     """All in one file, so that the model is started once."""
-    whole = Region(Builder().graph((), ()))
+    whole = RegionValues(Builder().graph((), ()))
     inputs: dict[str, Array] = {}
     wanted: dict[str, tuple[str, Array]] = {}
     for name, (graph, arrays, answer) in graphs.items():
-        region = Region(graph, whole.block)
+        region = RegionValues(graph, whole.block)
         for t, x in zip(graph.of(graph.inputs), arrays, strict=True):
             region.values[t.name] = whole.block.input(t.shape, TosaKind.INT8)
             inputs[region.values[t.name].name] = x
@@ -172,7 +172,7 @@ def test_an_image_is_cut_once() -> None:
 def test_an_operator_without_a_row_is_refused() -> None:
     graph = next(case.graph() for case in TABLE if type(case.op) not in ROWS)
     with pytest.raises(NotTaken, match=graph.nodes[0].op.name):
-        lower(Region(graph), graph.nodes[0])
+        lower(RegionValues(graph), graph.nodes[0])
 
 
 def test_every_sum_of_a_softmax_is_divided_by() -> None:
@@ -184,7 +184,7 @@ def test_every_sum_of_a_softmax_is_divided_by() -> None:
     heads = [h << k for k in range(8, 21) for h in range(257, 513, 5)]
     sums = np.array([least, most, *powers, *heads, *np.exp(lot.uniform(np.log(least), np.log(most), 30000))], np.int64)
     sums = np.unique(np.clip(np.concatenate([sums, sums - 1, np.arange(least, least + 2000)]), least, most))
-    region = Region(Builder().graph((), ()))
+    region = RegionValues(Builder().graph((), ()))
     x = region.block.input((1, 1, len(sums), 1), TosaKind.INT32)
     quotient, bit = Rows(region, len(sums)).divided(x)
     region.block.outputs += [quotient.name, bit.name]

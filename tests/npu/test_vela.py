@@ -57,7 +57,7 @@ def test_what_vela_compiles(graph: Graph) -> None:
 
 
 def test_what_it_does_not_know_is_told(graph: Graph) -> None:
-    with pytest.raises(vela.Refused, match="No_Such_Mode"):
+    with pytest.raises(vela.VelaRefused, match="No_Such_Mode"):
         vela.compiled(to_tosa(graph), replace(NPU, memory_mode="No_Such_Mode"))
 
 
@@ -92,7 +92,7 @@ def test_no_program(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_no_answer(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path, monkeypatch, "5.2.1", "print('Error: out of luck'); print('bye'); sys.exit(1)")
-    with pytest.raises(vela.Refused, match=r"^Error: out of luck$"):
+    with pytest.raises(vela.VelaRefused, match=r"^Error: out of luck$"):
         vela.compiled(to_tosa(graph), NPU)
 
 
@@ -103,7 +103,7 @@ def test_operators_that_are_left_behind_are_a_refusal(
         "import os; os.mkdir('out'); open('out/a.npz', 'w'); open('out/a.csv', 'w'); print('CPU operators = 2 (50%)')"
     )
     stand_in(tmp_path, monkeypatch, "5.2.1", body)
-    with pytest.raises(vela.Refused, match="CPU operators = 2"):
+    with pytest.raises(vela.VelaRefused, match="CPU operators = 2"):
         vela.compiled(to_tosa(graph), NPU)
 
 
@@ -114,7 +114,9 @@ def test_what_cannot_be_read_is_a_refusal(graph: Graph, tmp_path: Path, monkeypa
         "open('out/a.csv', 'w').write('cycles_total\\n5\\n')"
     )
     stand_in(tmp_path, monkeypatch, "5.2.1", body)
-    with pytest.raises(vela.Refused, match=r"^its output cannot be used: this is not an output of Vela: it ends early"):
+    with pytest.raises(
+        vela.VelaRefused, match=r"^its output cannot be used: this is not an output of Vela: it ends early"
+    ):
         vela.compiled(to_tosa(graph), NPU)
 
 

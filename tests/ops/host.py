@@ -17,7 +17,7 @@ import numpy as np
 
 import baretorch
 from baretorch.emit import emit
-from baretorch.emit.names import Port, make_names
+from baretorch.emit.names import CPort, make_names
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
@@ -129,7 +129,7 @@ def make(*command: str | Path) -> None:
 def _main(plan: Plan) -> str:
     method = make_names("cases", {"forward": plan}).first
 
-    def part(port: Port) -> str:
+    def part(port: CPort) -> str:
         return f"{{ (void *){port.macro}, {plan.graph[port.operand.tensor].bytes} }}"
 
     return MAIN % {

@@ -28,7 +28,7 @@ from tests.plan.test_plan import graphs, simulate
 
 PICO2W = load_board("pico2w")
 BOTH = Options(cores=2)
-TEAM = pair.Pair(2, pair.LEAST)
+TEAM = pair.CorePair(2, pair.LEAST)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from baretorch.ops.move import Cat, Slice
 from baretorch.options import Buffers, Options
 from baretorch.plan import make_plan
 from baretorch.plan.check.plan import check_plan
-from baretorch.plan.schedule import Copy, Operand, Phase, Schedule, Step, one_by_one
+from baretorch.plan.schedule import BackgroundCopy, Operand, Phase, Schedule, Step, one_by_one
 from baretorch.plan.types import Plan, StateBuffer, WithCaller
 from baretorch.targets.boards import load_board
 
@@ -141,7 +141,7 @@ def last_step(plan: Plan, change: Callable[[Step], Step | None]) -> Plan:
 
 def copying(plan: Plan, source: Operand, target: Operand) -> Plan:
     first, *rest = plan.phases
-    phases = (Phase(first.steps, copies=(Copy("a copy", source, target),)), *rest)
+    phases = (Phase(first.steps, copies=(BackgroundCopy("a copy", source, target),)), *rest)
     return replace(plan, schedule=Schedule(phases))
 
 

@@ -112,7 +112,7 @@ def tune(as_json: bool, model: str, board: Board, options: Options, **request: A
     from baretorch.machines import choose_emulator
     from baretorch.report.page.tuning import tuning_page
     from baretorch.report.terminal.tuning import tuning_screen
-    from baretorch.tune.search import Joined, Request, search
+    from baretorch.tune.search import Joined, SearchRequest, search
 
     if request["join"] and not request["storage"]:
         raise click.UsageError("--join needs --storage")
@@ -120,7 +120,7 @@ def tune(as_json: bool, model: str, board: Board, options: Options, **request: A
         raise click.UsageError(f"--accuracy-drop {request['accuracy_drop']} is not a finite number of points")
     choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
-        asked = Request(model, board, options, **request)
+        asked = SearchRequest(model, board, options, **request)
         found = search(asked, opener(stage), tuning_page, stage.show, lambda text: click.echo(text, err=True))
     if isinstance(found, Joined):
         return Answer(asdict(found), f"{found.trials} trials are done: the result is where the search was begun")

@@ -24,7 +24,7 @@ FACTS, VALUES = "debug.json", "debug.hex"
 
 
 @dataclass(frozen=True)
-class Held:
+class LiveTensor:
     """A tensor in RAM: it is there when a step begins that comes after `made` and not after `until`."""
 
     operand: Operand
@@ -52,7 +52,7 @@ class DebugInfo:
         """Return the user's name of the layer that computes a tensor."""
         return self.plan.graph[tensor].origin.path or tensor
 
-    def tensors(self) -> dict[str, Held]:
+    def tensors(self) -> dict[str, LiveTensor]:
         operands = dict[str, Operand]()
         for o in _operands(self.plan):
             operands.setdefault(o.tensor, o)
@@ -115,7 +115,7 @@ class DebugInfo:
         return None
 
 
-def held(plan: Plan, operand: Operand) -> Held:
+def held(plan: Plan, operand: Operand) -> LiveTensor:
     """Return the steps between which the bytes of an operand are its tensor."""
     written = [(i, o) for i, s in enumerate(plan.steps) for o in s.writes if _meet(o, operand)]
     own = [i for i, o in written if o.tensor == operand.tensor]
@@ -123,7 +123,7 @@ def held(plan: Plan, operand: Operand) -> Held:
     before = len(plan.steps) if operand in plan.outputs else min(reads, default=0)
     made = max(own or [i for i, _ in written if i < before], default=-1)
     alive = [_last(plan, b) for b in plan.layout.buffers if b.name == operand.storage] or [len(plan.steps)]
-    return Held(operand, made, min([*alive, *(i for i, _ in written if i > made)]))
+    return LiveTensor(operand, made, min([*alive, *(i for i, _ in written if i > made)]))
 
 
 def _last(plan: Plan, buffer: Buffer) -> int:

@@ -25,7 +25,7 @@ class Position(NamedTuple):
     inside: bool
 
 
-class Model:
+class DebuggedModel:
     """The model as described in debug.json."""
 
     def __init__(self, path: str) -> None:
@@ -69,13 +69,13 @@ class Model:
         return None
 
 
-def loaded() -> Model:
+def loaded() -> DebuggedModel:
     if not MODELS:
         raise gdb.GdbError("first `baretorch-model` and the path of debug.json")
     return MODELS[-1]
 
 
-MODELS: list[Model] = []
+MODELS: list[DebuggedModel] = []
 
 
 class Load(gdb.Command):  # type: ignore[misc]
@@ -86,7 +86,7 @@ class Load(gdb.Command):  # type: ignore[misc]
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         try:
-            MODELS.append(Model(os.path.expanduser(argument)))
+            MODELS.append(DebuggedModel(os.path.expanduser(argument)))
         except (OSError, ValueError, KeyError) as error:
             raise gdb.GdbError(f"{argument}: {error}") from None
 
@@ -170,7 +170,7 @@ def size_of(row: dict[str, Any]) -> int:
     return count
 
 
-def presence(model: Model, row: dict[str, Any]) -> str:
+def presence(model: DebuggedModel, row: dict[str, Any]) -> str:
     """Return a note if the bytes may not be the tensor now."""
     where = model.position()
     if where is None:

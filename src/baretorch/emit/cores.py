@@ -9,7 +9,7 @@ The cores of a cluster are a team: they wait in `NAME_core`, and all of them mee
 
 from __future__ import annotations
 
-from baretorch.emit.names import Method, Names
+from baretorch.emit.names import CNames, Method
 from baretorch.emit.spell import declared, parameters
 from baretorch.escape import comment
 
@@ -19,27 +19,27 @@ def shares(method: Method) -> bool:
     return len(method.plan.schedule.cores) > 1
 
 
-def cores_of(names: Names) -> int:
+def cores_of(names: CNames) -> int:
     """Return the number of cores that an image needs."""
     return max(2 if names.alone else 1, *(len(m.plan.schedule.cores) for m in names.methods.values()))
 
 
-def uses_core1(names: Names) -> bool:
+def uses_core1(names: CNames) -> bool:
     return cores_of(names) > 1
 
 
-def helpers(names: Names) -> list[str]:
+def helpers(names: CNames) -> list[str]:
     """List the headers for communication between cores."""
     if not uses_core1(names):
         return []
     return ["team.h"] if names.team else ["cores.h"]
 
 
-def meet(names: Names, core: int) -> str:
+def meet(names: CNames, core: int) -> str:
     return "    bt_team_meet();" if names.team else f"    bt_meet(&{names.model}_meeting, {core});"
 
 
-def job(names: Names) -> str:
+def job(names: CNames) -> str:
     """Declare the data that core 0 passes to the others."""
     if not uses_core1(names):
         return ""
@@ -55,24 +55,24 @@ static volatile struct {{
 """
 
 
-def _fields(names: Names, method: Method) -> str:
+def _fields(names: CNames, method: Method) -> str:
     lines = "".join(f"        {field};\n" for field in arguments(names, method).values())
     return f"    struct {{\n{lines}    }} {method.prefix};\n"
 
 
-def arguments(names: Names, method: Method) -> dict[str, str]:
+def arguments(names: CNames, method: Method) -> dict[str, str]:
     """Return the parameters of a method that core 1 needs, with their declarations: all of them, or those that are not
     copied to and from the arena."""
     ports = method.ports if names.alone else method.callers.values()
     return {a.parameter: f"void *{a.parameter}" for a in method.arenas} | {p.name: declared(method, p) for p in ports}
 
 
-def _told(names: Names, method: Method) -> str:
+def _told(names: CNames, method: Method) -> str:
     """Return the arguments of a method as core 1 reads them."""
     return ", ".join(f"{names.model}_job.{method.prefix}.{name}" for name in arguments(names, method))
 
 
-def _tell(names: Names, method: Method, given: dict[str, str] | None = None) -> str:
+def _tell(names: CNames, method: Method, given: dict[str, str] | None = None) -> str:
     lines = [
         f"    {names.model}_job.{method.prefix}.{name} = {(given or {}).get(name, name)};"
         for name in arguments(names, method)
@@ -82,13 +82,13 @@ def _tell(names: Names, method: Method, given: dict[str, str] | None = None) -> 
     return "\n".join(lines)
 
 
-def ask_core1(names: Names, method: Method) -> str:
+def ask_core1(names: CNames, method: Method) -> str:
     """Return the code before the first phase, which starts core 1."""
     begin = "the others begin" if names.team else "core 1 begins"
     return f"{_tell(names, method)}\n{meet(names, 0)} {comment(begin)}\n"
 
 
-def part(names: Names, method: Method, core: int, body: str) -> str:
+def part(names: CNames, method: Method, core: int, body: str) -> str:
     """Return the function with another core's part of a run."""
     given = arguments(names, method)
     unused = "".join(f"    (void){name};\n" for name in given)
@@ -102,7 +102,7 @@ def part(names: Names, method: Method, core: int, body: str) -> str:
 """
 
 
-def core1(names: Names) -> str:
+def core1(names: CNames) -> str:
     """Return the function that core 1 runs forever."""
     if not uses_core1(names):
         return ""
@@ -120,7 +120,7 @@ void {names.model}_core1(void)
 """
 
 
-def _team(names: Names) -> str:
+def _team(names: CNames) -> str:
     """Return the function that each core except the first runs forever."""
     cases = "\n".join(
         f"        case {core}:\n{_calls(names, f'part{core}', core)}\n            break;"
@@ -140,7 +140,7 @@ void {names.model}_core(uint32_t core)
 """
 
 
-def _calls(names: Names, function: str, core: int = 1) -> str:
+def _calls(names: CNames, function: str, core: int = 1) -> str:
     methods = [m for m in names.methods.values() if names.alone or len(m.plan.schedule.cores) > core]
     if len(names.methods) == 1:
         return f"        {methods[0].prefix}_{function}({_told(names, methods[0])});"
@@ -152,7 +152,7 @@ def _calls(names: Names, function: str, core: int = 1) -> str:
     return f"        switch ({names.model}_job.method) {{\n{cases}\n        }}"
 
 
-def _on_core0(names: Names) -> str:
+def _on_core0(names: CNames) -> str:
     """Return the functions by which core 0 requests runs. A run is between two synchronizations: core 1 waits at the
     second when it is done."""
     model = names.model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baretorch.emit.cores import uses_core1
-from baretorch.emit.names import Method, Names, Port
+from baretorch.emit.names import CNames, CPort, Method
 from baretorch.emit.spell import banner, tensor_of, word_count
 from baretorch.emit.streams import headers
 from baretorch.escape import c_string, comment
@@ -11,8 +11,8 @@ from baretorch.escape import c_string, comment
 RUN_ALONE = "bt_model_on_core1"  # asks core 1 for a run, and waits
 
 
-def glue_c(names: Names, method: Method) -> str:
-    def rows(ports: tuple[Port, ...]) -> str:
+def glue_c(names: CNames, method: Method) -> str:
+    def rows(ports: tuple[CPort, ...]) -> str:
         return ", ".join(f"{{ (void *){_memory(p)}, {tensor_of(method, p).bytes}u }}" for p in ports)
 
     arguments = ", ".join(_argument(method, p) for p in method.ports)
@@ -52,7 +52,7 @@ void bt_model_reset(void)
 {_wrong_input(names, method) if names.checked else ""}"""
 
 
-def _core1(names: Names) -> str:
+def _core1(names: CNames) -> str:
     if names.team:
         return f"""void bt_core_main(uint32_t core)
 {{
@@ -68,7 +68,7 @@ def _core1(names: Names) -> str:
 """
 
 
-def _alone(names: Names, method: Method, arguments: str) -> str:
+def _alone(names: CNames, method: Method, arguments: str) -> str:
     """Return a call that waits for core 1; an application would do other work meanwhile."""
     return f"""__attribute__((noinline)) void {RUN_ALONE}(void);
 void {RUN_ALONE}(void)
@@ -81,7 +81,7 @@ void {RUN_ALONE}(void)
 """
 
 
-def _wrong_input(names: Names, method: Method) -> str:
+def _wrong_input(names: CNames, method: Method) -> str:
     """Return the check that the server calls before a run."""
     texts = [c_string(p.operand.tensor) for p in method.inputs]
     arrays = "".join(f"static const {names.flash}char name{i}[] = {text};\n    " for i, text in enumerate(texts))
@@ -96,18 +96,18 @@ const {names.flash}char *bt_model_wrong_input(void)
 """
 
 
-def _memory(port: Port) -> str:
+def _memory(port: CPort) -> str:
     """Return the address of a port for the server."""
     return f"bt_memory_{port.name}" if port.pulled or port.direct else port.macro
 
 
-def _argument(method: Method, port: Port) -> str:
+def _argument(method: Method, port: CPort) -> str:
     if port.pulled:
         return f"&bt_source_{port.name}"
     return f"({tensor_of(method, port).dtype.c} *)bt_memory_{port.name}" if port.direct else "NULL"
 
 
-def _own(method: Method, port: Port) -> str:
+def _own(method: Method, port: CPort) -> str:
     """Declare the buffer of a port that is not in the arena."""
     if port.pulled:
         return _source(method, port)
@@ -116,7 +116,7 @@ def _own(method: Method, port: Port) -> str:
     return ""
 
 
-def _source(method: Method, port: Port) -> str:
+def _source(method: Method, port: CPort) -> str:
     """Return the row callback for an image that the server stores whole. A camera would supply rows as they arrive."""
     t = tensor_of(method, port)
     row = t.bytes // t.shape[1]

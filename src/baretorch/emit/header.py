@@ -7,14 +7,14 @@ from textwrap import wrap
 
 from baretorch.emit.c import c_type, literal
 from baretorch.emit.cores import uses_core1
-from baretorch.emit.names import Method, Names, Port
+from baretorch.emit.names import CNames, CPort, Method
 from baretorch.emit.spell import at, banner, input_parameters, parameters, parameters_in, tensor_of, word_count
 from baretorch.escape import comment
 from baretorch.ops.helpers.executor import NPU
 from baretorch.plan.types import InArena
 
 
-def model_h(names: Names) -> str:
+def model_h(names: CNames) -> str:
     """Return shapes, sizes, and one call per method."""
     up = names.model.upper()
     methods = "\n".join(_method(names, m) for m in names.methods.values())
@@ -54,7 +54,7 @@ extern "C" {{
 """
 
 
-def _method(names: Names, method: Method) -> str:
+def _method(names: CNames, method: Method) -> str:
     ports = [(p, "input") for p in method.inputs] + [(p, "output") for p in method.outputs]
     about = [f"  {kind:6}  {p.name:8}  {_type(method, p)}" for p, kind in ports]
     title = f"Inputs and outputs of {method.run}, with their shapes in memory order:"
@@ -88,12 +88,12 @@ int {method.check}({input_parameters(method)});
 """
 
 
-def _lying(method: Method) -> list[Port]:
+def _lying(method: Method) -> list[CPort]:
     """Return the ports that have a place in the model's memory, in an arena or as constants."""
     return [p for p in method.ports if not (p.pulled or p.direct)]
 
 
-def _held(names: Names) -> str:
+def _held(names: CNames) -> str:
     """State which inputs and outputs are in the arenas."""
     methods = names.methods.values()
     if all(len(_lying(m)) == len(m.ports) for m in methods):
@@ -103,7 +103,7 @@ def _held(names: Names) -> str:
     return "with the inputs and outputs that have an offset below"
 
 
-def _scale(method: Method, port: Port) -> str:
+def _scale(method: Method, port: CPort) -> str:
     """Define the scale and zero point of a quantized port."""
     t = tensor_of(method, port)
     if t.quant is None or not t.is_quantized:
@@ -149,7 +149,7 @@ def _offsets(method: Method) -> str:
     return lines
 
 
-def _lie(ports: Sequence[Port]) -> str:
+def _lie(ports: Sequence[CPort]) -> str:
     return f"{', '.join(p.name for p in ports)} {'lies' if len(ports) == 1 else 'lie'}"
 
 
@@ -180,7 +180,7 @@ def _pulling(method: Method) -> list[str]:
     return lines
 
 
-def _reset(names: Names) -> str:
+def _reset(names: CNames) -> str:
     plan = names.first.plan
     if not plan.state:
         return ""
@@ -193,7 +193,7 @@ void {names.model}_reset_in(void *arena);
 """
 
 
-def _cores(names: Names) -> str:
+def _cores(names: CNames) -> str:
     """Describe how an application uses both cores."""
     model, launch = names.model, f"multicore_launch_core1({names.model}_core1) of the pico-sdk"
     if not uses_core1(names):
@@ -229,12 +229,12 @@ void {model}_core1(void);
 """
 
 
-def _type(method: Method, port: Port) -> str:
+def _type(method: Method, port: CPort) -> str:
     t = tensor_of(method, port)
     return f"{t.dtype.c}[{', '.join(map(str, t.shape))}]"
 
 
-def _slot(method: Method, port: Port) -> str:
+def _slot(method: Method, port: CPort) -> str:
     c = tensor_of(method, port).dtype.c
     if not isinstance(port.place, InArena):
         return f"((const {c} *){at(method, port.place, c)})"

@@ -9,7 +9,7 @@ from textwrap import indent
 
 from baretorch.emit.c import c_type, literal, unique
 from baretorch.emit.cores import ask_core1, core1, helpers, job, meet, part, shares
-from baretorch.emit.names import Method, Names, Port
+from baretorch.emit.names import CNames, CPort, Method
 from baretorch.emit.spell import at, banner, input_parameters, parameters, parameters_in, tensor_of, word_count
 from baretorch.emit.streams import copying, headers
 from baretorch.escape import comment
@@ -43,7 +43,7 @@ class ModelC:
     lines: Mapping[str, tuple[int, ...]]
 
 
-def model_c(names: Names, optimize: Optimize) -> ModelC:
+def model_c(names: CNames, optimize: Optimize) -> ModelC:
     """Generate model.c. When optimizing for speed, each kind of layer is an instance of its kernel with literal
     parameters."""
     inline = optimize == Optimize.SPEED
@@ -88,7 +88,7 @@ def _lines(text: str, method: Method, steps: Sequence[str]) -> tuple[int, ...]:
     return tuple(found[1:])
 
 
-def _method(names: Names, method: Method, writer: _Writer) -> str:
+def _method(names: CNames, method: Method, writer: _Writer) -> str:
     body = writer.body(method, CORE0)
     copies_in = "\n".join(_copy_in(method, p) for p in method.inputs if not (p.pulled or p.direct))
     copies_out = "\n".join(_copy_out(method, p) for p in method.outputs if not p.direct)
@@ -148,7 +148,7 @@ def _idle(method: Method) -> Iterator[str]:
     yield from (p.name for name, p in method.callers.items() if name not in used)
 
 
-def _reset(names: Names) -> str:
+def _reset(names: CNames) -> str:
     """Return the reset function. All methods have the same state at the same place."""
     method = names.first
     if not method.plan.state:
@@ -175,13 +175,13 @@ void {names.model}_reset(void)
 """
 
 
-def _copy_in(method: Method, port: Port) -> str:
+def _copy_in(method: Method, port: CPort) -> str:
     t = tensor_of(method, port)
     target = at(method, port.place, t.dtype.c)
     return f"    if ({port.name} != NULL)\n        __builtin_memcpy({target}, {port.name}, {t.bytes});"
 
 
-def _copy_out(method: Method, port: Port) -> str:
+def _copy_out(method: Method, port: CPort) -> str:
     t = tensor_of(method, port)
     source = at(method, port.place, t.dtype.c)
     return f"    if ({port.name} != NULL)\n        __builtin_memcpy({port.name}, {source}, {t.bytes});"
@@ -191,7 +191,7 @@ def _copy_out(method: Method, port: Port) -> str:
 class _Writer:
     """Writes steps and collects the definitions that they need; methods share them."""
 
-    names: Names
+    names: CNames
     inline: bool
     definitions: list[str] = field(default_factory=list)
     instances: dict[tuple[object, ...], str] = field(default_factory=dict)

@@ -18,7 +18,7 @@ MORE = ("_COUNT", "_OFFSET", "_SCALE", "_ZERO_POINT")  # macros of model.h besid
 
 
 @dataclass(frozen=True, eq=False)
-class Port:
+class CPort:
     """An input or output of a method: its parameter name, its macro, and its place."""
 
     name: str
@@ -55,8 +55,8 @@ class Method:
     plan: Plan
     arenas: tuple[Arena, ...]
     prefix: str
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    inputs: tuple[CPort, ...]
+    outputs: tuple[CPort, ...]
     constants: Mapping[str, str]  # the plan's constant -> its C array
 
     @property
@@ -68,7 +68,7 @@ class Method:
         return f"{self.prefix}_check"
 
     @cached_property
-    def callers(self) -> dict[str, Port]:
+    def callers(self) -> dict[str, CPort]:
         """Return the ports whose memory belongs to the caller, and inputs that are read in rows, by their buffers."""
         return {p.operand.storage: p for p in self.ports if p.direct or p.pulled}
 
@@ -81,12 +81,12 @@ class Method:
         return next(a for a in self.arenas if a.bank == bank)
 
     @property
-    def ports(self) -> tuple[Port, ...]:
+    def ports(self) -> tuple[CPort, ...]:
         return (*self.inputs, *self.outputs)
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredArray:
     """A C array of constants, the bank of RAM that it is copied to at start-up, if any, and its alignment."""
 
     data: Array
@@ -95,13 +95,13 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Names:
+class CNames:
     """The names of a model. Its methods share the arenas and the constants; equal constants are one array."""
 
     model: str
     arenas: tuple[Arena, ...]
     methods: Mapping[str, Method]
-    constants: Mapping[str, Stored]  # by the C array
+    constants: Mapping[str, StoredArray]  # by the C array
     globals: frozenset[str]  # all functions and arrays
     checked: bool = False  # methods have a function that checks their inputs
     command: str = ""  # that makes this C, if it is known
@@ -119,13 +119,13 @@ class Names:
         return next(iter(self.methods.values()))
 
 
-def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> Names:
+def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> CNames:
     """Choose names for a model with these methods. A model with one method uses the model's name alone."""
     model = c_prefix(name)
     arenas = _arenas(model, [bank for plan in plans.values() for bank in plan.layout.banks])
     globals_ = {f"{model}_{own}" for own in (*OF_METHODS, *OF_MODELS)} | {a.name for a in arenas}
     prefixes = {key: _prefix(model, key, globals_) if len(plans) > 1 else model for key in plans}
-    arrays: dict[str, Stored] = {}
+    arrays: dict[str, StoredArray] = {}
     by_content: dict[tuple[str, str, bytes], str] = {}
     constants: dict[str, dict[str, str]] = {key: {} for key in plans}
     for key, plan in plans.items():
@@ -133,7 +133,7 @@ def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> N
             content = (plan.layout.copies.get(c.name, ""), c.data.dtype.name, c.data.tobytes())
             if content not in by_content:
                 by_content[content] = unique(f"{model}_{c.name}", globals_)
-                arrays[by_content[content]] = Stored(c.data, plan.layout.copies.get(c.name, ""))
+                arrays[by_content[content]] = StoredArray(c.data, plan.layout.copies.get(c.name, ""))
             constants[key][c.name] = stored = by_content[content]
             arrays[stored] = replace(arrays[stored], align=max(arrays[stored].align, c.align))
     up = model.upper()
@@ -148,7 +148,7 @@ def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> N
         outputs = tuple(_port(plan, prefix, operand, label, taken, macros) for operand, label in labelled)
         there = tuple(a for a in arenas if a.bank in own)
         methods[key] = Method(plan, there, prefix, inputs, outputs, constants[key])
-    return Names(model, arenas, methods, arrays, frozenset(globals_), checked)
+    return CNames(model, arenas, methods, arrays, frozenset(globals_), checked)
 
 
 def _prefix(model: str, method: str, taken: set[str]) -> str:
@@ -180,7 +180,7 @@ def output_labels(graph: Graph) -> tuple[str, ...]:
     return graph.labels or tuple("y" if single else f"y{i}" for i in range(len(graph.outputs)))
 
 
-def _port(plan: Plan, prefix: str, operand: Operand, text: str, taken: set[str], macros: set[str]) -> Port:
+def _port(plan: Plan, prefix: str, operand: Operand, text: str, taken: set[str], macros: set[str]) -> CPort:
     name = unique(text, taken)
     base = macro = f"{prefix}_{name}".upper()
     n = 1
@@ -188,4 +188,4 @@ def _port(plan: Plan, prefix: str, operand: Operand, text: str, taken: set[str],
         n += 1
         macro = f"{base}_{n}"
     macros |= {f"{macro}{more}" for more in ("", *MORE)}
-    return Port(name, macro, operand, plan.layout.place(operand))
+    return CPort(name, macro, operand, plan.layout.place(operand))

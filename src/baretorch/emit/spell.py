@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from baretorch.emit.names import Method, Names, Port
+from baretorch.emit.names import CNames, CPort, Method
 from baretorch.escape import comment
 from baretorch.ir.graph import Tensor
 from baretorch.plan.types import FromStream, InArena, InFlash, InRam, Place, WithCaller
 from baretorch.version import __version__
 
 
-def banner(names: Names, what: str) -> str:
+def banner(names: CNames, what: str) -> str:
     """Return the first lines of a generated file."""
     made = f"Made by Baretorch {__version__} for {names.first.plan.cpu}"
     return comment(f"{names.model}: {what}", *([f"{made}:", names.command] if names.command else [f"{made}."]))
 
 
-def tensor_of(method: Method, port: Port) -> Tensor:
+def tensor_of(method: Method, port: CPort) -> Tensor:
     return method.plan.graph[port.operand.tensor]
 
 
@@ -49,7 +49,7 @@ def input_parameters(method: Method) -> str:
     return ", ".join(declared(method, p) for p in method.inputs) or "void"
 
 
-def declared(method: Method, port: Port) -> str:
+def declared(method: Method, port: CPort) -> str:
     kind = "bt_row_source" if port.pulled else tensor_of(method, port).dtype.c
     return f"{kind} *{port.name}" if port.name in method.written else f"const {kind} *{port.name}"
 

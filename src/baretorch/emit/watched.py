@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from baretorch.emit.c import c_type
-from baretorch.emit.names import Method, Names, Port
+from baretorch.emit.names import CNames, CPort, Method
 from baretorch.emit.spell import banner, tensor_of, word_count
 
 
-def watched_c(names: Names) -> str:
+def watched_c(names: CNames) -> str:
     method = names.first
     arrays = [_array(c_type(c.data), name, c.data.size) for name, c in names.constants.items()]
     arrays += [_array("uint32_t", _place(p), word_count(_bytes(method, p))) for p in method.ports if p.direct]
@@ -45,11 +45,11 @@ def _array(type_: str, name: str, count: int) -> str:
     return f"{type_} {name}[{max(count, 1)}] __attribute__((aligned(16)));"
 
 
-def _place(port: Port) -> str:
+def _place(port: CPort) -> str:
     return f"bt_memory_{port.name}" if port.direct else port.macro
 
 
-def _bytes(method: Method, port: Port) -> int:
+def _bytes(method: Method, port: CPort) -> int:
     return tensor_of(method, port).bytes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baretorch.emit.c import c_type, values_in_parts
-from baretorch.emit.names import Names, Stored
+from baretorch.emit.names import CNames, StoredArray
 from baretorch.emit.spell import banner
 from baretorch.escape import comment
 
@@ -14,7 +14,7 @@ _ONE_MEMORY = """#if defined(__AVR__) /* whose kernels look for constants in fla
 """
 
 
-def weights_h(names: Names) -> str:
+def weights_h(names: CNames) -> str:
     rows = "\n".join(
         f"extern const {space(names, c)}{c_type(c.data)} {name}[{max(c.data.size, 1)}];"
         for name, c in names.constants.items()
@@ -31,12 +31,12 @@ def weights_h(names: Names) -> str:
 """
 
 
-def space(names: Names, constant: Stored) -> str:
+def space(names: CNames, constant: StoredArray) -> str:
     """Return the qualifiers before a constant's type."""
     return "" if constant.bank else names.flash
 
 
-def weights_c(names: Names, blank: bool = False) -> str:
+def weights_c(names: CNames, blank: bool = False) -> str:
     """Return the constants; with `blank`, zeros of the same size."""
     copies = [(m, copy.source) for m in names.methods.values() for copy in m.plan.schedule.copies.values()]
     streamed = {m.constants[source.storage] for m, source in copies if source.constant}

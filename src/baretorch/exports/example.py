@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.emit.c import c_type, float_literal, values
-from baretorch.emit.names import Method, Names, make_names
+from baretorch.emit.names import CNames, Method, make_names
 from baretorch.emit.spell import banner
 from baretorch.errors import CompileError
 from baretorch.frontends.consecutive import reference_of
@@ -29,7 +29,7 @@ STEPS = 4  # runs of a model with state, one after the other
 class Example:
     """The inputs and outputs of the model's first runs after a reset, in the types of the C interface."""
 
-    names: Names
+    names: CNames
     inputs: tuple[Array, ...]  # of each run
     answers: tuple[tuple[Array, ...], ...]  # of each run all outputs
     allowed: float  # difference; 0 asks for the same bits

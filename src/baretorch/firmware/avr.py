@@ -18,7 +18,7 @@ _RETURNS = frozenset({0x9508, 0x9518})
 
 
 @dataclass(frozen=True)
-class Instruction:
+class AvrInstruction:
     address: int
     size: int
     word: int
@@ -29,13 +29,13 @@ class Instruction:
         return self.address + self.size
 
 
-def instructions(code: bytes, address: int) -> Iterator[Instruction]:
+def instructions(code: bytes, address: int) -> Iterator[AvrInstruction]:
     """Split code into instructions of one or two words."""
     at = 0
     while at + 2 <= len(code):
         word = int.from_bytes(code[at : at + 2], "little")
         size = 4 if is_long(word) else 2
-        yield Instruction(address + at, size, word, int.from_bytes(code[at + 2 : at + size], "little"))
+        yield AvrInstruction(address + at, size, word, int.from_bytes(code[at + 2 : at + size], "little"))
         at += size
 
 
@@ -44,14 +44,14 @@ def is_long(word: int) -> bool:
     return word & 0xFC0F == 0x9000 or word & 0xFE0C == 0x940C
 
 
-def call_target(i: Instruction) -> int | None:
+def call_target(i: AvrInstruction) -> int | None:
     """Return the target of a call; None for other instructions, and for calls through a register."""
     if i.word >> 12 == _RCALL:
         return _relative(i, 12)
     return _absolute(i) if i.word & 0xFE0E == 0x940E else None
 
 
-def jump_target(i: Instruction) -> int | None:
+def jump_target(i: AvrInstruction) -> int | None:
     """Return the target of a jump or a branch; None for calls and all other instructions."""
     if i.word >> 12 == _RJMP:
         return _relative(i, 12)
@@ -60,11 +60,11 @@ def jump_target(i: Instruction) -> int | None:
     return _absolute(i) if i.word & 0xFE0E == 0x940C else None
 
 
-def is_indirect_call(i: Instruction) -> bool:
+def is_indirect_call(i: AvrInstruction) -> bool:
     return i.word in _ICALLS
 
 
-def stack_growth(code: Iterable[Instruction], return_bytes: int, saves: range) -> int:
+def stack_growth(code: Iterable[AvrInstruction], return_bytes: int, saves: range) -> int:
     """Return the bytes of a function's frame: the return address, pushes, and the room that is subtracted from the
     stack pointer in Y, or passed in X to libgcc's __prologue_saves__ at the address `saves`. Y is the stack pointer
     only between the instructions that load and store it; elsewhere the function adjusts Y to reach distant parts of the
@@ -97,7 +97,7 @@ def stack_growth(code: Iterable[Instruction], return_bytes: int, saves: range) -
     return total
 
 
-def work_of(i: Instruction, skipped: int = 0) -> Work:
+def work_of(i: AvrInstruction, skipped: int = 0) -> Work:
     """Return the kind of an instruction; `skipped` is the first word of the next one, which it may skip."""
     w = i.word
     if w & 0xFC00 == 0x1000 or w & 0xFC08 == 0xFC00 or w & 0xFD00 == 0x9900:  # CPSE; SBRC, SBRS; SBIC, SBIS
@@ -123,11 +123,11 @@ def work_of(i: Instruction, skipped: int = 0) -> Work:
     return Work(Kind.ALU)
 
 
-def _absolute(i: Instruction) -> int:
+def _absolute(i: AvrInstruction) -> int:
     return ((i.word >> 3 & 0x3E | i.word & 1) << 16 | i.second) * 2
 
 
-def _relative(i: Instruction, bits: int) -> int:
+def _relative(i: AvrInstruction, bits: int) -> int:
     return i.end + 2 * _signed(i.word & ((1 << bits) - 1), bits)
 
 

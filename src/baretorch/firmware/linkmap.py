@@ -10,7 +10,7 @@ from baretorch.errors import InternalError
 
 
 @dataclass(frozen=True)
-class Piece:
+class LinkedSection:
     """An input section in the linked image."""
 
     name: str
@@ -39,7 +39,7 @@ _LLD_ROW = re.compile(
 )
 
 
-def parse_map(text: str) -> tuple[Piece, ...]:
+def parse_map(text: str) -> tuple[LinkedSection, ...]:
     """Return all input sections that take up space, in the order of the map."""
     if _LLD_START.match(text):
         return tuple(_pieces(_LLD_ROW, text))
@@ -49,10 +49,10 @@ def parse_map(text: str) -> tuple[Piece, ...]:
     return tuple(_pieces(_GNU_ROW, body))
 
 
-def _pieces(row: re.Pattern[str], text: str) -> Iterator[Piece]:
+def _pieces(row: re.Pattern[str], text: str) -> Iterator[LinkedSection]:
     output = ""
     for match in row.finditer(text):
         if match["output"]:
             output = match["output"]
         elif size := int(match["size"], 16):
-            yield Piece(match["name"], output, match["source"], int(match["address"], 16), size)
+            yield LinkedSection(match["name"], output, match["source"], int(match["address"], 16), size)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from baretorch.errors import InternalError
 from baretorch.firmware import thumb
 from baretorch.firmware.elf import ALLOC, ARM, EXECUTE, SECTION, X86_64, Elf, Relocation
-from baretorch.firmware.linkmap import Piece
+from baretorch.firmware.linkmap import LinkedSection
 
 _R_ARM_NOTHING = frozenset({0, 40, 42})  # NONE, V4BX, PREL31 (unwind tables)
 _R_ARM_WORDS = frozenset({2, 38})  # ABS32, TARGET1
@@ -23,14 +23,14 @@ _X86_64_IMMEDIATES = {0x6B: 1, 0x80: 1, 0x83: 1, 0xC0: 1, 0xC1: 1, 0xC6: 1, 0x69
 
 
 @dataclass(frozen=True)
-class Reference:
+class CodeReference:
     """A reference from the bytes at `source` to the address `target`."""
 
     source: int
     target: int
 
 
-def references(elf: Elf) -> Iterator[Reference]:
+def references(elf: Elf) -> Iterator[CodeReference]:
     """Yield every reference in the loaded sections, resolved to an address without Thumb bit."""
     movw: dict[int, int] = {}  # lower halves by register, until the upper half follows
     for r in elf.relocations:
@@ -41,11 +41,11 @@ def references(elf: Elf) -> Iterator[Reference]:
             if r.type == _R_ARM_MOVW:
                 movw[register] = half
             elif register in movw:
-                yield Reference(r.offset, _without_thumb_bit(elf, half << 16 | movw[register]))
+                yield CodeReference(r.offset, _without_thumb_bit(elf, half << 16 | movw[register]))
             else:
                 raise InternalError(f"the upper half of an address at {r.offset:#x} has no lower half before it")
         elif (target := _target(elf, r)) is not None:
-            yield Reference(r.offset, target)
+            yield CodeReference(r.offset, target)
 
 
 def _target(elf: Elf, r: Relocation) -> int | None:
@@ -89,27 +89,27 @@ def _x86_64_distance(elf: Elf, offset: int) -> int:
 class PieceMap:
     """Finds the pieces of an image by address."""
 
-    def __init__(self, elf: Elf, pieces: Sequence[Piece]) -> None:
+    def __init__(self, elf: Elf, pieces: Sequence[LinkedSection]) -> None:
         loaded = {s.name: s for s in elf.sections if s.flags & ALLOC}
         self.pieces = sorted(
             (p for p in pieces if p.output in loaded and loaded[p.output].holds(p.address)), key=lambda p: p.address
         )
         self._starts = [p.address for p in self.pieces]
 
-    def at(self, address: int) -> Piece | None:
+    def at(self, address: int) -> LinkedSection | None:
         i = bisect_right(self._starts, address) - 1
         return self.pieces[i] if i >= 0 and address < self.pieces[i].end else None
 
 
-def reachable(elf: Elf, there: PieceMap, root: int) -> frozenset[Piece]:
+def reachable(elf: Elf, there: PieceMap, root: int) -> frozenset[LinkedSection]:
     """Return the pieces that the one at `root` needs, itself included."""
-    edges: dict[Piece, set[Piece]] = {}
+    edges: dict[LinkedSection, set[LinkedSection]] = {}
     for reference in references(elf):
         source, target = there.at(reference.source), there.at(reference.target)
         if source is not None and target is not None:
             edges.setdefault(source, set()).add(target)
     start = there.at(root)
-    found: set[Piece] = set()
+    found: set[LinkedSection] = set()
     waiting = [] if start is None else [start]
     while waiting:
         piece = waiting.pop()

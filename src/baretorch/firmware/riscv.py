@@ -34,7 +34,7 @@ _COMPRESSED = (  # by the lowest two bits, then by the highest three
 
 
 @dataclass(frozen=True)
-class Instruction:
+class RiscvInstruction:
     address: int
     size: int
     word: int
@@ -48,16 +48,16 @@ class Instruction:
         return self.word >> 15 & 31
 
 
-def instructions(code: bytes, address: int) -> Iterator[Instruction]:
+def instructions(code: bytes, address: int) -> Iterator[RiscvInstruction]:
     """Split code into instructions of two or four bytes."""
     at = 0
     while at + 2 <= len(code):
         size = 4 if code[at] & 3 == 3 and at + 4 <= len(code) else 2
-        yield Instruction(address + at, size, int.from_bytes(code[at : at + size], "little"))
+        yield RiscvInstruction(address + at, size, int.from_bytes(code[at : at + size], "little"))
         at += size
 
 
-def call_target(previous: Instruction | None, i: Instruction) -> int | None:
+def call_target(previous: RiscvInstruction | None, i: RiscvInstruction) -> int | None:
     """Return the target of a call that leaves its return address in ra; None for other instructions and unknown
     targets."""
     w = i.word
@@ -72,14 +72,14 @@ def call_target(previous: Instruction | None, i: Instruction) -> int | None:
     return None
 
 
-def is_indirect_call(previous: Instruction | None, i: Instruction) -> bool:
+def is_indirect_call(previous: RiscvInstruction | None, i: RiscvInstruction) -> bool:
     """Report a call through a register whose value is not in the previous instruction."""
     if i.size == 2:
         return i.word & 0xF07F == 0x9002 and i.word >> 7 & 31 != 0  # c.jalr
     return i.word & 0x7F == _JALR and i.rd == RA and call_target(previous, i) is None
 
 
-def stack_growth(previous: Instruction | None, i: Instruction) -> int | None:
+def stack_growth(previous: RiscvInstruction | None, i: RiscvInstruction) -> int | None:
     """Return the bytes by which an instruction lowers the stack pointer; None if a register contains the number."""
     w, move = i.word, 0
     if i.rd != SP:
@@ -100,7 +100,7 @@ def stack_growth(previous: Instruction | None, i: Instruction) -> int | None:
     return max(-move, 0)
 
 
-def work_of(i: Instruction) -> Work:
+def work_of(i: RiscvInstruction) -> Work:
     """Return the kind of an instruction. Unknown ones count as arithmetic, the most frequent kind."""
     w = i.word
     if i.size == 2:
@@ -120,12 +120,12 @@ def work_of(i: Instruction) -> Work:
     return Work(_BY_OPCODE.get(opcode, Kind.ALU))
 
 
-def target_of(i: Instruction) -> int | None:
+def target_of(i: RiscvInstruction) -> int | None:
     """Return the target of a direct branch; None for calls and all other instructions."""
     w = i.word
     if i.size == 2:
         if w & 0xE003 == 0xA001:  # c.j is encoded as c.jal is, but for one bit
-            return call_target(None, Instruction(i.address, 2, w ^ 0x8000))
+            return call_target(None, RiscvInstruction(i.address, 2, w ^ 0x8000))
         if w & 0xC003 == 0xC001:  # c.beqz, c.bnez
             offset = (w >> 12 & 1) << 8 | (w >> 5 & 3) << 6 | (w >> 2 & 1) << 5 | (w >> 10 & 3) << 3 | (w >> 3 & 3) << 1
             return i.address + _signed(offset, 9)
@@ -134,7 +134,7 @@ def target_of(i: Instruction) -> int | None:
         offset = w >> 31 << 12 | (w >> 7 & 1) << 11 | (w >> 25 & 0x3F) << 5 | (w >> 8 & 15) << 1
         return i.address + _signed(offset, 13)
     if w & 0xFFF == 0x6F:
-        return call_target(None, Instruction(i.address, 4, w | RA << 7))
+        return call_target(None, RiscvInstruction(i.address, 4, w | RA << 7))
     return None
 
 

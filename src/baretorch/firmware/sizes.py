@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from baretorch.errors import InternalError
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.elf import ALLOC, NOBITS, WRITE, Elf
-from baretorch.firmware.linkmap import Piece
+from baretorch.firmware.linkmap import LinkedSection
 from baretorch.firmware.reach import PieceMap, reachable
 from baretorch.firmware.types import FlashUse, RamUse
 from baretorch.targets.types import Board
@@ -21,12 +21,12 @@ CODE_IN_RAM = ".ramcode"  # copied there at start
 
 
 def measure(
-    board: Board, elf: Elf, pieces: Sequence[Piece], roots: Sequence[str], stack: int
+    board: Board, elf: Elf, pieces: Sequence[LinkedSection], roots: Sequence[str], stack: int
 ) -> tuple[FlashUse, RamUse]:
     """Return the sizes of the whole image, and of the part that the model's functions need: the run function, and that
     of core 1 if there is one."""
     there = PieceMap(elf, pieces)
-    model: set[Piece] = set()
+    model: set[LinkedSection] = set()
     for root in roots:
         needed = reachable(elf, there, elf.symbol(root).address)
         if not needed:
@@ -72,5 +72,5 @@ def flash_bytes(board: Board, elf: Elf) -> int:
     return used
 
 
-def _total(pieces: Iterable[Piece]) -> int:
+def _total(pieces: Iterable[LinkedSection]) -> int:
     return sum(p.size for p in pieces)

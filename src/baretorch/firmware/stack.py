@@ -31,7 +31,7 @@ class StackBound:
 
 
 @dataclass(frozen=True)
-class Function:
+class CFunction:
     name: str
     address: int
     end: int
@@ -153,12 +153,12 @@ class CallGraph:
             return StackBound(None, f"no function at {root:#x}")
         return self._deepest(start, {}, [])
 
-    def function_at(self, address: int) -> Function | None:
+    def function_at(self, address: int) -> CFunction | None:
         i = bisect_right(self._starts, address) - 1
         return self.functions[i] if i >= 0 and address < self.functions[i].end else None
 
     @cached_property
-    def functions(self) -> tuple[Function, ...]:
+    def functions(self) -> tuple[CFunction, ...]:
         """Return the functions by address, without labels inside functions. One without a size (assembly) ends where
         the next begins."""
         code = {s.index: s for s in self.elf.sections if s.flags & EXECUTE}
@@ -166,7 +166,7 @@ class CallGraph:
         typed = {s.address: s for s in labels if s.type == FUNC}
         plain = {s.address: s for s in labels if s.type == NOTYPE and s.binding != LOCAL}
         starts = sorted({**plain, **typed}.items())
-        found: list[Function] = []
+        found: list[CFunction] = []
         for i, (address, symbol) in enumerate(starts):
             if found and address not in typed and address < found[-1].end:
                 continue
@@ -174,7 +174,7 @@ class CallGraph:
             limit = section.address + section.size
             if i + 1 < len(starts):
                 limit = max(address, min(limit, starts[i + 1][0]))
-            found.append(Function(symbol.name, address, address + symbol.size if symbol.size else limit))
+            found.append(CFunction(symbol.name, address, address + symbol.size if symbol.size else limit))
         return tuple(found)
 
     @cached_property
@@ -182,7 +182,7 @@ class CallGraph:
         return tuple(f.address for f in self.functions)
 
     @cached_property
-    def _bodies(self) -> dict[Function, _Body]:
+    def _bodies(self) -> dict[CFunction, _Body]:
         if self.elf.machine == AVR:
             bytes_ = avr.RETURN_BYTES[self.elf.flags & 0x7F]
             saves = next((range(f.address, f.end) for f in self.functions if f.name == "__prologue_saves__"), range(0))
@@ -191,10 +191,10 @@ class CallGraph:
         return {f: read(self._code(f)) for f in self.functions}
 
     @cached_property
-    def _calls(self) -> dict[Function, set[Function]]:
+    def _calls(self) -> dict[CFunction, set[CFunction]]:
         """Return the calls of each function: call instructions, and every other reference to a function, because its
         address may be called. Jumps within a function do not count."""
-        calls: dict[Function, set[Function]] = {f: set() for f in self.functions}
+        calls: dict[CFunction, set[CFunction]] = {f: set() for f in self.functions}
         for f, body in self._bodies.items():
             far = range(f.address + 1, f.end)  # Armv6-M jumps as if it called where that is too far for a branch
             called = (self.function_at(at) for at in body.calls if at not in far)
@@ -205,7 +205,7 @@ class CallGraph:
                 calls[source].add(target)
         return calls
 
-    def _frame(self, f: Function) -> StackBound:
+    def _frame(self, f: CFunction) -> StackBound:
         body = self._bodies[f]
         if body.pointer:
             return StackBound(None, f"{f.name} calls through a pointer")
@@ -218,7 +218,7 @@ class CallGraph:
             return StackBound(max(frame, body.growth or 0))
         return StackBound(body.growth, "" if body.growth is not None else f"{f.name} has no stack data")
 
-    def _code(self, f: Function) -> list[tuple[int, bytes]]:
+    def _code(self, f: CFunction) -> list[tuple[int, bytes]]:
         """Return the function's instructions; on Arm without the literals between them."""
         section = self.elf.section_at(f.address)
         if section is None:
@@ -240,7 +240,7 @@ class CallGraph:
             return []
         return sorted({(s.value, s.name[:2]) for s in self.elf.symbols if s.name[:2] in ("$t", "$d")})
 
-    def _deepest(self, f: Function, known: dict[Function, StackBound], path: list[Function]) -> StackBound:
+    def _deepest(self, f: CFunction, known: dict[CFunction, StackBound], path: list[CFunction]) -> StackBound:
         if f in path:
             return StackBound(None, f"recursion: {' -> '.join(g.name for g in [*path[path.index(f) :], f])}")
         if f not in known:

@@ -15,7 +15,7 @@ _FPU = (9, 10, 11)  # coprocessor numbers: half, single, double precision
 
 
 @dataclass(frozen=True)
-class Instruction:
+class ThumbInstruction:
     address: int
     first: int  # halfword
     second: int | None
@@ -25,14 +25,14 @@ class Instruction:
         return self.first.to_bytes(2, "little") + (b"" if self.second is None else self.second.to_bytes(2, "little"))
 
 
-def instructions(code: bytes, address: int) -> Iterator[Instruction]:
+def instructions(code: bytes, address: int) -> Iterator[ThumbInstruction]:
     """Split code (without literal pools) into instructions of one or two halfwords."""
     at = 0
     while at + 2 <= len(code):
         first = int.from_bytes(code[at : at + 2], "little")
         wide = first >> 11 >= 0b11101 and at + 4 <= len(code)
         second = int.from_bytes(code[at + 2 : at + 4], "little") if wide else None
-        yield Instruction(address + at, first, second)
+        yield ThumbInstruction(address + at, first, second)
         at += 4 if wide else 2
 
 
@@ -53,7 +53,7 @@ def is_call(raw: bytes) -> bool:
     return branch_target(raw, 0) is not None and bool(second & 0x4000)
 
 
-def is_indirect_call(i: Instruction) -> bool:
+def is_indirect_call(i: ThumbInstruction) -> bool:
     """Report BLX with a register (BLXNS too)."""
     return i.second is None and i.first & 0xFF80 == 0x4780
 
@@ -65,7 +65,7 @@ def move_immediate(raw: bytes) -> tuple[int, int]:
     return second >> 8 & 15, value
 
 
-def stack_growth(i: Instruction) -> int | None:
+def stack_growth(i: ThumbInstruction) -> int | None:
     """Return the bytes by which an instruction lowers the stack pointer; None if a register contains the number."""
     if i.second is None:
         if i.first & 0xFF87 == 0x4485:  # ADD SP, rm
@@ -92,7 +92,7 @@ def stack_growth(i: Instruction) -> int | None:
     return 0
 
 
-def alignment(before: Instruction | None, i: Instruction) -> int:
+def alignment(before: ThumbInstruction | None, i: ThumbInstruction) -> int:
     """Return the bytes by which SP may move where a function aligns it, as clang does for Helium vectors: MOV rd, SP,
     then BFC rd, #0, #bits, then SP is set to rd."""
     if before is None or before.second is not None or before.first & 0xFF78 != 0x4668:  # MOV rd, SP
@@ -112,12 +112,12 @@ def _expand(imm12: int) -> int:
     return (value >> rotation | value << (32 - rotation)) & 0xFFFFFFFF
 
 
-def work_of(i: Instruction) -> Work:
+def work_of(i: ThumbInstruction) -> Work:
     """Return the kind of an instruction. Unknown ones count as arithmetic, the most frequent kind."""
     return _narrow(i.first) if i.second is None else _wide(i.first, i.second)
 
 
-def target_of(i: Instruction) -> int | None:
+def target_of(i: ThumbInstruction) -> int | None:
     """Return the target of a direct branch or a loop end; None for calls and all other instructions."""
     here, first, second = i.address + 4, i.first, i.second
     if second is None:

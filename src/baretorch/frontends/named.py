@@ -9,11 +9,11 @@ from baretorch.frontends.aten.promotion import floating, promoted, truths
 from baretorch.ops import OPS
 from baretorch.ops.elementwise import FLOAT, Elementwise, Unary
 from baretorch.ops.functions import Rounding
-from baretorch.ops.helpers.names import Names
+from baretorch.ops.helpers.names import FormatNames
 from baretorch.ops.logic import BOOL, Comparison
 
 
-def named(names_in: Callable[[Names], str]) -> dict[str, type[Elementwise]]:
+def named(names_in: Callable[[FormatNames], str]) -> dict[str, type[Elementwise]]:
     """Return the operators by their names in a format."""
     elementwise = [row.op for row in OPS if issubclass(row.op, Elementwise)]
     return {name: op for op in elementwise for name in names_in(op.names).split()}

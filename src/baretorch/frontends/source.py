@@ -16,7 +16,7 @@ from baretorch.frontends.offer import Arguments
 from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array, DType, Graph, Shape
 from baretorch.ir.io import Runner, arranged, real_inputs
-from baretorch.ir.layerwise import Layer
+from baretorch.ir.layerwise import RecordedLayer
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between results"
 ODD_INT8 = "inputs: inputs() has NaN or infinite values, which int8 cannot represent: its results are not compared"
@@ -80,7 +80,9 @@ class Source:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # what the reader wants the user to know
     texts: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # for people: its forms before the Graph
-    layers: Callable[[], Iterable[Layer]] | None = None  # of a file with a runtime: its layers, as that computes them
+    layers: Callable[[], Iterable[RecordedLayer]] | None = (
+        None  # of a file with a runtime: its layers, as that computes them
+    )
     calls: int | None = None  # how many operators the form before the Graph has …
     calls_are: str = "operator"  # … and what each of them is
     torch: Torch | None = None

@@ -17,7 +17,7 @@ from baretorch.passes.order import PASSES, run_passes
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class RecordedLayer:
     """An operator of a file as its own Graph, with the runtime's inputs and outputs of it."""
 
     name: str
@@ -81,11 +81,11 @@ class Layerwise:
         return {**whole, "layers": [d.to_json() for d in self.layers]}
 
 
-def compare_layers(library: str, layers: Iterable[Layer]) -> Layerwise:
+def compare_layers(library: str, layers: Iterable[RecordedLayer]) -> Layerwise:
     return Layerwise(library, tuple(d for layer in layers for d in _differences(layer)))
 
 
-def _differences(layer: Layer) -> list[LayerDifference]:
+def _differences(layer: RecordedLayer) -> list[LayerDifference]:
     graph = run_passes(layer.graph, PASSES)[-1][1]
     have = interpret(graph, layer.inputs)
     found = []

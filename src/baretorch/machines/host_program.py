@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from baretorch.emit import KERNELS, emit
-from baretorch.emit.names import Names, make_names
+from baretorch.emit.names import CNames, make_names
 from baretorch.emit.watched import watched_c
 from baretorch.errors import CompileError, InternalError
 from baretorch.files.write import scratch, write_scratch
@@ -24,7 +24,7 @@ from baretorch.firmware.toolchain import Toolchain, find_toolchain
 from baretorch.ir.graph import Array, Graph
 from baretorch.options import Buffers, Optimize, Options
 from baretorch.plan import make_plan
-from baretorch.quantize.watch import Run, interpreted
+from baretorch.quantize.watch import RunGraph, interpreted
 from baretorch.targets.boards import load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.runtime import RUNTIME
@@ -42,7 +42,7 @@ def computer() -> Board:
 
 
 @contextmanager
-def on_host(graph: Graph) -> Iterator[Run]:
+def on_host(graph: Graph) -> Iterator[RunGraph]:
     """Runs a graph in C; by the interpreter where there is no compiler, and where nothing is computed."""
     board = computer()
     try:
@@ -65,7 +65,7 @@ def on_host(graph: Graph) -> Iterator[Run]:
 
 
 class _Process:
-    def __init__(self, graph: Graph, program: Path, names: Names) -> None:
+    def __init__(self, graph: Graph, program: Path, names: CNames) -> None:
         self._program, self._constants = program, [c.data for c in names.constants.values()]
         self._inputs, self._outputs = graph.of(graph.inputs), graph.of(graph.outputs)
         self._begin()
@@ -108,7 +108,7 @@ class _Process:
         return InternalError(f"a model that was watched ended with code {self._process.wait()}")
 
 
-def _built(tools: Toolchain, names: Names, files: Mapping[str, str], folder: Path) -> Path:
+def _built(tools: Toolchain, names: CNames, files: Mapping[str, str], folder: Path) -> Path:
     """Compiles and links. Kernels are the same for every model, so their objects are kept."""
     for name, text in {**files, "watched.c": watched_c(names)}.items():
         write_scratch(folder / name, text)

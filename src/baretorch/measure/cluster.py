@@ -18,7 +18,7 @@ from baretorch.errors import InternalError
 from baretorch.machines.blame import OTHERS
 from baretorch.machines.types import BARRIER, ClusterTrace, CoreSpan, Pause, UnitWork
 from baretorch.ops.helpers.executor import DMA as ENGINE
-from baretorch.plan.schedule import Copy, Phase, Step
+from baretorch.plan.schedule import BackgroundCopy, Phase, Step
 from baretorch.plan.types import Plan
 from baretorch.targets.parts import Cluster
 
@@ -66,7 +66,7 @@ class Visit:
 class Moved:
     """A copy of the plan as the DMA engine made it, for a phase of a layer: what it reads, or has written."""
 
-    copy: Copy
+    copy: BackgroundCopy
     layer: int
     phase: int
     work: UnitWork
@@ -82,7 +82,7 @@ class TracedLayer:
     windows: tuple[tuple[int, int], ...]
     uses: tuple[Use, ...]
     instructions: int
-    copies: tuple[Copy, ...]
+    copies: tuple[BackgroundCopy, ...]
     slow_bytes: int
     worked: int = 0
     beside: int = 0

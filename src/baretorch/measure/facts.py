@@ -38,7 +38,7 @@ FEW_STEPS = 8  # of an output's scale, which may be much beside small numbers
 
 
 @dataclass(frozen=True)
-class OneCore:
+class OneCoreCost:
     """The cost on one core of a model that runs on several; `cycles` where these are exact."""
 
     instructions: int
@@ -69,7 +69,7 @@ class RunFacts:
     max_lsb: float | None = None  # int8: largest difference from the reference's int8, in steps of the output's scale
     layers: tuple[LayerAccuracy, ...] = ()  # int8: what each layer loses against float
     layerwise: Layerwise | None = None  # of a quantized file: each layer beside that of the file's own runtime
-    one_core: OneCore | None = None  # of a model on two cores: what it takes on one
+    one_core: OneCoreCost | None = None  # of a model on two cores: what it takes on one
     calls: int = 2  # consecutive calls that were compared
     rejected: str | None = None  # why the reference rejects an input that was made of the examples
     wrong: str | None = None  # in words, that the answers are not the reference's
@@ -160,7 +160,7 @@ def _inaccuracy(error: float, limit: float, largest: float, reference: str) -> s
     )
 
 
-def cores_json(cores: Cores, alone: OneCore | None) -> dict[str, Any]:
+def cores_json(cores: Cores, alone: OneCoreCost | None) -> dict[str, Any]:
     """Return what each core did; `waiting` is the share of all cores' time."""
     count, path = len(cores.instructions), cores.critical_path
     return {

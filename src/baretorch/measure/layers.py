@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from baretorch.ir.graph import Graph
 from baretorch.measure.cycles import Time
-from baretorch.measure.profile import Layer, Profile
+from baretorch.measure.profile import Profile, ProfiledLayer
 from baretorch.plan.types import Buffer, Plan
 
 if TYPE_CHECKING:
@@ -134,6 +134,6 @@ def _rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[Layer
         )
 
 
-def _accuracy(layer: Layer, waiting: Sequence[LayerAccuracy]) -> LayerAccuracy | None:
+def _accuracy(layer: ProfiledLayer, waiting: Sequence[LayerAccuracy]) -> LayerAccuracy | None:
     """The first that is called so and does the same: both lists are in the order of execution."""
     return next((a for a in waiting if (a.name, a.op) == (layer.name, layer.op)), None)

@@ -32,7 +32,7 @@ from baretorch.measure.cycles import (
     flash_of,
     read_listing,
 )
-from baretorch.measure.facts import OneCore
+from baretorch.measure.facts import OneCoreCost
 from baretorch.measure.loops import InnerLoop, find_loops
 from baretorch.plan.schedule import Step
 from baretorch.targets.cycles import Timing
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Layer:
+class ProfiledLayer:
     """A step of the plan, on a cluster all of a layer's, and what it took; `loops` are its inner loops, hottest
     first."""
 
@@ -64,12 +64,12 @@ class Layer:
 class Profile:
     """A run, layer by layer."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[ProfiledLayer, ...]
     instructions: int
     own: Time  # of the run function itself
     chip: Chip
     traced: Traced | None = None  # of a cluster
-    one_core: OneCore | None = None  # what the model takes on one core of that cluster
+    one_core: OneCoreCost | None = None  # what the model takes on one core of that cluster
 
     @property
     def rest(self) -> int:
@@ -138,7 +138,7 @@ def _of_cluster(compiled: Compiled, chip: Chip, trace: ClusterTrace) -> Profile:
     assert chip.cluster is not None
     found = traced(compiled.plan, trace, chip.cluster, _ran(compiled))
     layers = tuple(
-        Layer(
+        ProfiledLayer(
             name=layer.name,
             op=layer.steps[0].call.op.name,
             shape=compiled.plan.graph[layer.steps[0].layer].type,
@@ -205,9 +205,9 @@ def _time(
     return Time(core, None if reads is None else flash_of(r for r in reads if r.site in sites) + waits)
 
 
-def _layer(step: Step, blocks: Sequence[Block], time: Time, listing: Listing) -> Layer:
+def _layer(step: Step, blocks: Sequence[Block], time: Time, listing: Listing) -> ProfiledLayer:
     call = step.call
-    return Layer(
+    return ProfiledLayer(
         name=call.y.origin.path or call.y.name,
         op=call.op.name,
         shape=call.y.type,
@@ -221,7 +221,7 @@ def _layer(step: Step, blocks: Sequence[Block], time: Time, listing: Listing) ->
     )
 
 
-def _layer_json(layer: Layer, profile: Profile) -> dict[str, Any]:
+def _layer_json(layer: ProfiledLayer, profile: Profile) -> dict[str, Any]:
     times = cycles_json(layer.time, profile.chip)
     found = profile.traced.layers[profile.layers.index(layer)] if profile.traced else None
     return {

@@ -16,7 +16,7 @@ from baretorch.firmware.types import Image
 from baretorch.frontends.consecutive import Calls, consecutive_calls
 from baretorch.machines.run import Run
 from baretorch.measure.cycles import Time, time_of
-from baretorch.measure.facts import OneCore, RunFacts, compare
+from baretorch.measure.facts import OneCoreCost, RunFacts, compare
 from baretorch.measure.profile import Profile, make_profile
 from baretorch.pipeline import Compiled, build_image, compile_lowered, run_image
 from baretorch.stopwatch import timed, watch
@@ -67,7 +67,7 @@ def measure_model(
         return Measured(compiled, image, run_image(compiled, image, calls), calls)
 
 
-def on_one_core(compiled: Compiled) -> OneCore:
+def on_one_core(compiled: Compiled) -> OneCoreCost:
     """Compile, build and run a model once more, for one core."""
     options = replace(compiled.options, cores=1, core=0)
     with timed("one_core"), watch(), scratch() as folder:  # the stages that follow are not those of the model
@@ -76,4 +76,4 @@ def on_one_core(compiled: Compiled) -> OneCore:
     if found.run.instructions is None:
         raise InternalError("an emulator that counts several cores does not count one")
     cycles = found.run.emulator_cycles if compiled.board.chip.cluster else None
-    return OneCore(found.run.instructions, found.image.ram.arena, found.image.flash.model_code, cycles)
+    return OneCoreCost(found.run.instructions, found.image.ram.arena, found.image.flash.model_code, cycles)

@@ -18,7 +18,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Op, Shape, Tensor
 from baretorch.npu.accelerators import Family
-from baretorch.npu.region import EXACT, NotTaken, Region, sizes
+from baretorch.npu.region import EXACT, NotTaken, RegionValues, sizes
 from baretorch.npu.softmax import LONGEST, softmax
 from baretorch.npu.tosa import PROPAGATE, Operator, TosaBlock, TosaKind, Value
 from baretorch.ops.elementwise import Maximum, Minimum
@@ -40,7 +40,7 @@ LARGEST_WINDOW = 64  # along a side, of the NPU's convolutions
 MOST_GROUPS = 16  # each is a convolution of its own
 
 
-Row: TypeAlias = Callable[[Region, Any, tuple[Tensor, ...], Tensor], Value]
+Row: TypeAlias = Callable[[RegionValues, Any, tuple[Tensor, ...], Tensor], Value]
 
 
 def to_tosa(graph: Graph, family: Family | None = None) -> bytes:
@@ -49,9 +49,9 @@ def to_tosa(graph: Graph, family: Family | None = None) -> bytes:
     return lowered(graph, family).block.file()
 
 
-def lowered(graph: Graph, family: Family | None = None, block: TosaBlock | None = None) -> Region:
+def lowered(graph: Graph, family: Family | None = None, block: TosaBlock | None = None) -> RegionValues:
     """The region in TOSA, with the names that its tensors have there; in a block that may have others already."""
-    region = Region(graph, block or TosaBlock(), scaled_sums=family is Family.U85)
+    region = RegionValues(graph, block or TosaBlock(), scaled_sums=family is Family.U85)
     for t in graph.of(graph.inputs):
         region.values[t.name] = region.block.input(t.shape, TosaKind.INT8)
     for node in graph.nodes:
@@ -61,7 +61,7 @@ def lowered(graph: Graph, family: Family | None = None, block: TosaBlock | None 
     return region
 
 
-def lower(region: Region, node: Node) -> None:
+def lower(region: RegionValues, node: Node) -> None:
     """Add what makes a node to the region's block."""
     inputs, (y,) = region.graph.of(node.inputs), region.graph.of(node.outputs)
     row = ROWS.get(type(node.op))
@@ -83,7 +83,7 @@ def why_not(graph: Graph, node: Node) -> str | None:
         return f"TOSA has no operator for what {node.op.name} computes"
     if any(len(t.shape) > 4 or not t.count for t in varying):
         return "it has more than four dimensions" if any(len(t.shape) > 4 for t in varying) else "it is empty"
-    trial = Region(graph)
+    trial = RegionValues(graph)
     for t in graph.of(node.inputs):
         if t.data is None:
             trial.values[t.name] = trial.block.input(t.shape, TosaKind.INT8)
@@ -112,7 +112,7 @@ def _most(weight: Array, bias: Array, zero: int) -> int:
     return int((sums * _far(zero) + np.abs(bias.astype(np.int64))).max())
 
 
-def _conv2d(region: Region, op: QConv2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _conv2d(region: RegionValues, op: QConv2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     weight, bias, multiplier = _constants(inputs)
     out, kernel_h, kernel_w, depth = weight.shape
     unfolded = bias.astype(np.int64) + op.x_zero * weight.reshape(out, -1).astype(np.int64).sum(axis=1)
@@ -140,7 +140,7 @@ def _conv2d(region: Region, op: QConv2d, inputs: tuple[Tensor, ...], y: Tensor) 
     return made if op.pool == (1, 1) else region.max_pooled(made, op.pool, op.pool, (0, 0, 0, 0))
 
 
-def _linear(region: Region, op: QLinear, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _linear(region: RegionValues, op: QLinear, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     weight, bias, multiplier = _constants(inputs)
     out, in_ = weight.shape
     x = region.value(inputs[0])
@@ -153,7 +153,7 @@ def _linear(region: Region, op: QLinear, inputs: tuple[Tensor, ...], y: Tensor) 
     return region.reshaped(region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi, most), y.shape)
 
 
-def _conv_transpose2d(region: Region, op: QConvTranspose2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _conv_transpose2d(region: RegionValues, op: QConvTranspose2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     weight, bias, multiplier = _constants(inputs)
     if op.groups > 1 or op.dilation != (1, 1):
         raise NotTaken("TOSA's transposed convolution has neither groups nor dilation")
@@ -166,7 +166,7 @@ def _conv_transpose2d(region: Region, op: QConvTranspose2d, inputs: tuple[Tensor
     return region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi, _most(weight, bias, op.x_zero))
 
 
-def _matmul(region: Region, op: QMatmul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _matmul(region: RegionValues, op: QMatmul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     a, b = (
         region.transposed(region.value(t), tuple(dims) or tuple(range(len(t.shape))))
         for t, dims in zip(inputs, (op.a_dims, op.b_dims), strict=True)
@@ -183,13 +183,13 @@ def _matmul(region: Region, op: QMatmul, inputs: tuple[Tensor, ...], y: Tensor) 
     return region.transposed(whole, tuple(op.y_dims) or tuple(range(len(whole.shape))))
 
 
-def _alike(region: Region, inputs: Sequence[Tensor], rank: int) -> list[Value]:
+def _alike(region: RegionValues, inputs: Sequence[Tensor], rank: int) -> list[Value]:
     """Values with as many dimensions as their result: TOSA broadcasts no missing ones."""
     found = [region.value(t) for t in inputs]
     return [region.reshaped(x, (*(1,) * (rank - len(x.shape)), *x.shape)) for x in found]
 
 
-def _add(region: Region, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _add(region: RegionValues, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     """The sum of what is left of the zero points, as far as they are noted; what else the offset has is added."""
     if op.a_factor <= 0:
         raise NotTaken("it subtracts from a negative number")
@@ -205,7 +205,7 @@ def _add(region: Region, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) -> Val
     return region.clamped(made, op.lo, op.hi)
 
 
-def _times(region: Region, x: Value, zero: int, factor: int) -> Value:
+def _times(region: RegionValues, x: Value, zero: int, factor: int) -> Value:
     """(x - zero) * factor as int32, for a sum. By a RESCALE only where that is safe: Vela 5.2.0 makes it a part of the
     sum, and those of a U55 or U65 then shift one operand by 19 instead of multiplying it by its factor."""
     if region.scaled_sums:
@@ -214,7 +214,7 @@ def _times(region: Region, x: Value, zero: int, factor: int) -> Value:
     return _product(region, region.wide(_settled(region, x), zero), by, x.shape)
 
 
-def _settled(region: Region, x: Value) -> Value:
+def _settled(region: RegionValues, x: Value) -> Value:
     """What is concatenated, through a table that changes nothing: Vela 5.2.0 lets the product behind it read past the
     end of it on a U55 or U65."""
     if region.block.maker(x) is not Operator.CONCAT:
@@ -223,18 +223,18 @@ def _settled(region: Region, x: Value) -> Value:
     return region.block.add(Operator.TABLE, x.shape, TosaKind.INT8, x, same)
 
 
-def _mul(region: Region, op: QMul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _mul(region: RegionValues, op: QMul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     a, b = _alike(region, inputs, len(y.shape))
     acc = _product(region, region.wide(a, op.a_zero), region.wide(b, op.b_zero), y.shape)
     most = _far(op.a_zero) * _far(op.b_zero)
     return region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi, most)
 
 
-def _product(region: Region, a: Value, b: Value, shape: Shape) -> Value:
+def _product(region: RegionValues, a: Value, b: Value, shape: Shape) -> Value:
     return region.block.add(Operator.MUL, shape, TosaKind.INT32, a, b, region.block.const(np.array([0]), TosaKind.INT8))
 
 
-def _squared_difference(region: Region, op: QSquaredDifference, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _squared_difference(region: RegionValues, op: QSquaredDifference, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     a, b = _alike(region, inputs, len(y.shape))
     terms = (region.wide(a, op.a_zero, op.a_factor), region.wide(b, op.b_zero, op.b_factor))
     apart = region.block.add(Operator.SUB, y.shape, TosaKind.INT32, *terms)
@@ -247,7 +247,7 @@ def _squared_difference(region: Region, op: QSquaredDifference, inputs: tuple[Te
 def _extreme(operator: Operator) -> Row:
     """The lesser or greater of two, which TOSA has for int32 only."""
 
-    def row(region: Region, op: Op, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    def row(region: RegionValues, op: Op, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
         a, b = _alike(region, inputs, len(y.shape))
         chosen = region.block.add(
             operator, y.shape, TosaKind.INT32, region.wide(a, 0), region.wide(b, 0), fields=(PROPAGATE,)
@@ -257,7 +257,7 @@ def _extreme(operator: Operator) -> Row:
     return row
 
 
-def _max_pool2d(region: Region, op: MaxPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _max_pool2d(region: RegionValues, op: MaxPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     if any(pad >= size for pad, size in zip(op.padding, (op.kernel[0],) * 2 + (op.kernel[1],) * 2, strict=True)):
         raise NotTaken("its padding is not smaller than its windows")
     if op.dilation != (1, 1):
@@ -270,7 +270,7 @@ def _max_pool2d(region: Region, op: MaxPool2d, inputs: tuple[Tensor, ...], y: Te
     return region.max_pooled(x, op.kernel, op.stride, (top, bottom, left, right))
 
 
-def _avg_pool2d(region: Region, op: QAvgPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _avg_pool2d(region: RegionValues, op: QAvgPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     """A depthwise convolution with ones: TOSA's own average rounds otherwise."""
     x = region.value(inputs[0])
     whole = op.kernel == x.shape[1:3] and not any(op.padding)
@@ -291,38 +291,38 @@ def _avg_pool2d(region: Region, op: QAvgPool2d, inputs: tuple[Tensor, ...], y: T
     return region.reshaped(made, y.shape)
 
 
-def _lookup(region: Region, op: Lookup, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _lookup(region: RegionValues, op: Lookup, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     if inputs[1].data is None:
         raise NotTaken("its table is computed")
     table = region.block.const(inputs[1].data, TosaKind.INT8)
     return region.block.add(Operator.TABLE, y.shape, TosaKind.INT8, region.value(inputs[0]), table)
 
 
-def _softmax(region: Region, op: QSoftmax, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _softmax(region: RegionValues, op: QSoftmax, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     if y.shape[-1] > LONGEST:
         raise NotTaken(f"it has more than {LONGEST:,} numbers in a row")
     return softmax(region, op, region.value(inputs[0]))
 
 
-def _reshape(region: Region, op: Reshape, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _reshape(region: RegionValues, op: Reshape, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     return region.reshaped(region.value(inputs[0]), y.shape)
 
 
-def _permute(region: Region, op: Permute, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _permute(region: RegionValues, op: Permute, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     return region.transposed(region.value(inputs[0]), op.dims)
 
 
-def _cat(region: Region, op: Cat, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _cat(region: RegionValues, op: Cat, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     return region.joined([region.value(t) for t in inputs], op.axis)
 
 
-def _slice(region: Region, op: Slice, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _slice(region: RegionValues, op: Slice, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     if op.step != 1:
         raise NotTaken(f"TOSA's slice takes no step of {op.step}")
     return region.sliced(region.value(inputs[0]), op.axis, op.start, op.stop)
 
 
-def _pad(region: Region, op: Pad, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _pad(region: RegionValues, op: Pad, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     x = region.value(inputs[0])
     if any(n < 0 for pair in op.padding for n in pair):
         raise NotTaken("it crops")
@@ -331,20 +331,20 @@ def _pad(region: Region, op: Pad, inputs: tuple[Tensor, ...], y: Tensor) -> Valu
     return region.block.add(Operator.PAD, y.shape, TosaKind.INT8, x, counts, fill)
 
 
-def _expand(region: Region, op: Expand, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _expand(region: RegionValues, op: Expand, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     (x,) = _alike(region, inputs, len(y.shape))
     times = tuple(n // m for n, m in zip(y.shape, x.shape, strict=True))
     return region.block.add(Operator.TILE, y.shape, TosaKind.INT8, x, times)
 
 
-def _flip(region: Region, op: Flip, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _flip(region: RegionValues, op: Flip, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     x = region.value(inputs[0])
     for axis in op.axes:
         x = region.block.add(Operator.REVERSE, x.shape, TosaKind.INT8, x, fields=(axis,))
     return x
 
 
-def _upsample_nearest2d(region: Region, op: UpsampleNearest2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _upsample_nearest2d(region: RegionValues, op: UpsampleNearest2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     """Whole numbers of times as many rows and columns: each is put beside itself, so nothing can round."""
     x = region.value(inputs[0])
     n, h, w, c = x.shape

@@ -23,8 +23,8 @@ from baretorch.ir.graph import DType, Graph, Node, Op, Tensor, fresh
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.lower import to_tosa, why_not
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
-from baretorch.npu.vela import Refused, Result, compiled
-from baretorch.ops.delegate import ALIGNED, Delegate, Part
+from baretorch.npu.vela import Result, VelaRefused, compiled
+from baretorch.ops.delegate import ALIGNED, Delegate, DelegatePort
 from baretorch.ops.int8.qsoftmax import QSoftmax
 from baretorch.ops.layout import Reshape
 from baretorch.ops.move import Cat, Copy, Slice
@@ -45,7 +45,7 @@ class WrongStream(CompileError):
 
 
 @dataclass(frozen=True)
-class Region:
+class NpuRegion:
     """What runs on the NPU at a time: its operators by the tensors that they make, and Vela's estimate."""
 
     layers: tuple[str, ...]
@@ -72,7 +72,7 @@ class Partition:
     """The graph with delegates, and what runs where."""
 
     graph: Graph
-    regions: tuple[Region, ...]
+    regions: tuple[NpuRegion, ...]
     left: tuple[Left, ...]
 
     @property
@@ -117,7 +117,7 @@ def partitioned(
                 try:
                     results[region] = (part, _fitting(part, compile_(part, npu), npu))
                     judge(part, results[region][1].payload)
-                except Refused as refusal:
+                except VelaRefused as refusal:
                     refused |= _refused(graph, region, npu, compile_, str(refusal))
                     again = True
                 except WrongStream as wrong:
@@ -160,7 +160,7 @@ def _refused(graph: Graph, region: tuple[int, ...], npu: Npu, compile_: Compiler
     for i in region:
         try:
             compile_(_part(graph, (i,)), npu)
-        except Refused as refusal:
+        except VelaRefused as refusal:
             found[i] = f"Vela: {refusal}"
     return found or dict.fromkeys(region, f"Vela: {whole}")
 
@@ -172,7 +172,7 @@ def _wrong(graph: Graph, nodes: set[int], npu: Npu, compile_: Compiler, judge: J
         part = _part(graph, (i,))
         try:
             judge(part, _fitting(part, compile_(part, npu), npu).payload)
-        except Refused:
+        except VelaRefused:
             continue  # such as a reshape, of which nothing is left alone
         except WrongStream as wrong:
             found[i] = _told(wrong)
@@ -276,7 +276,9 @@ def _reads(nodes: Sequence[Node]) -> set[str]:
     return {n for node in nodes for n in node.inputs} - {n for node in nodes for n in node.outputs}
 
 
-def _delegate(graph: Graph, part: Graph, result: Result, npu: Npu, new: dict[str, Tensor]) -> tuple[list[Node], Region]:
+def _delegate(
+    graph: Graph, part: Graph, result: Result, npu: Npu, new: dict[str, Tensor]
+) -> tuple[list[Node], NpuRegion]:
     """The nodes that compute a region, with their tensors in `new`."""
     payload = result.payload
     inputs = _parts(part.of(part.inputs), payload.inputs, INPUT)
@@ -320,7 +322,7 @@ def _delegate(graph: Graph, part: Graph, result: Result, npu: Npu, new: dict[str
         for name, place in zip(part.outputs, outputs, strict=True):
             row = add(Slice(0, place.offset, place.end), graph[name], made)
             nodes.append(Node(Reshape(graph[name].shape), (row,), (name,)))
-    return nodes, Region(
+    return nodes, NpuRegion(
         tuple(layer_of(part[node.outputs[0]]) for node in part.nodes),
         made,
         sum(t.bytes for t in part.of(part.inputs)),
@@ -340,10 +342,10 @@ def _offset(graph: Graph, name: str) -> int:
     return found
 
 
-def _parts(tensors: Sequence[Tensor], slots: Sequence[Slot], region: int) -> tuple[Part, ...]:
+def _parts(tensors: Sequence[Tensor], slots: Sequence[Slot], region: int) -> tuple[DelegatePort, ...]:
     """Where Vela has the tensors, which must be as many and as large as they are here."""
     if [s.size for s in slots] != [t.bytes for t in tensors] or any(s.region != region for s in slots):
-        raise Refused("its inputs or outputs are not those of the graph")
+        raise VelaRefused("its inputs or outputs are not those of the graph")
     if len(slots) == 1 and slots[0].offset:  # one alone is the delegate's own, and begins where that does
-        raise Refused("its only input or output does not begin where its region does")
-    return tuple(Part(t.shape, s.offset) for t, s in zip(tensors, slots, strict=True))
+        raise VelaRefused("its only input or output does not begin where its region does")
+    return tuple(DelegatePort(t.shape, s.offset) for t, s in zip(tensors, slots, strict=True))

@@ -20,7 +20,7 @@ class NotTaken(Exception):
 
 
 @dataclass
-class Region:
+class RegionValues:
     """The values of a region's tensors, in a block."""
 
     graph: Graph

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from baretorch.ir.graph import Array
-from baretorch.npu.region import EXACT, Region
+from baretorch.npu.region import EXACT, RegionValues
 from baretorch.npu.tosa import PROPAGATE, Operator, TosaKind, Value
 from baretorch.ops.int8.qsoftmax import QSoftmax
 
@@ -24,7 +24,7 @@ RECIPROCALS = (1 << 24) // (HEADS + 1)  # of the next head, so that no sum's is 
 LEAST_ZEROS = 16  # leading zeros of the least sum, 65535
 
 
-def softmax(region: Region, op: QSoftmax, x: Value) -> Value:
+def softmax(region: RegionValues, op: QSoftmax, x: Value) -> Value:
     length = x.shape[-1]
     made = Rows(region, prod(x.shape[:-1]))
     rows = region.reshaped(x, (1, 1, made.rows, length))
@@ -46,7 +46,7 @@ def softmax(region: Region, op: QSoftmax, x: Value) -> Value:
 class Rows:
     """A number or a row of numbers for each of so many rows, in int32."""
 
-    def __init__(self, region: Region, rows: int) -> None:
+    def __init__(self, region: RegionValues, rows: int) -> None:
         self.region, self.rows = region, rows
 
     def const(self, number: int) -> Value:

@@ -19,7 +19,7 @@ OLDEST = (5, 2, 0)  # before, streams were seen that compute something else
 LONGEST = 600  # seconds
 
 
-class Refused(Exception):
+class VelaRefused(Exception):
     """What Vela says of a graph that it does not take."""
 
 
@@ -36,12 +36,12 @@ def installed() -> bool:
 
 
 def compiled(tosa: bytes, npu: Npu) -> Result:
-    """A graph in TOSA, for this NPU; `Refused` if Vela cannot run all of it there."""
+    """A graph in TOSA, for this NPU; `VelaRefused` if Vela cannot run all of it there."""
     data, cycles = _made(tosa, npu, "--separate-io-regions", "--cop-format", "COP2")
     try:
         return Result(read_payload(data), cycles)
     except CompileError as error:  # such as an output to which Vela 5.2.0 gave no address
-        raise Refused(f"its output cannot be used: {error.what}") from error
+        raise VelaRefused(f"its output cannot be used: {error.what}") from error
 
 
 def raw(tosa: bytes, npu: Npu) -> bytes:
@@ -61,7 +61,7 @@ def _made(tosa: bytes, npu: Npu, *how: str) -> tuple[bytes, int]:
         files, tables = list(folder.glob("out/*.npz")), list(folder.glob("out/*.csv"))
         left = re.search(r"CPU operators = (\d+)", done.stdout)
         if done.returncode or len(files) != 1 or len(tables) != 1 or left is None or int(left[1]):
-            raise Refused(_complaint(done))
+            raise VelaRefused(_complaint(done))
         return files[0].read_bytes(), _cycles(tables[0])
 
 

@@ -13,7 +13,7 @@ from baretorch.ops import elementwise
 from baretorch.ops.elementwise import Binary, Elementwise, Unary
 from baretorch.ops.functions import erf_of
 from baretorch.ops.helpers.kernel import Call, Kernel, Params
-from baretorch.ops.helpers.names import Names
+from baretorch.ops.helpers.names import FormatNames
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Prelu(Binary):
     """x if it is positive, else slope * x, with a tensor of slopes that broadcasts."""
 
     name: ClassVar[str] = "prelu"
-    names: ClassVar[Names] = Names(onnx="PRelu")
+    names: ClassVar[FormatNames] = FormatNames(onnx="PRelu")
     source: ClassVar[str] = "activations/ref.c"
 
     def value(self, a: Array, b: Array) -> Array:
@@ -82,7 +82,7 @@ class Silu(Activation):
     """x * sigmoid(x), also called swish."""
 
     name: ClassVar[str] = "silu"
-    names: ClassVar[Names] = Names(aten="silu", tinygrad="silu swish")
+    names: ClassVar[FormatNames] = FormatNames(aten="silu", tinygrad="silu swish")
 
     def value(self, x: Array) -> Array:
         return np.asarray(x / (1.0 + np.exp(-x)))
@@ -93,7 +93,7 @@ class Mish(Activation):
     """x * tanh(log(1 + e^x))."""
 
     name: ClassVar[str] = "mish"
-    names: ClassVar[Names] = Names(aten="mish", onnx="Mish", tinygrad="mish")
+    names: ClassVar[FormatNames] = FormatNames(aten="mish", onnx="Mish", tinygrad="mish")
 
     def value(self, x: Array) -> Array:
         return np.asarray(x * np.tanh(np.logaddexp(0.0, x)))
@@ -104,7 +104,7 @@ class Hardsigmoid(Activation):
     """(x + 3) / 6 limited to [0, 1]."""
 
     name: ClassVar[str] = "hardsigmoid"
-    names: ClassVar[Names] = Names(aten="hardsigmoid")
+    names: ClassVar[FormatNames] = FormatNames(aten="hardsigmoid")
 
     def value(self, x: Array) -> Array:
         return np.asarray(np.clip(x + 3.0, 0.0, 6.0) / 6.0)
@@ -115,7 +115,9 @@ class Hardswish(Activation):
     """x * hardsigmoid(x)."""
 
     name: ClassVar[str] = "hardswish"
-    names: ClassVar[Names] = Names(aten="hardswish", onnx="HardSwish", tflite="HARD_SWISH", tinygrad="hardswish")
+    names: ClassVar[FormatNames] = FormatNames(
+        aten="hardswish", onnx="HardSwish", tflite="HARD_SWISH", tinygrad="hardswish"
+    )
 
     def value(self, x: Array) -> Array:
         return np.asarray(x * np.clip(x + 3.0, 0.0, 6.0) / 6.0)
@@ -140,7 +142,7 @@ class LogSigmoid(Activation):
     """log(sigmoid(x))."""
 
     name: ClassVar[str] = "log_sigmoid"
-    names: ClassVar[Names] = Names(aten="log_sigmoid log_sigmoid_forward", tinygrad="logsigmoid")
+    names: ClassVar[FormatNames] = FormatNames(aten="log_sigmoid log_sigmoid_forward", tinygrad="logsigmoid")
 
     def value(self, x: Array) -> Array:
         return np.asarray(-np.logaddexp(0.0, -x))

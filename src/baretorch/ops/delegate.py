@@ -22,7 +22,7 @@ Computes: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 
 
 @dataclass(frozen=True)
-class Part:
+class DelegatePort:
     """An input or output of a region: so many bytes into the delegate's own. If the commands expect it inside the
     scratch, that is where it is copied to, or from."""
 
@@ -55,8 +55,8 @@ class Delegate(Op):
     bank: str
     config: int = field(repr=False)
     region: Graph = field(repr=False)
-    inputs: tuple[Part, ...] = field(repr=False)
-    outputs: tuple[Part, ...] = field(repr=False)
+    inputs: tuple[DelegatePort, ...] = field(repr=False)
+    outputs: tuple[DelegatePort, ...] = field(repr=False)
     emulated: Computes | None = field(default=None, repr=False, compare=False)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -85,7 +85,7 @@ class Delegate(Op):
         return self.region.macs()
 
 
-def _whole(parts: Sequence[Part]) -> Shape:
+def _whole(parts: Sequence[DelegatePort]) -> Shape:
     return parts[0].shape if len(parts) == 1 else (max(p.end for p in parts),)
 
 
@@ -101,7 +101,7 @@ def _params(call: Call[Delegate]) -> Params:
 
 
 def _copied_params(call: Call[Delegate]) -> Params:
-    def moves(name: str, parts: Sequence[Part]) -> tuple[tuple[str, Literal], ...]:
+    def moves(name: str, parts: Sequence[DelegatePort]) -> tuple[tuple[str, Literal], ...]:
         places, sizes = tuple(p.scratch or 0 for p in parts), tuple(prod(p.shape) for p in parts)
         return ((f"{name}s", len(parts)), (f"{name}_places", places), (f"{name}_bytes", sizes))
 

@@ -19,7 +19,7 @@ from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need, need_float32
 from baretorch.ops.helpers.kernel import Call, Kernel, Params
 from baretorch.ops.helpers.limits import both
-from baretorch.ops.helpers.names import Names
+from baretorch.ops.helpers.names import FormatNames
 from baretorch.targets.features import ANY_CPU, FPU, Needs
 
 LOOPS = 4  # nested loops of the kernels with several inputs
@@ -47,7 +47,7 @@ class Elementwise(Op):
     source: ClassVar[str] = "elementwise/ref.c"
     types: ClassVar[tuple[DType, ...]] = FLOAT  # of the inputs
     result: ClassVar[DType | None] = None  # of the output; None: as the inputs
-    names: ClassVar[Names] = Names()  # of an operator without attributes
+    names: ClassVar[FormatNames] = FormatNames()  # of an operator without attributes
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         return (Signature(broadcast(self, inputs), self.result or self.common(inputs)),)
@@ -194,7 +194,7 @@ class FloorDivide(Binary):
     """a / b rounded down. An integer divided by 0, where PyTorch raises, gives 0."""
 
     name: ClassVar[str] = "floor_divide"
-    names: ClassVar[Names] = Names(tflite="FLOOR_DIV")
+    names: ClassVar[FormatNames] = FormatNames(tflite="FLOOR_DIV")
     types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, a: Array, b: Array) -> Array:
@@ -219,7 +219,7 @@ class Remainder(Binary):
     """a - b floor(a / b), as Python's %. The remainder of an integer by 0, where PyTorch raises, is the integer."""
 
     name: ClassVar[str] = "remainder"
-    names: ClassVar[Names] = Names(aten="remainder", tflite="FLOOR_MOD")
+    names: ClassVar[FormatNames] = FormatNames(aten="remainder", tflite="FLOOR_MOD")
     types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, a: Array, b: Array) -> Array:
@@ -231,7 +231,7 @@ class Fmod(Binary):
     """a - b trunc(a / b), as C's %. The remainder of an integer by 0, where PyTorch raises, is the integer."""
 
     name: ClassVar[str] = "fmod"
-    names: ClassVar[Names] = Names(aten="fmod", tinygrad="fmod")
+    names: ClassVar[FormatNames] = FormatNames(aten="fmod", tinygrad="fmod")
     types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, a: Array, b: Array) -> Array:
@@ -243,7 +243,7 @@ class Minimum(Binary):
     """The lesser of a and b; NaN if either is."""
 
     name: ClassVar[str] = "minimum"
-    names: ClassVar[Names] = Names(aten="minimum", tflite="MINIMUM", tinygrad="minimum")
+    names: ClassVar[FormatNames] = FormatNames(aten="minimum", tflite="MINIMUM", tinygrad="minimum")
     types: ClassVar[tuple[DType, ...]] = (*NUMBERS, DType.INT8)
 
     def value(self, a: Array, b: Array) -> Array:
@@ -255,7 +255,7 @@ class Maximum(Binary):
     """The greater of a and b; NaN if either is."""
 
     name: ClassVar[str] = "maximum"
-    names: ClassVar[Names] = Names(aten="maximum", tflite="MAXIMUM", tinygrad="maximum")
+    names: ClassVar[FormatNames] = FormatNames(aten="maximum", tflite="MAXIMUM", tinygrad="maximum")
     types: ClassVar[tuple[DType, ...]] = (*NUMBERS, DType.INT8)
 
     def value(self, a: Array, b: Array) -> Array:
@@ -267,7 +267,7 @@ class Pow(Binary):
     """a to the power b, as C's pow. Results below the least normal number are 0."""
 
     name: ClassVar[str] = "pow"
-    names: ClassVar[Names] = Names(tflite="POW")
+    names: ClassVar[FormatNames] = FormatNames(tflite="POW")
 
     def value(self, a: Array, b: Array) -> Array:
         return np.power(a, b)

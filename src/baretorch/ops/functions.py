@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType
 from baretorch.ops.elementwise import NUMBERS, Elementwise, Unary
-from baretorch.ops.helpers.names import Names
+from baretorch.ops.helpers.names import FormatNames
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Neg(Function):
     """-x; the least integer stays."""
 
     name: ClassVar[str] = "neg"
-    names: ClassVar[Names] = Names(aten="neg", onnx="Neg", tflite="NEG", tinygrad="neg")
+    names: ClassVar[FormatNames] = FormatNames(aten="neg", onnx="Neg", tflite="NEG", tinygrad="neg")
     types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, x: Array) -> Array:
@@ -42,7 +42,7 @@ class Abs(Function):
     """The absolute value of x; the least integer stays."""
 
     name: ClassVar[str] = "abs"
-    names: ClassVar[Names] = Names(onnx="Abs", tflite="ABS", tinygrad="abs")
+    names: ClassVar[FormatNames] = FormatNames(onnx="Abs", tflite="ABS", tinygrad="abs")
     types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, x: Array) -> Array:
@@ -54,7 +54,7 @@ class Sign(Function):
     """-1, 0 or 1; of NaN 0, as in PyTorch."""
 
     name: ClassVar[str] = "sign"
-    names: ClassVar[Names] = Names(aten="sign sgn", onnx="Sign", tflite="SIGN", tinygrad="sign")
+    names: ClassVar[FormatNames] = FormatNames(aten="sign sgn", onnx="Sign", tflite="SIGN", tinygrad="sign")
     types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, x: Array) -> Array:
@@ -66,7 +66,7 @@ class Floor(Rounding):
     """x rounded down."""
 
     name: ClassVar[str] = "floor"
-    names: ClassVar[Names] = Names(aten="floor", onnx="Floor", tflite="FLOOR", tinygrad="floor")
+    names: ClassVar[FormatNames] = FormatNames(aten="floor", onnx="Floor", tflite="FLOOR", tinygrad="floor")
 
     def value(self, x: Array) -> Array:
         return np.floor(x)
@@ -77,7 +77,7 @@ class Ceil(Rounding):
     """x rounded up."""
 
     name: ClassVar[str] = "ceil"
-    names: ClassVar[Names] = Names(aten="ceil", onnx="Ceil", tflite="CEIL", tinygrad="ceil")
+    names: ClassVar[FormatNames] = FormatNames(aten="ceil", onnx="Ceil", tflite="CEIL", tinygrad="ceil")
 
     def value(self, x: Array) -> Array:
         return np.ceil(x)
@@ -88,7 +88,7 @@ class Round(Rounding):
     """x rounded to the nearest whole number, halves to the even one."""
 
     name: ClassVar[str] = "round"
-    names: ClassVar[Names] = Names(onnx="Round", tflite="ROUND", tinygrad="round")
+    names: ClassVar[FormatNames] = FormatNames(onnx="Round", tflite="ROUND", tinygrad="round")
 
     def value(self, x: Array) -> Array:
         return np.rint(x)
@@ -99,7 +99,7 @@ class Trunc(Rounding):
     """x rounded toward zero."""
 
     name: ClassVar[str] = "trunc"
-    names: ClassVar[Names] = Names(aten="trunc", tinygrad="trunc")
+    names: ClassVar[FormatNames] = FormatNames(aten="trunc", tinygrad="trunc")
 
     def value(self, x: Array) -> Array:
         return np.trunc(x)
@@ -110,7 +110,7 @@ class Sqrt(Function):
     """The square root of x, correctly rounded; NaN for negative x."""
 
     name: ClassVar[str] = "sqrt"
-    names: ClassVar[Names] = Names(aten="sqrt", onnx="Sqrt", tflite="SQRT", tinygrad="sqrt")
+    names: ClassVar[FormatNames] = FormatNames(aten="sqrt", onnx="Sqrt", tflite="SQRT", tinygrad="sqrt")
 
     def value(self, x: Array) -> Array:
         return np.sqrt(x)
@@ -121,7 +121,7 @@ class Rsqrt(Function):
     """1 / sqrt(x)."""
 
     name: ClassVar[str] = "rsqrt"
-    names: ClassVar[Names] = Names(aten="rsqrt", tflite="RSQRT", tinygrad="rsqrt")
+    names: ClassVar[FormatNames] = FormatNames(aten="rsqrt", tflite="RSQRT", tinygrad="rsqrt")
 
     def value(self, x: Array) -> Array:
         return np.asarray(1.0 / np.sqrt(x))
@@ -132,7 +132,7 @@ class Reciprocal(Function):
     """1 / x."""
 
     name: ClassVar[str] = "reciprocal"
-    names: ClassVar[Names] = Names(aten="reciprocal", onnx="Reciprocal", tinygrad="reciprocal")
+    names: ClassVar[FormatNames] = FormatNames(aten="reciprocal", onnx="Reciprocal", tinygrad="reciprocal")
 
     def value(self, x: Array) -> Array:
         return np.asarray(1.0 / x)
@@ -143,7 +143,7 @@ class Exp(Function):
     """e^x; results below the least normal number are 0."""
 
     name: ClassVar[str] = "exp"
-    names: ClassVar[Names] = Names(aten="exp", onnx="Exp", tflite="EXP", tinygrad="exp")
+    names: ClassVar[FormatNames] = FormatNames(aten="exp", onnx="Exp", tflite="EXP", tinygrad="exp")
 
     def value(self, x: Array) -> Array:
         return np.exp(x)
@@ -154,7 +154,7 @@ class Expm1(Function):
     """e^x - 1, precise near 0."""
 
     name: ClassVar[str] = "expm1"
-    names: ClassVar[Names] = Names(aten="expm1")
+    names: ClassVar[FormatNames] = FormatNames(aten="expm1")
 
     def value(self, x: Array) -> Array:
         return np.expm1(x)
@@ -165,7 +165,7 @@ class Log(Function):
     """The natural logarithm of x."""
 
     name: ClassVar[str] = "log"
-    names: ClassVar[Names] = Names(aten="log", onnx="Log", tflite="LOG", tinygrad="log")
+    names: ClassVar[FormatNames] = FormatNames(aten="log", onnx="Log", tflite="LOG", tinygrad="log")
 
     def value(self, x: Array) -> Array:
         return np.log(x)
@@ -176,7 +176,7 @@ class Log1p(Function):
     """The natural logarithm of 1 + x, precise near 0."""
 
     name: ClassVar[str] = "log1p"
-    names: ClassVar[Names] = Names(aten="log1p")
+    names: ClassVar[FormatNames] = FormatNames(aten="log1p")
 
     def value(self, x: Array) -> Array:
         return np.log1p(x)
@@ -187,7 +187,7 @@ class Log2(Function):
     """The logarithm of x to the base 2."""
 
     name: ClassVar[str] = "log2"
-    names: ClassVar[Names] = Names(aten="log2", tinygrad="log2")
+    names: ClassVar[FormatNames] = FormatNames(aten="log2", tinygrad="log2")
 
     def value(self, x: Array) -> Array:
         return np.log2(x)
@@ -198,7 +198,7 @@ class Sin(Function):
     """The sine of x, however large."""
 
     name: ClassVar[str] = "sin"
-    names: ClassVar[Names] = Names(aten="sin", onnx="Sin", tflite="SIN", tinygrad="sin")
+    names: ClassVar[FormatNames] = FormatNames(aten="sin", onnx="Sin", tflite="SIN", tinygrad="sin")
 
     def value(self, x: Array) -> Array:
         return np.sin(x)
@@ -209,7 +209,7 @@ class Cos(Function):
     """The cosine of x, however large."""
 
     name: ClassVar[str] = "cos"
-    names: ClassVar[Names] = Names(aten="cos", onnx="Cos", tflite="COS", tinygrad="cos")
+    names: ClassVar[FormatNames] = FormatNames(aten="cos", onnx="Cos", tflite="COS", tinygrad="cos")
 
     def value(self, x: Array) -> Array:
         return np.cos(x)
@@ -220,7 +220,7 @@ class Tanh(Function):
     """The hyperbolic tangent of each element."""
 
     name: ClassVar[str] = "tanh"
-    names: ClassVar[Names] = Names(aten="tanh", onnx="Tanh", tflite="TANH", tinygrad="tanh")
+    names: ClassVar[FormatNames] = FormatNames(aten="tanh", onnx="Tanh", tflite="TANH", tinygrad="tanh")
 
     def value(self, x: Array) -> Array:
         return np.tanh(x)
@@ -231,7 +231,7 @@ class Sigmoid(Function):
     """1 / (1 + e^-x) of each element."""
 
     name: ClassVar[str] = "sigmoid"
-    names: ClassVar[Names] = Names(aten="sigmoid", onnx="Sigmoid", tflite="LOGISTIC", tinygrad="sigmoid")
+    names: ClassVar[FormatNames] = FormatNames(aten="sigmoid", onnx="Sigmoid", tflite="LOGISTIC", tinygrad="sigmoid")
 
     def value(self, x: Array) -> Array:
         return np.asarray(1.0 / (1.0 + np.exp(-x)))
@@ -242,7 +242,7 @@ class Erf(Function):
     """The error function of x."""
 
     name: ClassVar[str] = "erf"
-    names: ClassVar[Names] = Names(aten="erf", onnx="Erf", tinygrad="erf")
+    names: ClassVar[FormatNames] = FormatNames(aten="erf", onnx="Erf", tinygrad="erf")
 
     def value(self, x: Array) -> Array:
         return erf_of(x)

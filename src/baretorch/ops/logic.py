@@ -23,7 +23,7 @@ from baretorch.ops.elementwise import (
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel, Params
-from baretorch.ops.helpers.names import Names
+from baretorch.ops.helpers.names import FormatNames
 
 BOOL = (DType.BOOL,)
 SOURCE = "logic/ref.c"
@@ -43,7 +43,7 @@ class Eq(Comparison):
     """a == b."""
 
     name: ClassVar[str] = "eq"
-    names: ClassVar[Names] = Names(aten="eq", onnx="Equal", tflite="EQUAL", tinygrad="eq")
+    names: ClassVar[FormatNames] = FormatNames(aten="eq", onnx="Equal", tflite="EQUAL", tinygrad="eq")
 
     def value(self, a: Array, b: Array) -> Array:
         return np.equal(a, b)
@@ -54,7 +54,7 @@ class Ne(Comparison):
     """a != b, which holds for NaN."""
 
     name: ClassVar[str] = "ne"
-    names: ClassVar[Names] = Names(aten="ne", tflite="NOT_EQUAL", tinygrad="ne")
+    names: ClassVar[FormatNames] = FormatNames(aten="ne", tflite="NOT_EQUAL", tinygrad="ne")
 
     def value(self, a: Array, b: Array) -> Array:
         return np.not_equal(a, b)
@@ -65,7 +65,7 @@ class Lt(Comparison):
     """a < b."""
 
     name: ClassVar[str] = "lt"
-    names: ClassVar[Names] = Names(aten="lt", onnx="Less", tflite="LESS", tinygrad="__lt__")
+    names: ClassVar[FormatNames] = FormatNames(aten="lt", onnx="Less", tflite="LESS", tinygrad="__lt__")
 
     def value(self, a: Array, b: Array) -> Array:
         return np.less(a, b)
@@ -76,7 +76,7 @@ class Le(Comparison):
     """a <= b."""
 
     name: ClassVar[str] = "le"
-    names: ClassVar[Names] = Names(aten="le", onnx="LessOrEqual", tflite="LESS_EQUAL", tinygrad="__le__")
+    names: ClassVar[FormatNames] = FormatNames(aten="le", onnx="LessOrEqual", tflite="LESS_EQUAL", tinygrad="__le__")
 
     def value(self, a: Array, b: Array) -> Array:
         return np.less_equal(a, b)
@@ -87,7 +87,7 @@ class LogicalAnd(Binary):
     """Both of a and b."""
 
     name: ClassVar[str] = "logical_and"
-    names: ClassVar[Names] = Names(aten="logical_and", onnx="And", tflite="LOGICAL_AND")
+    names: ClassVar[FormatNames] = FormatNames(aten="logical_and", onnx="And", tflite="LOGICAL_AND")
     source: ClassVar[str] = SOURCE
     types: ClassVar[tuple[DType, ...]] = BOOL
 
@@ -100,7 +100,7 @@ class LogicalOr(Binary):
     """One of a and b, or both."""
 
     name: ClassVar[str] = "logical_or"
-    names: ClassVar[Names] = Names(aten="logical_or", onnx="Or", tflite="LOGICAL_OR")
+    names: ClassVar[FormatNames] = FormatNames(aten="logical_or", onnx="Or", tflite="LOGICAL_OR")
     source: ClassVar[str] = SOURCE
     types: ClassVar[tuple[DType, ...]] = BOOL
 
@@ -113,7 +113,9 @@ class LogicalNot(Unary):
     """Not x."""
 
     name: ClassVar[str] = "logical_not"
-    names: ClassVar[Names] = Names(aten="logical_not", onnx="Not", tflite="LOGICAL_NOT", tinygrad="logical_not")
+    names: ClassVar[FormatNames] = FormatNames(
+        aten="logical_not", onnx="Not", tflite="LOGICAL_NOT", tinygrad="logical_not"
+    )
     source: ClassVar[str] = SOURCE
     types: ClassVar[tuple[DType, ...]] = BOOL
 

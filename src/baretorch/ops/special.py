@@ -12,7 +12,7 @@ import numpy as np
 from baretorch.ir.graph import Array
 from baretorch.ops.elementwise import Binary, Elementwise
 from baretorch.ops.functions import Function
-from baretorch.ops.helpers.names import Names
+from baretorch.ops.helpers.names import FormatNames
 
 SOURCE = "special/ref.c"
 
@@ -22,7 +22,7 @@ class Exp2(Function):
     """2^x; results below the least normal number are 0."""
 
     name: ClassVar[str] = "exp2"
-    names: ClassVar[Names] = Names(aten="exp2")
+    names: ClassVar[FormatNames] = FormatNames(aten="exp2")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -34,7 +34,7 @@ class Log10(Function):
     """The logarithm of x to the base 10."""
 
     name: ClassVar[str] = "log10"
-    names: ClassVar[Names] = Names(aten="log10")
+    names: ClassVar[FormatNames] = FormatNames(aten="log10")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -46,7 +46,7 @@ class Asin(Function):
     """The arc sine of x; NaN outside of [-1, 1]."""
 
     name: ClassVar[str] = "asin"
-    names: ClassVar[Names] = Names(aten="asin", onnx="Asin")
+    names: ClassVar[FormatNames] = FormatNames(aten="asin", onnx="Asin")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -58,7 +58,7 @@ class Acos(Function):
     """The arc cosine of x; NaN outside of [-1, 1]."""
 
     name: ClassVar[str] = "acos"
-    names: ClassVar[Names] = Names(aten="acos", onnx="Acos")
+    names: ClassVar[FormatNames] = FormatNames(aten="acos", onnx="Acos")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -70,7 +70,7 @@ class Atan(Function):
     """The arc tangent of x."""
 
     name: ClassVar[str] = "atan"
-    names: ClassVar[Names] = Names(aten="atan", onnx="Atan")
+    names: ClassVar[FormatNames] = FormatNames(aten="atan", onnx="Atan")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -82,7 +82,7 @@ class Sinh(Function):
     """The hyperbolic sine of x."""
 
     name: ClassVar[str] = "sinh"
-    names: ClassVar[Names] = Names(aten="sinh", onnx="Sinh")
+    names: ClassVar[FormatNames] = FormatNames(aten="sinh", onnx="Sinh")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -94,7 +94,7 @@ class Cosh(Function):
     """The hyperbolic cosine of x."""
 
     name: ClassVar[str] = "cosh"
-    names: ClassVar[Names] = Names(aten="cosh", onnx="Cosh")
+    names: ClassVar[FormatNames] = FormatNames(aten="cosh", onnx="Cosh")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -106,7 +106,7 @@ class Asinh(Function):
     """The inverse of the hyperbolic sine."""
 
     name: ClassVar[str] = "asinh"
-    names: ClassVar[Names] = Names(aten="asinh", onnx="Asinh")
+    names: ClassVar[FormatNames] = FormatNames(aten="asinh", onnx="Asinh")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -118,7 +118,7 @@ class Acosh(Function):
     """The inverse of the hyperbolic cosine; NaN below 1."""
 
     name: ClassVar[str] = "acosh"
-    names: ClassVar[Names] = Names(aten="acosh", onnx="Acosh")
+    names: ClassVar[FormatNames] = FormatNames(aten="acosh", onnx="Acosh")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -130,7 +130,7 @@ class Atanh(Function):
     """The inverse of the hyperbolic tangent; NaN outside of [-1, 1]."""
 
     name: ClassVar[str] = "atanh"
-    names: ClassVar[Names] = Names(aten="atanh", onnx="Atanh")
+    names: ClassVar[FormatNames] = FormatNames(aten="atanh", onnx="Atanh")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -142,7 +142,7 @@ class Erfc(Function):
     """1 - erf(x), precise where it is small; results below the least normal number are 0."""
 
     name: ClassVar[str] = "erfc"
-    names: ClassVar[Names] = Names(aten="erfc")
+    names: ClassVar[FormatNames] = FormatNames(aten="erfc")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -154,7 +154,7 @@ class Erfcx(Function):
     """e^(x^2) erfc(x)."""
 
     name: ClassVar[str] = "erfcx"
-    names: ClassVar[Names] = Names(aten="special_erfcx")
+    names: ClassVar[FormatNames] = FormatNames(aten="special_erfcx")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -166,7 +166,7 @@ class Erfinv(Function):
     """The inverse of the error function; NaN outside of [-1, 1]."""
 
     name: ClassVar[str] = "erfinv"
-    names: ClassVar[Names] = Names(aten="erfinv")
+    names: ClassVar[FormatNames] = FormatNames(aten="erfinv")
     source: ClassVar[str] = SOURCE
 
     def value(self, x: Array) -> Array:
@@ -178,7 +178,7 @@ class Atan2(Binary):
     """The angle of the vector (b, a), from -pi to pi; signs of zeros count."""
 
     name: ClassVar[str] = "atan2"
-    names: ClassVar[Names] = Names(aten="atan2", tflite="ATAN2")
+    names: ClassVar[FormatNames] = FormatNames(aten="atan2", tflite="ATAN2")
     source: ClassVar[str] = SOURCE
 
     def value(self, a: Array, b: Array) -> Array:
@@ -190,7 +190,7 @@ class Hypot(Binary):
     """sqrt(a^2 + b^2), which overflows only where the result does."""
 
     name: ClassVar[str] = "hypot"
-    names: ClassVar[Names] = Names(aten="hypot")
+    names: ClassVar[FormatNames] = FormatNames(aten="hypot")
     source: ClassVar[str] = SOURCE
 
     def value(self, a: Array, b: Array) -> Array:

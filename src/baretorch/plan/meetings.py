@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from baretorch.ops.helpers.executor import Executor
-from baretorch.plan.schedule import Copy, Phase, Schedule, Step
+from baretorch.plan.schedule import BackgroundCopy, Phase, Schedule, Step
 from baretorch.plan.types import InArena, Layout, WithCaller
 
 
@@ -37,7 +37,7 @@ def _clash(some: Sequence[_Bytes], others: Sequence[_Bytes]) -> bool:
     return any(a[1] < b[2] and b[1] < a[2] for a, b in pairs)
 
 
-def _carried(copy: Copy, layout: Layout) -> Iterator[_Bytes]:
+def _carried(copy: BackgroundCopy, layout: Layout) -> Iterator[_Bytes]:
     for o in (copy.source, copy.target):
         place = layout.place(o)
         if isinstance(place, InArena):

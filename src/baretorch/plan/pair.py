@@ -16,7 +16,7 @@ PER_OUTPUT = 6  # operations of an output besides its products
 PER_INPUT = 2  # operations of an input: both cores read all of it where they share the output channels
 
 
-class Pair(Team):
+class CorePair(Team):
     """Two cores that meet in memory."""
 
     def work(self, call: Call[Any], kernel: Kernel[Any]) -> float:
@@ -30,7 +30,7 @@ class TwoCores(Strategy):
 
     def solve(self, problem: Problem) -> Solution:
         steps = place_in_best_order(problem.steps, problem.place).schedule.steps
-        pair, constants = Pair(2, LEAST), Constants(problem.constants.apart)
+        pair, constants = CorePair(2, LEAST), Constants(problem.constants.apart)
         shares = (make_shares(step, best_cut(step, pair), problem.storage, constants, pair) for step in steps)
         schedule = Schedule(tuple(Phase(tuple(each)) for each in shares), pair.cores)
         return Solution(problem.place(schedule), constants)

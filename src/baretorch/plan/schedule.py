@@ -122,7 +122,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Copy:
+class BackgroundCopy:
     """All of `source` goes to `target` while the cores go on: a constant to a buffer, or bytes of an activation from
     where they are at home to a buffer, or back. It begins with its phase, once the phase's steps have
     what they await, and is done when a step awaits it. An executor makes one at a time on each of its channels."""
@@ -138,7 +138,7 @@ class Copy:
 class Await:
     """Until a copy is done, or what a unit has begun."""
 
-    what: Copy | Step
+    what: BackgroundCopy | Step
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Phase:
 
     steps: tuple[Step, ...]
     meet: bool = False
-    copies: tuple[Copy, ...] = ()
+    copies: tuple[BackgroundCopy, ...] = ()
 
     @property
     def main(self) -> Step:
@@ -174,14 +174,14 @@ class Schedule:
         return tuple(step for phase in self.phases for step in phase.steps)
 
     @cached_property
-    def copies(self) -> dict[str, Copy]:
+    def copies(self) -> dict[str, BackgroundCopy]:
         return {copy.name: copy for phase in self.phases for copy in phase.copies}
 
     @cached_property
     def cores(self) -> tuple[Executor, ...]:
         return tuple(executor for executor in self.executors if executor.is_core)
 
-    def on(self, executor: Executor) -> Iterator[Step | Copy | Await | None]:
+    def on(self, executor: Executor) -> Iterator[Step | BackgroundCopy | Await | None]:
         """What a core does: it waits for copies that it has begun, if a step of the phase awaits them; then None, where
         it meets the other cores; then the copies that it begins, its steps and those that it starts; then it waits for
         units that it has started before its own step."""

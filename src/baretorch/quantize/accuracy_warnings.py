@@ -20,7 +20,7 @@ from baretorch.quantize.observers import Meant
 from baretorch.quantize.probe import EVERYTHING, Probe
 from baretorch.quantize.simulate import simulated
 from baretorch.quantize.unseen import SHARE, Ranges, splits_of
-from baretorch.quantize.watch import Run, Runner, interpreted, watching
+from baretorch.quantize.watch import RunGraph, Runner, interpreted, watching
 
 LEAST_DB = 15.0  # of the answer against float; below, a user should know
 WORST_DB = 3.0  # of a single answer, against the average power of its output; below, most of it is noise
@@ -221,7 +221,7 @@ def _unseen(graph: Graph, expected: _Sums, count: int) -> Iterator[str]:
 
 
 def _uncertain(
-    graph: Graph, data: _Sums, expected: _Sums, inputs: Sequence[Sequence[Array]], exact: Run, runner: Runner
+    graph: Graph, data: _Sums, expected: _Sums, inputs: Sequence[Sequence[Array]], exact: RunGraph, runner: Runner
 ) -> Iterator[str]:
     """Warn if the answer to other inputs is not the model's, because it depends on which of two numbers is larger."""
     far = compared(graph, {name: data.rms(graph, name) for name in data.error})

@@ -14,7 +14,7 @@ from baretorch.ir.io import as_array, entries, need_inside
 from baretorch.options import Observer
 from baretorch.quantize.groups import Group, Wanted
 from baretorch.quantize.observers import Histogram, Masked, Meant, MinMax, per_channel
-from baretorch.quantize.watch import Run
+from baretorch.quantize.watch import RunGraph
 
 RANDOM_SAMPLES = 16
 KEPT_SAMPLES = 16  # at least, if there are as many: enough to judge layers by
@@ -36,7 +36,7 @@ class Calibration:
     constant: bool
 
 
-def calibrate(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: Observer, run: Run) -> Calibration:
+def calibrate(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: Observer, run: RunGraph) -> Calibration:
     """Show every sample to the observers. `run` returns the values of `seen_names`. State begins with its initial value
     and is carried on from sample to sample."""
     watched = [(g, _observer(g, observer)) for g in wanted.groups if g.fixed is None]

@@ -15,7 +15,7 @@ from baretorch.ops.functions import Abs
 from baretorch.ops.logic import Comparison, Eq, Le, Lt
 from baretorch.ops.scan import ArgMax
 from baretorch.passes.rewrite import rebuilt
-from baretorch.quantize.watch import Run, Runner, watching
+from baretorch.quantize.watch import RunGraph, Runner, watching
 
 WIDER = 16
 
@@ -37,7 +37,7 @@ def compared(graph: Graph, noise: Mapping[str, float] | None = None) -> dict[Nod
 
 
 def expected_noise(
-    graph: Graph, far: Mapping[Node, float], inputs: Sequence[Sequence[Array]], exact: Run, runner: Runner
+    graph: Graph, far: Mapping[Node, float], inputs: Sequence[Sequence[Array]], exact: RunGraph, runner: Runner
 ) -> dict[str, float]:
     """Return the power of the noise that comparisons leave in each output, on average over many inputs like these.
     `exact` runs the graph itself."""

@@ -16,7 +16,7 @@ from baretorch.ops.move import Slice
 from baretorch.quantize.groups import Group, Wanted
 from baretorch.quantize.simulate import with_changes
 from baretorch.quantize.unseen import can_be_cut
-from baretorch.quantize.watch import Run, Runner, watching
+from baretorch.quantize.watch import RunGraph, Runner, watching
 
 EVERYTHING = np.array([-np.inf, np.inf], np.float32)  # bounds that cut nothing off
 
@@ -28,7 +28,7 @@ class Probe:
 
     groups: tuple[Group, ...]
     outputs: Mapping[str, str]
-    run: Run
+    run: RunGraph
 
     def __call__(self, inputs: Sequence[Array]) -> Mapping[str, Array]:
         """Return the values of all tensors in view; nothing is cut off."""

@@ -13,7 +13,7 @@ from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.passes.rewrite import rebuilt
 
 
-class Run(Protocol):
+class RunGraph(Protocol):
     """Runs a graph: takes the inputs as they lie in memory and returns the outputs by name. State is carried on."""
 
     def __call__(self, inputs: Sequence[Array]) -> Mapping[str, Array]: ...
@@ -23,7 +23,7 @@ class Run(Protocol):
 
 
 # Makes a graph ready to be run many times.
-Runner: TypeAlias = Callable[[Graph], AbstractContextManager[Run]]
+Runner: TypeAlias = Callable[[Graph], AbstractContextManager[RunGraph]]
 
 
 class _Interpreted:
@@ -40,13 +40,13 @@ class _Interpreted:
 
 
 @contextmanager
-def interpreted(graph: Graph) -> Iterator[Run]:
+def interpreted(graph: Graph) -> Iterator[RunGraph]:
     """Run a graph by the NumPy references, which are slow and always installed."""
     yield _Interpreted(graph)
 
 
 class _Watching:
-    def __init__(self, graph: Graph, known: Mapping[str, Array], run: Run) -> None:
+    def __init__(self, graph: Graph, known: Mapping[str, Array], run: RunGraph) -> None:
         self._inputs, self._known, self._run = graph.inputs, known, run
         self.reset = run.reset
 
@@ -56,7 +56,7 @@ class _Watching:
 
 
 @contextmanager
-def watching(graph: Graph, names: Sequence[str], runner: Runner) -> Iterator[Run]:
+def watching(graph: Graph, names: Sequence[str], runner: Runner) -> Iterator[RunGraph]:
     """Run a graph and return the values of these tensors: inputs, constants, results, or state that is an output."""
     given_back = {s.name for s in graph.state} & set(graph.outputs)
     made = {name for node in graph.nodes for name in node.outputs} | given_back

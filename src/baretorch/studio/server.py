@@ -68,7 +68,7 @@ class Tab:
     live: LiveModel
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """Raised for a request that is not served."""
 
     def __init__(self, status: HTTPStatus, error: CompileError) -> None:
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self, method: str) -> None:
         try:
             status, kind, body = HTTPStatus.OK, *self._answer(method, self._checked_path())
-        except Refused as refused:
+        except RequestRefused as refused:
             status, (kind, body) = refused.status, self._told(refused.error)
             self.close_connection = True  # its body was not read
         except CompileError as error:
@@ -285,8 +285,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _refused(
     status: HTTPStatus, what: str, have: str | None = None, need: str | None = None, try_: str | None = None
-) -> Refused:
-    return Refused(status, CompileError(what, have=have, need=need, try_=try_))
+) -> RequestRefused:
+    return RequestRefused(status, CompileError(what, have=have, need=need, try_=try_))
 
 
 def _json(value: Any) -> bytes:

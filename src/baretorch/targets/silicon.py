@@ -42,7 +42,7 @@ class RegisterField:
 
 
 @dataclass(frozen=True)
-class ChipRegister:
+class SiliconRegister:
     """`name` is BLOCK.REGISTER. What is written to it takes effect at once, or if it is to be `read_back`, then."""
 
     name: str
@@ -112,7 +112,7 @@ class ChipBlock:
     1."""
 
     name: str
-    registers: tuple[ChipRegister, ...]
+    registers: tuple[SiliconRegister, ...]
     needs: tuple[Condition, ...]
     atomic: bool
     source: str
@@ -231,11 +231,11 @@ def load_silicon(name: str) -> Silicon:
         raise InternalError(f"silicon/{name}.toml: {error!r}") from error
 
 
-def registers(block: str, base: int, rows: Mapping[str, Mapping[str, Any]]) -> tuple[ChipRegister, ...]:
+def registers(block: str, base: int, rows: Mapping[str, Mapping[str, Any]]) -> tuple[SiliconRegister, ...]:
     """Parse registers. Each row has `at`, `reset` unless that is 0, `read_back`, and fields: a bit, "high:low", or that
     in `bits` with `means`."""
     return tuple(
-        ChipRegister(
+        SiliconRegister(
             f"{block}.{name}",
             base + row["at"],
             row.get("reset", 0),

@@ -31,7 +31,7 @@ Page = Callable[[Tuning, str], str]
 
 
 @dataclass(frozen=True)
-class Request:
+class SearchRequest:
     """What the user asks of a search: budgets in bytes and milliseconds, the largest loss of accuracy in points, and
     how much to try. `storage` is the URL of a database; with `join`, the search there was begun by another process."""
 
@@ -75,7 +75,7 @@ class Tuned:
     command: str
 
 
-def search(request: Request, opened: Open, page: Page, show: Show, warn: Callable[[str], None]) -> Tuned | Joined:
+def search(request: SearchRequest, opened: Open, page: Page, show: Show, warn: Callable[[str], None]) -> Tuned | Joined:
     """Search, and confirm the best on the board, which `opened` runs. `page` makes the page about the result; `show`
     takes a step, the number of done parts and of all; `warn` takes a line about an interrupted search."""
     import_optuna()
@@ -91,7 +91,7 @@ def search(request: Request, opened: Open, page: Page, show: Show, warn: Callabl
 
 @dataclass(frozen=True)
 class _Search:
-    request: Request
+    request: SearchRequest
     opened: Open
     page: Page
     show: Show

@@ -39,7 +39,7 @@ from baretorch.quantize.config import IN_FLOAT, Config, Precision
 from baretorch.quantize.groups import wanted
 from baretorch.quantize.narrow_requant import with_narrow
 from baretorch.quantize.quantize import made_by, with_scales
-from baretorch.quantize.watch import Run, watching
+from baretorch.quantize.watch import RunGraph, watching
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Board
 from baretorch.tune.refine import Grid
@@ -392,7 +392,7 @@ class _OnHost:
         self._stack = ExitStack()
 
     def __enter__(self) -> _OnHost:
-        self._run: Run = self._stack.enter_context(on_host(self._graph))
+        self._run: RunGraph = self._stack.enter_context(on_host(self._graph))
         return self
 
     def __exit__(self, *error: object) -> None:

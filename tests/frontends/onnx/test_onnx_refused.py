@@ -13,8 +13,8 @@ from tests.frontends.onnx.files import BOOL, FLOAT, INT64, model, node
 from tests.frontends.onnx.lower import graph_of
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.table import TABLE
 
 
@@ -115,10 +115,10 @@ def test_what_is_refused_and_why() -> None:
 
 @pytest.mark.parametrize("fault", [ValueError("two"), AttributeError("three")])
 def test_what_onnx_computes_and_we_cannot_is_our_fault(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> None:
-    def wrong(g: OnnxLowering, c: Call) -> str:
+    def wrong(g: OnnxLowering, c: OnnxCall) -> str:
         raise fault
 
-    monkeypatch.setitem(TABLE, "Softmax", Row(wrong))
+    monkeypatch.setitem(TABLE, "Softmax", OnnxRow(wrong))
     with pytest.raises(InternalError, match=f"^Softmax layer: {type(fault).__name__}: {fault}$"):
         graph_of(one("Softmax", {"x": [2, 3]}))
 

@@ -10,7 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.elementwise import div
 from baretorch.frontends.aten.index import cut, embedding, put_back
 from baretorch.frontends.aten.promotion import cast, operand
-from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.aten.shapes import slice_
 from baretorch.frontends.lowering import Lowering, known_value
 from baretorch.ir.graph import DType
@@ -128,9 +128,9 @@ def _mean(g: Lowering, sums: str, axis: int, index: str, include_self: bool) -> 
     return div(g, sums, g.b.add(Maximum(), counts, operand(g, 1.0, DType.FLOAT32)))
 
 
-ROWS: dict[str, Row] = {
-    "aten::embedding_bag": Row(embedding_bag, (IndexSelect, Sum, Mean, Amax, Mul, Div, Maximum, Ne)),
-    "aten::_embedding_bag": Row(embedding_bag, (IndexSelect, Sum, Mean, Amax, Mul, Div, Maximum, Ne)),
-    "aten::_embedding_bag_forward_only": Row(embedding_bag, (IndexSelect, Sum, Mean, Amax, Mul, Div, Maximum, Ne)),
-    "aten::scatter_reduce": Row(scatter_reduce, (ScatterReduce, Scatter, Mul, Div, Maximum)),
+ROWS: dict[str, AtenRow] = {
+    "aten::embedding_bag": AtenRow(embedding_bag, (IndexSelect, Sum, Mean, Amax, Mul, Div, Maximum, Ne)),
+    "aten::_embedding_bag": AtenRow(embedding_bag, (IndexSelect, Sum, Mean, Amax, Mul, Div, Maximum, Ne)),
+    "aten::_embedding_bag_forward_only": AtenRow(embedding_bag, (IndexSelect, Sum, Mean, Amax, Mul, Div, Maximum, Ne)),
+    "aten::scatter_reduce": AtenRow(scatter_reduce, (ScatterReduce, Scatter, Mul, Div, Maximum)),
 }

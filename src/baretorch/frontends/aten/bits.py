@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.promotion import common_type, promoted
-from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Lowering, Scalar
 from baretorch.ir.graph import DType
 from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
@@ -34,16 +34,16 @@ def invert(g: Lowering, x: str) -> str:
     return bitwise(g, BitXor(), None, x, 255 if g[x].dtype is DType.UINT8 else -1)
 
 
-ROWS: dict[str, Row] = {
-    "aten::bitwise_and": Row(lambda g, x, y: bitwise(g, BitAnd(), LogicalAnd(), x, y), (LogicalAnd, BitAnd)),
-    "aten::bitwise_or": Row(lambda g, x, y: bitwise(g, BitOr(), LogicalOr(), x, y), (LogicalOr, BitOr)),
-    "aten::bitwise_xor": Row(lambda g, x, y: bitwise(g, BitXor(), Ne(), x, y), (Ne, BitXor)),
-    "aten::bitwise_not": Row(invert, (LogicalNot, BitXor)),
-    "aten::bitwise_left_shift": Row(lambda g, x, y: bitwise(g, ShiftLeft(), None, x, y), (ShiftLeft,)),
-    "aten::bitwise_right_shift": Row(lambda g, x, y: bitwise(g, ShiftRight(), None, x, y), (ShiftRight,)),
-    "aten::__and__": Row(lambda g, x, y: bitwise(g, BitAnd(), LogicalAnd(), x, y), (LogicalAnd, BitAnd)),
-    "aten::__or__": Row(lambda g, x, y: bitwise(g, BitOr(), LogicalOr(), x, y), (LogicalOr, BitOr)),
-    "aten::__xor__": Row(lambda g, x, y: bitwise(g, BitXor(), Ne(), x, y), (Ne, BitXor)),
-    "aten::__lshift__": Row(lambda g, x, y: bitwise(g, ShiftLeft(), None, x, y), (ShiftLeft,)),
-    "aten::__rshift__": Row(lambda g, x, y: bitwise(g, ShiftRight(), None, x, y), (ShiftRight,)),
+ROWS: dict[str, AtenRow] = {
+    "aten::bitwise_and": AtenRow(lambda g, x, y: bitwise(g, BitAnd(), LogicalAnd(), x, y), (LogicalAnd, BitAnd)),
+    "aten::bitwise_or": AtenRow(lambda g, x, y: bitwise(g, BitOr(), LogicalOr(), x, y), (LogicalOr, BitOr)),
+    "aten::bitwise_xor": AtenRow(lambda g, x, y: bitwise(g, BitXor(), Ne(), x, y), (Ne, BitXor)),
+    "aten::bitwise_not": AtenRow(invert, (LogicalNot, BitXor)),
+    "aten::bitwise_left_shift": AtenRow(lambda g, x, y: bitwise(g, ShiftLeft(), None, x, y), (ShiftLeft,)),
+    "aten::bitwise_right_shift": AtenRow(lambda g, x, y: bitwise(g, ShiftRight(), None, x, y), (ShiftRight,)),
+    "aten::__and__": AtenRow(lambda g, x, y: bitwise(g, BitAnd(), LogicalAnd(), x, y), (LogicalAnd, BitAnd)),
+    "aten::__or__": AtenRow(lambda g, x, y: bitwise(g, BitOr(), LogicalOr(), x, y), (LogicalOr, BitOr)),
+    "aten::__xor__": AtenRow(lambda g, x, y: bitwise(g, BitXor(), Ne(), x, y), (Ne, BitXor)),
+    "aten::__lshift__": AtenRow(lambda g, x, y: bitwise(g, ShiftLeft(), None, x, y), (ShiftLeft,)),
+    "aten::__rshift__": AtenRow(lambda g, x, y: bitwise(g, ShiftRight(), None, x, y), (ShiftRight,)),
 }

@@ -14,7 +14,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import quant
-from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Ints, Lowering, pair, sides
 from baretorch.ir.graph import Array, DType, Quant
 from baretorch.ops.elementwise import Maximum, Minimum
@@ -291,21 +291,21 @@ def _bias(g: Lowering, bias: str | None, w: Array, x_offset: int) -> Array:
     return whole.astype(np.int32)
 
 
-ROWS: dict[str, Row] = {
-    "cortex_m::quantize_per_tensor": Row(quant.quantize_per_tensor, (Quantize,)),
-    "cortex_m::dequantize_per_tensor": Row(quant.dequantize_per_tensor, (Dequantize,)),
-    "cortex_m::quantized_linear": Row(linear, (QLinear,)),
-    "cortex_m::quantized_conv2d": Row(conv2d, (QConv2d,)),
-    "cortex_m::quantized_depthwise_conv2d": Row(depthwise_conv2d, (QConv2d,)),
-    "cortex_m::quantized_transpose_conv2d": Row(transpose_conv2d, (QConvTranspose2d,)),
-    "cortex_m::quantized_batch_matmul": Row(batch_matmul, (QMatmul,)),
-    "cortex_m::quantized_avg_pool2d": Row(avg_pool2d, (QAvgPool2d,)),
-    "cortex_m::quantized_max_pool2d": Row(max_pool2d, (MaxPool2d, Lookup)),
-    "cortex_m::quantized_add": Row(add, (QAdd,)),
-    "cortex_m::quantized_mul": Row(mul, (QMul,)),
-    "cortex_m::quantized_activation": Row(activation, (Lookup,)),
-    "cortex_m::maximum": Row(lambda g, a, b: g.b.add(Maximum(), a, b), (Maximum,)),
-    "cortex_m::minimum": Row(lambda g, a, b: g.b.add(Minimum(), a, b), (Minimum,)),
-    "cortex_m::softmax": Row(softmax, (QSoftmax,)),
-    "cortex_m::transpose": Row(lambda g, x, dims: g.permute(x, dims), (Permute,)),
+ROWS: dict[str, AtenRow] = {
+    "cortex_m::quantize_per_tensor": AtenRow(quant.quantize_per_tensor, (Quantize,)),
+    "cortex_m::dequantize_per_tensor": AtenRow(quant.dequantize_per_tensor, (Dequantize,)),
+    "cortex_m::quantized_linear": AtenRow(linear, (QLinear,)),
+    "cortex_m::quantized_conv2d": AtenRow(conv2d, (QConv2d,)),
+    "cortex_m::quantized_depthwise_conv2d": AtenRow(depthwise_conv2d, (QConv2d,)),
+    "cortex_m::quantized_transpose_conv2d": AtenRow(transpose_conv2d, (QConvTranspose2d,)),
+    "cortex_m::quantized_batch_matmul": AtenRow(batch_matmul, (QMatmul,)),
+    "cortex_m::quantized_avg_pool2d": AtenRow(avg_pool2d, (QAvgPool2d,)),
+    "cortex_m::quantized_max_pool2d": AtenRow(max_pool2d, (MaxPool2d, Lookup)),
+    "cortex_m::quantized_add": AtenRow(add, (QAdd,)),
+    "cortex_m::quantized_mul": AtenRow(mul, (QMul,)),
+    "cortex_m::quantized_activation": AtenRow(activation, (Lookup,)),
+    "cortex_m::maximum": AtenRow(lambda g, a, b: g.b.add(Maximum(), a, b), (Maximum,)),
+    "cortex_m::minimum": AtenRow(lambda g, a, b: g.b.add(Minimum(), a, b), (Minimum,)),
+    "cortex_m::softmax": AtenRow(softmax, (QSoftmax,)),
+    "cortex_m::transpose": AtenRow(lambda g, x, dims: g.permute(x, dims), (Permute,)),
 }

@@ -12,14 +12,14 @@ from math import prod
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Lowering
 from baretorch.ir.graph import Array, DType, Graph, Shape, Tensor
 from baretorch.machines.npu.faults import NpuFault
 from baretorch.machines.npu.interpreter import run_payload
 from baretorch.npu.accelerators import by_config
 from baretorch.npu.payload import SCRATCH, Payload, Slot
-from baretorch.ops.delegate import MOST_PARTS, Computes, Delegate, Part
+from baretorch.ops.delegate import MOST_PARTS, Computes, Delegate, DelegatePort
 from baretorch.ops.move import Cat, Slice
 
 TARGET = "ethos_u::delegate"
@@ -66,14 +66,14 @@ def delegate(
     return tuple(g.reshape(g.b.add(Slice(0, p.offset, p.end), y), p.shape) for p in outputs)
 
 
-def _parts(shapes: Sequence[Shape], places: Sequence[int]) -> tuple[Part, ...]:
+def _parts(shapes: Sequence[Shape], places: Sequence[int]) -> tuple[DelegatePort, ...]:
     """Return the parts of a scratch, one after the other."""
     ends = np.cumsum([prod(shape) for shape in shapes])
     starts = [0, *(int(end) for end in ends[:-1])]
-    return tuple(Part(tuple(s), at, place) for s, at, place in zip(shapes, starts, places, strict=True))
+    return tuple(DelegatePort(tuple(s), at, place) for s, at, place in zip(shapes, starts, places, strict=True))
 
 
-def _unknown(inputs: Sequence[Part], outputs: Sequence[Part]) -> Graph:
+def _unknown(inputs: Sequence[DelegatePort], outputs: Sequence[DelegatePort]) -> Graph:
     """Return a graph with the only known facts of the region: its inputs and outputs."""
     xs = {f"x{i}": p.shape for i, p in enumerate(inputs)}
     ys = {f"y{i}": p.shape for i, p in enumerate(outputs)}
@@ -101,4 +101,4 @@ def _emulated(payload: Payload) -> Computes:
     return computes
 
 
-ROWS: dict[str, Row] = {TARGET: Row(delegate, (Delegate,))}
+ROWS: dict[str, AtenRow] = {TARGET: AtenRow(delegate, (Delegate,))}

@@ -16,7 +16,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import elementwise, reduce, shapes
 from baretorch.frontends.aten.moves import expand, flip
 from baretorch.frontends.aten.promotion import floating
-from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Complex, Ints, Lowering, Result
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.fft import Fft, Irfft, Magnitude, Rfft
@@ -262,24 +262,24 @@ def summary(row: Callable[..., str]) -> Callable[..., Complex]:
     return lifted
 
 
-ROWS: dict[str, Row] = {
-    "aten::_fft_r2c": Row(r2c, (Rfft, Fft, Mul)),
-    "aten::_fft_c2r": Row(c2r, (Irfft, Fft)),
-    "aten::_fft_c2c": Row(c2c, (Fft,)),
-    "aten::complex": Row(make, (Cat,)),
-    "aten::polar": Row(polar, (Mul, Sin, Cos)),
-    "aten::view_as_complex": Row(view_as_complex),
-    "aten::view_as_real": Row(lambda g, z: _plain(z)),
-    "aten::real": Row(lambda g, z: part(g, z, 0), (Slice,)),
-    "aten::imag": Row(lambda g, z: part(g, z, 1), (Slice,)),
-    "aten::angle": Row(angle_of_real, (Ne, Lt, Where, Atan2)),
-    "aten::to": Row(to, (Cast,)),
-    "aten::_to_copy": Row(to, (Cast,)),
-    "aten::_conj": Row(shapes.same),
-    "aten::_conj_physical": Row(shapes.same),
-    "aten::conj_physical": Row(shapes.same),
-    "aten::resolve_conj": Row(shapes.same),
-    "aten::resolve_neg": Row(shapes.same),
+ROWS: dict[str, AtenRow] = {
+    "aten::_fft_r2c": AtenRow(r2c, (Rfft, Fft, Mul)),
+    "aten::_fft_c2r": AtenRow(c2r, (Irfft, Fft)),
+    "aten::_fft_c2c": AtenRow(c2c, (Fft,)),
+    "aten::complex": AtenRow(make, (Cat,)),
+    "aten::polar": AtenRow(polar, (Mul, Sin, Cos)),
+    "aten::view_as_complex": AtenRow(view_as_complex),
+    "aten::view_as_real": AtenRow(lambda g, z: _plain(z)),
+    "aten::real": AtenRow(lambda g, z: part(g, z, 0), (Slice,)),
+    "aten::imag": AtenRow(lambda g, z: part(g, z, 1), (Slice,)),
+    "aten::angle": AtenRow(angle_of_real, (Ne, Lt, Where, Atan2)),
+    "aten::to": AtenRow(to, (Cast,)),
+    "aten::_to_copy": AtenRow(to, (Cast,)),
+    "aten::_conj": AtenRow(shapes.same),
+    "aten::_conj_physical": AtenRow(shapes.same),
+    "aten::conj_physical": AtenRow(shapes.same),
+    "aten::resolve_conj": AtenRow(shapes.same),
+    "aten::resolve_neg": AtenRow(shapes.same),
 }
 
 COMPLEX: dict[str, Callable[..., Result]] = {

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.aten.rows import AtenRow, Scales
 from baretorch.frontends.aten.shapes import permute, reshape, slice_
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, known_value
 from baretorch.ir.graph import Array, DType
@@ -236,20 +236,20 @@ def put_back(g: Lowering, x: str, part: str) -> str:
     return g.b.add(SliceScatter(axis, 0), x, part)
 
 
-ROWS: dict[str, Row] = {
-    "aten::index_select": Row(index_select, (IndexSelect,), Scales.SAME),
-    "aten::embedding": Row(embedding, (IndexSelect,), Scales.SAME),
-    "aten::one_hot": Row(one_hot, (IndexSelect,)),
-    "aten::unfold": Row(unfold, (Unfold,), Scales.SAME),
-    "aten::gather": Row(gather, (Gather,), Scales.SAME),
-    "aten::take_along_dim": Row(take_along_dim, (Gather,), Scales.SAME),
-    "aten::scatter": Row(scatter, (Scatter, ScatterReduce)),
-    "aten::scatter_add": Row(scatter_add, (Scatter,)),
-    "aten::index": Row(index, (IndexSelect, RavelIndex), Scales.SAME),
-    "aten::_unsafe_index": Row(index, (IndexSelect, RavelIndex)),
-    "aten::index_put": Row(index_put, (IndexPut, RavelIndex)),
-    "aten::_unsafe_index_put": Row(index_put, (IndexPut, RavelIndex)),
-    "aten::index_copy": Row(index_copy, (IndexPut,)),
-    "aten::index_add": Row(index_add, (Mul, IndexPut)),
-    "aten::index_fill": Row(index_fill, (IndexPut,)),
+ROWS: dict[str, AtenRow] = {
+    "aten::index_select": AtenRow(index_select, (IndexSelect,), Scales.SAME),
+    "aten::embedding": AtenRow(embedding, (IndexSelect,), Scales.SAME),
+    "aten::one_hot": AtenRow(one_hot, (IndexSelect,)),
+    "aten::unfold": AtenRow(unfold, (Unfold,), Scales.SAME),
+    "aten::gather": AtenRow(gather, (Gather,), Scales.SAME),
+    "aten::take_along_dim": AtenRow(take_along_dim, (Gather,), Scales.SAME),
+    "aten::scatter": AtenRow(scatter, (Scatter, ScatterReduce)),
+    "aten::scatter_add": AtenRow(scatter_add, (Scatter,)),
+    "aten::index": AtenRow(index, (IndexSelect, RavelIndex), Scales.SAME),
+    "aten::_unsafe_index": AtenRow(index, (IndexSelect, RavelIndex)),
+    "aten::index_put": AtenRow(index_put, (IndexPut, RavelIndex)),
+    "aten::_unsafe_index_put": AtenRow(index_put, (IndexPut, RavelIndex)),
+    "aten::index_copy": AtenRow(index_copy, (IndexPut,)),
+    "aten::index_add": AtenRow(index_add, (Mul, IndexPut)),
+    "aten::index_fill": AtenRow(index_fill, (IndexPut,)),
 }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.aten.rows import AtenRow, Scales
 from baretorch.frontends.lowering import Lowering, Scalar
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.linear import Linear
@@ -61,7 +61,7 @@ def batch_norm(
     return g.b.add(Add(), scaled, g.b.const("bn_shift", shift.astype(np.float32).reshape(column)))
 
 
-ROWS: dict[str, Row] = {
-    "aten::batch_norm": Row(batch_norm, (Add, Mul), Scales.NORM),
-    "aten::_native_batch_norm_legit_no_training": Row(batch_norm, (Add, Mul)),
+ROWS: dict[str, AtenRow] = {
+    "aten::batch_norm": AtenRow(batch_norm, (Add, Mul), Scales.NORM),
+    "aten::_native_batch_norm_legit_no_training": AtenRow(batch_norm, (Add, Mul)),
 }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.frontends.aten.moves import expand
-from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.aten.shapes import transpose
 from baretorch.frontends.lowering import Lowering
 from baretorch.ops.solve import Det, Solve
@@ -34,8 +34,10 @@ def det(g: Lowering, x: str) -> str:
     return g.b.add(Det(), x)
 
 
-ROWS: dict[str, Row] = {
-    **dict.fromkeys(("aten::linalg_inv", "aten::linalg_inv_ex", "aten::inverse"), Row(inv, (Solve,))),
-    **dict.fromkeys(("aten::linalg_solve", "aten::linalg_solve_ex", "aten::_linalg_solve_ex"), Row(solve, (Solve,))),
-    **dict.fromkeys(("aten::linalg_det", "aten::det", "aten::_linalg_det"), Row(det, (Det,))),
+ROWS: dict[str, AtenRow] = {
+    **dict.fromkeys(("aten::linalg_inv", "aten::linalg_inv_ex", "aten::inverse"), AtenRow(inv, (Solve,))),
+    **dict.fromkeys(
+        ("aten::linalg_solve", "aten::linalg_solve_ex", "aten::_linalg_solve_ex"), AtenRow(solve, (Solve,))
+    ),
+    **dict.fromkeys(("aten::linalg_det", "aten::det", "aten::_linalg_det"), AtenRow(det, (Det,))),
 }

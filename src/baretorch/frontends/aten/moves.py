@@ -9,7 +9,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.index import take
-from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.aten.rows import AtenRow, Scales
 from baretorch.frontends.aten.shapes import cat, constant_pad, reshape, slice_, transpose, unsqueeze
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
 from baretorch.ir.graph import Array
@@ -179,27 +179,27 @@ def fill(g: Lowering, x: str, value: str | Scalar) -> str:
     return expand(g, g.operand(value, x), g.shape(x))
 
 
-ROWS: dict[str, Row] = {
-    "aten::expand": Row(expand, (Expand,), Scales.SAME),
-    "aten::broadcast_to": Row(expand, (Expand,)),
-    "aten::expand_as": Row(expand_as, (Expand,), Scales.SAME),
-    "aten::broadcast_tensors": Row(broadcast_tensors, (Expand,)),
-    "aten::meshgrid": Row(meshgrid, (Expand,)),
-    "aten::repeat": Row(repeat, (Expand,), Scales.SAME),
-    "aten::tile": Row(tile, (Expand,), Scales.SAME),
-    "aten::repeat_interleave": Row(repeat_interleave, (Expand, IndexSelect), Scales.SAME),
-    "aten::flip": Row(flip, (Flip,), Scales.SAME),
-    "aten::rot90": Row(rot90, (Flip,), Scales.SAME),
-    "aten::roll": Row(roll, (Slice, Cat), Scales.SAME),
-    "aten::pad": Row(pad, (Pad, IndexSelect), Scales.SAME),
-    "aten::reflection_pad1d": Row(reflection_pad, (IndexSelect,), Scales.SAME),
-    "aten::reflection_pad2d": Row(reflection_pad, (IndexSelect,), Scales.SAME),
-    "aten::reflection_pad3d": Row(reflection_pad, (IndexSelect,)),
-    "aten::replication_pad1d": Row(replication_pad, (IndexSelect,), Scales.SAME),
-    "aten::replication_pad2d": Row(replication_pad, (IndexSelect,), Scales.SAME),
-    "aten::replication_pad3d": Row(replication_pad, (IndexSelect,)),
-    "aten::slice_scatter": Row(slice_scatter, (SliceScatter,)),
-    "aten::select_scatter": Row(select_scatter, (SliceScatter,)),
-    "aten::copy": Row(copy, (Expand,), Scales.COPIED),
-    "aten::fill": Row(fill, (Expand,)),
+ROWS: dict[str, AtenRow] = {
+    "aten::expand": AtenRow(expand, (Expand,), Scales.SAME),
+    "aten::broadcast_to": AtenRow(expand, (Expand,)),
+    "aten::expand_as": AtenRow(expand_as, (Expand,), Scales.SAME),
+    "aten::broadcast_tensors": AtenRow(broadcast_tensors, (Expand,)),
+    "aten::meshgrid": AtenRow(meshgrid, (Expand,)),
+    "aten::repeat": AtenRow(repeat, (Expand,), Scales.SAME),
+    "aten::tile": AtenRow(tile, (Expand,), Scales.SAME),
+    "aten::repeat_interleave": AtenRow(repeat_interleave, (Expand, IndexSelect), Scales.SAME),
+    "aten::flip": AtenRow(flip, (Flip,), Scales.SAME),
+    "aten::rot90": AtenRow(rot90, (Flip,), Scales.SAME),
+    "aten::roll": AtenRow(roll, (Slice, Cat), Scales.SAME),
+    "aten::pad": AtenRow(pad, (Pad, IndexSelect), Scales.SAME),
+    "aten::reflection_pad1d": AtenRow(reflection_pad, (IndexSelect,), Scales.SAME),
+    "aten::reflection_pad2d": AtenRow(reflection_pad, (IndexSelect,), Scales.SAME),
+    "aten::reflection_pad3d": AtenRow(reflection_pad, (IndexSelect,)),
+    "aten::replication_pad1d": AtenRow(replication_pad, (IndexSelect,), Scales.SAME),
+    "aten::replication_pad2d": AtenRow(replication_pad, (IndexSelect,), Scales.SAME),
+    "aten::replication_pad3d": AtenRow(replication_pad, (IndexSelect,)),
+    "aten::slice_scatter": AtenRow(slice_scatter, (SliceScatter,)),
+    "aten::select_scatter": AtenRow(select_scatter, (SliceScatter,)),
+    "aten::copy": AtenRow(copy, (Expand,), Scales.COPIED),
+    "aten::fill": AtenRow(fill, (Expand,)),
 }

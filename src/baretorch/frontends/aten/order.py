@@ -8,7 +8,7 @@ import numpy as np
 
 from baretorch.frontends.aten.index import expanded
 from baretorch.frontends.aten.promotion import floating
-from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Lowering, Result, Scalar
 from baretorch.ops.cdist import Cdist
 from baretorch.ops.ordered import Chosen, KthValue, Median, Mode
@@ -56,11 +56,11 @@ def cdist(g: Lowering, a: str, b: str, order: Scalar = 2.0, *_: object) -> str:
     return g.b.add(Cdist(float(order)), a, b)
 
 
-ROWS: dict[str, Row] = {
-    "aten::kthvalue": Row(kthvalue, (KthValue,)),
-    "aten::median": Row(median, (Median,)),
-    "aten::nanmedian": Row(nanmedian, (Median,)),
-    "aten::mode": Row(mode, (Mode,)),
-    "aten::cdist": Row(cdist, (Cdist,)),
-    "aten::_cdist_forward": Row(cdist, (Cdist,)),
+ROWS: dict[str, AtenRow] = {
+    "aten::kthvalue": AtenRow(kthvalue, (KthValue,)),
+    "aten::median": AtenRow(median, (Median,)),
+    "aten::nanmedian": AtenRow(nanmedian, (Median,)),
+    "aten::mode": AtenRow(mode, (Mode,)),
+    "aten::cdist": AtenRow(cdist, (Cdist,)),
+    "aten::_cdist_forward": AtenRow(cdist, (Cdist,)),
 }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Lowering
 from baretorch.ir.graph import Array, Quant
 from baretorch.ops.int8.quantize import Dequantize, Quantize
@@ -92,8 +92,8 @@ def _offset(what: str, lo: int, hi: int, dtype: str | int) -> int:
     return offset
 
 
-ROWS: dict[str, Row] = {
-    "quantized_decomposed::quantize_per_tensor": Row(quantize_per_tensor, (Quantize,)),
-    "quantized_decomposed::dequantize_per_tensor": Row(dequantize_per_tensor, (Dequantize,)),
-    "quantized_decomposed::dequantize_per_channel": Row(dequantize_per_channel),
+ROWS: dict[str, AtenRow] = {
+    "quantized_decomposed::quantize_per_tensor": AtenRow(quantize_per_tensor, (Quantize,)),
+    "quantized_decomposed::dequantize_per_tensor": AtenRow(dequantize_per_tensor, (Dequantize,)),
+    "quantized_decomposed::dequantize_per_channel": AtenRow(dequantize_per_channel),
 }

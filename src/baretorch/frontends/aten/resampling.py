@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.aten.rows import AtenRow, Scales
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, spatial
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.sample import MODES, PADDINGS, GridSample2d, UpsampleBicubic2d
@@ -109,17 +109,17 @@ def channel_shuffle(g: Lowering, x: str, groups: int) -> str:
     return g.reshape(moved, (n, channels, *rest))
 
 
-ROWS: dict[str, Row] = {
-    "aten::upsample_nearest1d": Row(nearest, (UpsampleNearest2d,), Scales.SAME),
-    "aten::upsample_nearest2d": Row(nearest, (UpsampleNearest2d,), Scales.SAME),
-    "aten::_upsample_nearest_exact1d": Row(nearest_exact, (UpsampleNearest2d,), Scales.SAME),
-    "aten::_upsample_nearest_exact2d": Row(nearest_exact, (UpsampleNearest2d,), Scales.SAME),
-    "aten::upsample_linear1d": Row(linear, (UpsampleBilinear2d,), Scales.SAME),
-    "aten::upsample_bilinear2d": Row(linear, (UpsampleBilinear2d,), Scales.SAME),
-    "aten::upsample_bicubic2d": Row(bicubic, (UpsampleBicubic2d,)),
-    "aten::grid_sampler_2d": Row(grid_sample, (GridSample2d,)),
-    "aten::pixel_shuffle": Row(pixel_shuffle, (Permute, Reshape), Scales.SAME),
-    "aten::pixel_unshuffle": Row(pixel_unshuffle, (Permute, Reshape), Scales.SAME),
-    "aten::channel_shuffle": Row(channel_shuffle, (Permute, Reshape), Scales.SAME),
-    "aten::native_channel_shuffle": Row(channel_shuffle, (Permute, Reshape)),
+ROWS: dict[str, AtenRow] = {
+    "aten::upsample_nearest1d": AtenRow(nearest, (UpsampleNearest2d,), Scales.SAME),
+    "aten::upsample_nearest2d": AtenRow(nearest, (UpsampleNearest2d,), Scales.SAME),
+    "aten::_upsample_nearest_exact1d": AtenRow(nearest_exact, (UpsampleNearest2d,), Scales.SAME),
+    "aten::_upsample_nearest_exact2d": AtenRow(nearest_exact, (UpsampleNearest2d,), Scales.SAME),
+    "aten::upsample_linear1d": AtenRow(linear, (UpsampleBilinear2d,), Scales.SAME),
+    "aten::upsample_bilinear2d": AtenRow(linear, (UpsampleBilinear2d,), Scales.SAME),
+    "aten::upsample_bicubic2d": AtenRow(bicubic, (UpsampleBicubic2d,)),
+    "aten::grid_sampler_2d": AtenRow(grid_sample, (GridSample2d,)),
+    "aten::pixel_shuffle": AtenRow(pixel_shuffle, (Permute, Reshape), Scales.SAME),
+    "aten::pixel_unshuffle": AtenRow(pixel_unshuffle, (Permute, Reshape), Scales.SAME),
+    "aten::channel_shuffle": AtenRow(channel_shuffle, (Permute, Reshape), Scales.SAME),
+    "aten::native_channel_shuffle": AtenRow(channel_shuffle, (Permute, Reshape)),
 }

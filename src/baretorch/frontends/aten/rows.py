@@ -33,7 +33,7 @@ class Scales(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class AtenRow:
     """`build` is a function of the lowering and the ATen operator's arguments in schema order: tensors arrive as names
     of Graph tensors, everything else as it is. It returns the name of the result, or one per result.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import layers, shapes
-from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.aten.rows import AtenRow, Scales
 from baretorch.frontends.lowering import Lowering, Scalar
 from baretorch.ops.attention import Attention
 from baretorch.ops.elementwise import Add, Mul
@@ -219,23 +219,23 @@ def _is_causal(g: Lowering, mask: str) -> bool:
     return bool(np.array_equal(data.reshape(seen.shape), wanted))
 
 
-ROWS: dict[str, Row] = {
-    "aten::linear": Row(linear, (Linear, Matmul, Add), Scales.LAYER),
-    "aten::addmm": Row(addmm, (Linear, Matmul, Add, Mul)),
-    "aten::baddbmm": Row(addmm, (Linear, Matmul, Add, Mul)),
-    "aten::addmv": Row(addmm, (Linear, Matmul, Add, Mul)),
-    "aten::matmul": Row(matmul, (Linear, Matmul), Scales.PAIR),
-    "aten::mm": Row(matmul, (Linear, Matmul), Scales.PAIR),
-    "aten::bmm": Row(matmul, (Linear, Matmul), Scales.PAIR),
-    "aten::mv": Row(matmul, (Linear, Matmul)),
-    "aten::dot": Row(matmul, (Linear, Matmul)),
-    "aten::lstm": Row(lstm, (Lstm,), Scales.RECURRENT),
-    "aten::gru": Row(gru, (Gru,), Scales.RECURRENT),
-    "aten::rnn_tanh": Row(lambda g, *args: rnn(g, False, *args), (Rnn,)),
-    "aten::rnn_relu": Row(lambda g, *args: rnn(g, True, *args), (Rnn,)),
-    "aten::lstm_cell": Row(lstm_cell, (Lstm,), Scales.CELL),
-    "aten::gru_cell": Row(gru_cell, (Gru,), Scales.CELL),
-    "aten::rnn_tanh_cell": Row(lambda g, *args: rnn_cell(g, False, *args), (Rnn,)),
-    "aten::rnn_relu_cell": Row(lambda g, *args: rnn_cell(g, True, *args), (Rnn,)),
-    "aten::scaled_dot_product_attention": Row(attention, (Attention,), Scales.ATTENTION),
+ROWS: dict[str, AtenRow] = {
+    "aten::linear": AtenRow(linear, (Linear, Matmul, Add), Scales.LAYER),
+    "aten::addmm": AtenRow(addmm, (Linear, Matmul, Add, Mul)),
+    "aten::baddbmm": AtenRow(addmm, (Linear, Matmul, Add, Mul)),
+    "aten::addmv": AtenRow(addmm, (Linear, Matmul, Add, Mul)),
+    "aten::matmul": AtenRow(matmul, (Linear, Matmul), Scales.PAIR),
+    "aten::mm": AtenRow(matmul, (Linear, Matmul), Scales.PAIR),
+    "aten::bmm": AtenRow(matmul, (Linear, Matmul), Scales.PAIR),
+    "aten::mv": AtenRow(matmul, (Linear, Matmul)),
+    "aten::dot": AtenRow(matmul, (Linear, Matmul)),
+    "aten::lstm": AtenRow(lstm, (Lstm,), Scales.RECURRENT),
+    "aten::gru": AtenRow(gru, (Gru,), Scales.RECURRENT),
+    "aten::rnn_tanh": AtenRow(lambda g, *args: rnn(g, False, *args), (Rnn,)),
+    "aten::rnn_relu": AtenRow(lambda g, *args: rnn(g, True, *args), (Rnn,)),
+    "aten::lstm_cell": AtenRow(lstm_cell, (Lstm,), Scales.CELL),
+    "aten::gru_cell": AtenRow(gru_cell, (Gru,), Scales.CELL),
+    "aten::rnn_tanh_cell": AtenRow(lambda g, *args: rnn_cell(g, False, *args), (Rnn,)),
+    "aten::rnn_relu_cell": AtenRow(lambda g, *args: rnn_cell(g, True, *args), (Rnn,)),
+    "aten::scaled_dot_product_attention": AtenRow(attention, (Attention,), Scales.ATTENTION),
 }

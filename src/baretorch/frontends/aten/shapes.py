@@ -9,7 +9,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.promotion import promoted
-from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.aten.rows import AtenRow, Scales
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
 from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.move import Cat, Slice
@@ -165,44 +165,44 @@ def unbind(g: Lowering, x: str, axis: int = 0) -> tuple[str, ...]:
     return tuple(select(g, x, axis, i) for i in range(g.shape(x)[g.axis(x, axis)]))
 
 
-ROWS: dict[str, Row] = {
-    "aten::view": Row(reshape, (Reshape,), Scales.SAME),
-    "aten::reshape": Row(reshape, (Reshape,), Scales.SAME),
-    "aten::_unsafe_view": Row(reshape, (Reshape,)),
-    "aten::flatten": Row(flatten, (Reshape,), Scales.SAME),
-    "aten::squeeze": Row(squeeze, (Reshape,), Scales.SAME),
-    "aten::unsqueeze": Row(unsqueeze, (Reshape,), Scales.SAME),
-    "aten::permute": Row(permute, (Permute,), Scales.SAME),
-    "aten::transpose": Row(transpose, (Permute,), Scales.SAME),
-    "aten::t": Row(t, (Permute,), Scales.SAME),
-    "aten::constant_pad_nd": Row(constant_pad, (Pad,), Scales.SAME),
-    "aten::cat": Row(cat, (Cat,), Scales.ALIKE),
-    "aten::concat": Row(cat, (Cat,), Scales.ALIKE),
-    "aten::stack": Row(stack, (Cat,), Scales.ALIKE),
-    "aten::slice": Row(slice_, (Slice,), Scales.SAME),
-    "aten::narrow": Row(
+ROWS: dict[str, AtenRow] = {
+    "aten::view": AtenRow(reshape, (Reshape,), Scales.SAME),
+    "aten::reshape": AtenRow(reshape, (Reshape,), Scales.SAME),
+    "aten::_unsafe_view": AtenRow(reshape, (Reshape,)),
+    "aten::flatten": AtenRow(flatten, (Reshape,), Scales.SAME),
+    "aten::squeeze": AtenRow(squeeze, (Reshape,), Scales.SAME),
+    "aten::unsqueeze": AtenRow(unsqueeze, (Reshape,), Scales.SAME),
+    "aten::permute": AtenRow(permute, (Permute,), Scales.SAME),
+    "aten::transpose": AtenRow(transpose, (Permute,), Scales.SAME),
+    "aten::t": AtenRow(t, (Permute,), Scales.SAME),
+    "aten::constant_pad_nd": AtenRow(constant_pad, (Pad,), Scales.SAME),
+    "aten::cat": AtenRow(cat, (Cat,), Scales.ALIKE),
+    "aten::concat": AtenRow(cat, (Cat,), Scales.ALIKE),
+    "aten::stack": AtenRow(stack, (Cat,), Scales.ALIKE),
+    "aten::slice": AtenRow(slice_, (Slice,), Scales.SAME),
+    "aten::narrow": AtenRow(
         lambda g, x, axis, start, length: slice_(g, x, axis, start, start + length), (Slice,), Scales.SAME
     ),
-    "aten::select": Row(select, (Slice,), Scales.SAME),
-    "aten::split": Row(split, (Slice,), Scales.PARTS),
-    "aten::split_with_sizes": Row(split, (Slice,), Scales.PARTS),
-    "aten::chunk": Row(chunk, (Slice,), Scales.PARTS),
-    "aten::unbind": Row(unbind, (Slice,), Scales.PARTS),
-    "aten::view_as": Row(lambda g, x, other: reshape(g, x, g.shape(other)), (Reshape,), Scales.SAME),
-    "aten::reshape_as": Row(lambda g, x, other: reshape(g, x, g.shape(other)), (Reshape,), Scales.SAME),
-    "aten::unflatten": Row(unflatten, (Reshape,), Scales.SAME),
-    "aten::movedim": Row(movedim, (Permute,), Scales.SAME),
-    "aten::moveaxis": Row(movedim, (Permute,)),
-    "aten::swapaxes": Row(transpose, (Permute,), Scales.SAME),
-    "aten::swapdims": Row(transpose, (Permute,)),
-    "aten::numpy_T": Row(reverse, (Permute,)),
-    "aten::mT": Row(lambda g, x: transpose(g, x, -2, -1), (Permute,)),
-    "aten::adjoint": Row(lambda g, x: transpose(g, x, -2, -1), (Permute,)),
-    "aten::as_strided": Row(as_strided, refused=True),
-    "aten::clone": Row(same, scales=Scales.SAME),
-    "aten::contiguous": Row(same, scales=Scales.SAME),
-    "aten::detach": Row(same, scales=Scales.SAME),
-    "aten::alias": Row(same, scales=Scales.SAME),
-    "aten::lift_fresh": Row(same),
-    "aten::dropout": Row(dropout, scales=Scales.SAME),
+    "aten::select": AtenRow(select, (Slice,), Scales.SAME),
+    "aten::split": AtenRow(split, (Slice,), Scales.PARTS),
+    "aten::split_with_sizes": AtenRow(split, (Slice,), Scales.PARTS),
+    "aten::chunk": AtenRow(chunk, (Slice,), Scales.PARTS),
+    "aten::unbind": AtenRow(unbind, (Slice,), Scales.PARTS),
+    "aten::view_as": AtenRow(lambda g, x, other: reshape(g, x, g.shape(other)), (Reshape,), Scales.SAME),
+    "aten::reshape_as": AtenRow(lambda g, x, other: reshape(g, x, g.shape(other)), (Reshape,), Scales.SAME),
+    "aten::unflatten": AtenRow(unflatten, (Reshape,), Scales.SAME),
+    "aten::movedim": AtenRow(movedim, (Permute,), Scales.SAME),
+    "aten::moveaxis": AtenRow(movedim, (Permute,)),
+    "aten::swapaxes": AtenRow(transpose, (Permute,), Scales.SAME),
+    "aten::swapdims": AtenRow(transpose, (Permute,)),
+    "aten::numpy_T": AtenRow(reverse, (Permute,)),
+    "aten::mT": AtenRow(lambda g, x: transpose(g, x, -2, -1), (Permute,)),
+    "aten::adjoint": AtenRow(lambda g, x: transpose(g, x, -2, -1), (Permute,)),
+    "aten::as_strided": AtenRow(as_strided, refused=True),
+    "aten::clone": AtenRow(same, scales=Scales.SAME),
+    "aten::contiguous": AtenRow(same, scales=Scales.SAME),
+    "aten::detach": AtenRow(same, scales=Scales.SAME),
+    "aten::alias": AtenRow(same, scales=Scales.SAME),
+    "aten::lift_fresh": AtenRow(same),
+    "aten::dropout": AtenRow(dropout, scales=Scales.SAME),
 }

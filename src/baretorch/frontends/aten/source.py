@@ -13,7 +13,7 @@ from baretorch.ir.graph import Graph
 from baretorch.stopwatch import timed
 
 
-class Lowered(Mapping[str, Graph]):
+class LoweredMethods(Mapping[str, Graph]):
     """The Graph of each method, created at its first use, so that a program that cannot be lowered can still be
     shown."""
 
@@ -55,7 +55,7 @@ def load_pte(asked: Asked) -> Source:
         for program in programs.values() if not asked.trust else ():
             check_sizes(program)
         method = one_of(programs, asked.method or ("forward" if "forward" in programs else None))
-        program, graphs = programs[method], Lowered(programs)
+        program, graphs = programs[method], LoweredMethods(programs)
         if asked.inputs is None and (asked.calibration or any(asked.file.parent.glob("*.npz"))):
             asked = replace(asked, inputs=examples_of(asked.file, graphs[method], asked.calibration))
         return Source(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baretorch.frontends.aten.promotion import floating
-from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.aten.rows import AtenRow, Scales
 from baretorch.ops.special import (
     Acos,
     Acosh,
@@ -22,20 +22,20 @@ from baretorch.ops.special import (
     Sinh,
 )
 
-ROWS: dict[str, Row] = {
-    "aten::exp2": Row(lambda g, x: g.b.add(Exp2(), *floating(g, x)), (Exp2,), Scales.OWN),
-    "aten::log10": Row(lambda g, x: g.b.add(Log10(), *floating(g, x)), (Log10,), Scales.OWN),
-    "aten::asin": Row(lambda g, x: g.b.add(Asin(), *floating(g, x)), (Asin,), Scales.OWN),
-    "aten::acos": Row(lambda g, x: g.b.add(Acos(), *floating(g, x)), (Acos,), Scales.OWN),
-    "aten::atan": Row(lambda g, x: g.b.add(Atan(), *floating(g, x)), (Atan,), Scales.OWN),
-    "aten::sinh": Row(lambda g, x: g.b.add(Sinh(), *floating(g, x)), (Sinh,), Scales.OWN),
-    "aten::cosh": Row(lambda g, x: g.b.add(Cosh(), *floating(g, x)), (Cosh,), Scales.OWN),
-    "aten::asinh": Row(lambda g, x: g.b.add(Asinh(), *floating(g, x)), (Asinh,), Scales.OWN),
-    "aten::acosh": Row(lambda g, x: g.b.add(Acosh(), *floating(g, x)), (Acosh,), Scales.OWN),
-    "aten::atanh": Row(lambda g, x: g.b.add(Atanh(), *floating(g, x)), (Atanh,), Scales.OWN),
-    "aten::erfc": Row(lambda g, x: g.b.add(Erfc(), *floating(g, x)), (Erfc,), Scales.OWN),
-    "aten::special_erfcx": Row(lambda g, x: g.b.add(Erfcx(), *floating(g, x)), (Erfcx,), Scales.OWN),
-    "aten::erfinv": Row(lambda g, x: g.b.add(Erfinv(), *floating(g, x)), (Erfinv,), Scales.OWN),
-    "aten::atan2": Row(lambda g, x, y: g.b.add(Atan2(), *floating(g, x, y)), (Atan2,)),
-    "aten::hypot": Row(lambda g, x, y: g.b.add(Hypot(), *floating(g, x, y)), (Hypot,)),
+ROWS: dict[str, AtenRow] = {
+    "aten::exp2": AtenRow(lambda g, x: g.b.add(Exp2(), *floating(g, x)), (Exp2,), Scales.OWN),
+    "aten::log10": AtenRow(lambda g, x: g.b.add(Log10(), *floating(g, x)), (Log10,), Scales.OWN),
+    "aten::asin": AtenRow(lambda g, x: g.b.add(Asin(), *floating(g, x)), (Asin,), Scales.OWN),
+    "aten::acos": AtenRow(lambda g, x: g.b.add(Acos(), *floating(g, x)), (Acos,), Scales.OWN),
+    "aten::atan": AtenRow(lambda g, x: g.b.add(Atan(), *floating(g, x)), (Atan,), Scales.OWN),
+    "aten::sinh": AtenRow(lambda g, x: g.b.add(Sinh(), *floating(g, x)), (Sinh,), Scales.OWN),
+    "aten::cosh": AtenRow(lambda g, x: g.b.add(Cosh(), *floating(g, x)), (Cosh,), Scales.OWN),
+    "aten::asinh": AtenRow(lambda g, x: g.b.add(Asinh(), *floating(g, x)), (Asinh,), Scales.OWN),
+    "aten::acosh": AtenRow(lambda g, x: g.b.add(Acosh(), *floating(g, x)), (Acosh,), Scales.OWN),
+    "aten::atanh": AtenRow(lambda g, x: g.b.add(Atanh(), *floating(g, x)), (Atanh,), Scales.OWN),
+    "aten::erfc": AtenRow(lambda g, x: g.b.add(Erfc(), *floating(g, x)), (Erfc,), Scales.OWN),
+    "aten::special_erfcx": AtenRow(lambda g, x: g.b.add(Erfcx(), *floating(g, x)), (Erfcx,), Scales.OWN),
+    "aten::erfinv": AtenRow(lambda g, x: g.b.add(Erfinv(), *floating(g, x)), (Erfinv,), Scales.OWN),
+    "aten::atan2": AtenRow(lambda g, x, y: g.b.add(Atan2(), *floating(g, x, y)), (Atan2,)),
+    "aten::hypot": AtenRow(lambda g, x, y: g.b.add(Hypot(), *floating(g, x, y)), (Hypot,)),
 }

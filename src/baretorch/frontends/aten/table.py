@@ -1,4 +1,4 @@
-"""Converts an ATen program to a Graph. TABLE maps PyTorch operators to a `Row` each, in the ROWS of a module.
+"""Converts an ATen program to a Graph. TABLE maps PyTorch operators to a `AtenRow` each, in the ROWS of a module.
 
 Convolutions and pools are NHWC in a Graph: their rows permute on the way in and out, and the layout pass
 removes what cancels.
@@ -40,7 +40,7 @@ from baretorch.frontends.aten import (
 from baretorch.frontends.aten import order as ordered
 from baretorch.frontends.aten.instead import instead_of, usual_name
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenProgram, Ref, refs, show
-from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.aten.rows import AtenRow, Scales
 from baretorch.frontends.lowering import UNFIT, Complex, Lowering, Result
 from baretorch.ir.graph import Builder, DType, Graph, State
 from baretorch.ir.verify import verify
@@ -140,7 +140,7 @@ def _signature(build: Callable[..., Result]) -> Signature:
     return signature(build)
 
 
-def _row(target: str) -> Row:
+def _row(target: str) -> AtenRow:
     return BROUGHT[target] if target in BROUGHT else TABLE[target]
 
 
@@ -186,8 +186,10 @@ def _unsupported(program: AtenProgram, calls: Sequence[AtenCall]) -> CompileErro
     )
 
 
-TABLE: dict[str, Row] = {
-    "baretorch::choose": Row(lambda g, condition, a, b: g.b.add(Choose(), condition, a, b), (Choose,), Scales.ALIKE),
+TABLE: dict[str, AtenRow] = {
+    "baretorch::choose": AtenRow(
+        lambda g, condition, a, b: g.b.add(Choose(), condition, a, b), (Choose,), Scales.ALIKE
+    ),
     **quant.ROWS,
     **cortex_m.ROWS,
     **sequence.ROWS,
@@ -211,4 +213,4 @@ TABLE: dict[str, Row] = {
 }
 
 # What is no operator of PyTorch: a file of ExecuTorch brings it.
-BROUGHT: dict[str, Row] = ethos_u.ROWS
+BROUGHT: dict[str, AtenRow] = ethos_u.ROWS

@@ -8,8 +8,8 @@ import numpy as np
 
 from baretorch.frontends.aten import activations as aten
 from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.types import need_room
 from baretorch.ops.activations import (
     Elu,
@@ -30,11 +30,11 @@ from baretorch.ops.scan import ArgMax
 from baretorch.ops.softmax import LogSoftmax, Softmax
 
 
-def elu(g: OnnxLowering, call: Call) -> str:
+def elu(g: OnnxLowering, call: OnnxCall) -> str:
     return g.b.add(Elu(float(call.attribute("alpha", 1.0))), call.need(0))
 
 
-def selu(g: OnnxLowering, call: Call) -> str:
+def selu(g: OnnxLowering, call: OnnxCall) -> str:
     alpha, gamma = (
         call.attribute("alpha", 1.67326319217681884765625),
         call.attribute("gamma", 1.05070102214813232421875),
@@ -42,7 +42,7 @@ def selu(g: OnnxLowering, call: Call) -> str:
     return g.b.add(Elu(float(alpha * gamma), float(gamma)), call.need(0))
 
 
-def hard_sigmoid(g: OnnxLowering, call: Call) -> str:
+def hard_sigmoid(g: OnnxLowering, call: OnnxCall) -> str:
     alpha, beta = float(call.attribute("alpha", 0.2)), float(call.attribute("beta", 0.5))
     if (np.float32(alpha), beta) == (np.float32(1 / 6), 0.5):
         return g.b.add(Hardsigmoid(), call.need(0))
@@ -57,11 +57,11 @@ def softsign(g: Lowering, x: str) -> str:
     return g.b.add(Div(), x, g.b.add(Add(), g.b.add(Abs(), x), g.operand(1.0, x)))
 
 
-def swish(g: OnnxLowering, call: Call) -> str:
+def swish(g: OnnxLowering, call: OnnxCall) -> str:
     return _swish(g, call.need(0), float(call.attribute("alpha", 1.0)))
 
 
-def swiglu(g: OnnxLowering, call: Call) -> str:
+def swiglu(g: OnnxLowering, call: OnnxCall) -> str:
     return g.b.add(Mul(), _swish(g, call.need(0), float(call.attribute("alpha", 1.0))), call.need(1))
 
 
@@ -71,7 +71,7 @@ def _swish(g: OnnxLowering, x: str, alpha: float) -> str:
     return g.b.add(Mul(), x, g.b.add(Sigmoid(), g.b.add(Mul(), x, g.operand(alpha, x))))
 
 
-def shrink(g: OnnxLowering, call: Call) -> str:
+def shrink(g: OnnxLowering, call: OnnxCall) -> str:
     """Move x by `bias` toward 0 if it is farther from 0 than `lambd`, else return 0."""
     x = call.need(0)
     limit, bias = float(call.attribute("lambd", 0.5)), float(call.attribute("bias", 0.0))
@@ -84,15 +84,15 @@ def shrink(g: OnnxLowering, call: Call) -> str:
     return g.b.add(Where(), above, down, g.b.add(Where(), below, up, g.operand(0.0, x)))
 
 
-def along(op: type[Softmax]) -> Callable[[OnnxLowering, Call], str]:
-    def build(g: OnnxLowering, call: Call) -> str:
+def along(op: type[Softmax]) -> Callable[[OnnxLowering, OnnxCall], str]:
+    def build(g: OnnxLowering, call: OnnxCall) -> str:
         x = call.need(0)
         return g.b.add(op(g.axis(x, int(call.attribute("axis", -1)))), x)
 
     return build
 
 
-def hardmax(g: OnnxLowering, call: Call) -> str:
+def hardmax(g: OnnxLowering, call: OnnxCall) -> str:
     """Look up the rows of an identity matrix that argmax selects."""
     x = call.need(0)
     rank, axis = len(g.shape(x)), g.axis(x, int(call.attribute("axis", -1)))
@@ -104,20 +104,22 @@ def hardmax(g: OnnxLowering, call: Call) -> str:
     return g.permute(rows, (*range(axis), rank - 1, *range(axis, rank - 1)))
 
 
-ROWS: dict[str, Row] = {
-    "LeakyRelu": Row(lambda g, call: g.b.add(LeakyRelu(float(call.attribute("alpha", 0.01))), call.need(0))),
-    "Elu": Row(elu),
-    "Selu": Row(selu),
-    "Celu": Row(lambda g, call: aten.celu(g, call.need(0), float(call.attribute("alpha", 1.0)))),
-    "Gelu": Row(lambda g, call: g.b.add(Gelu(call.attribute("approximate", "none") == "tanh"), call.need(0))),
-    "HardSigmoid": Row(hard_sigmoid),
-    "Softplus": Row(lambda g, call: g.b.add(Softplus(), call.need(0))),
-    "Softsign": Row(lambda g, call: softsign(g, call.need(0))),
-    "Swish": Row(swish),
-    "SwiGLU": Row(swiglu),
-    "Shrink": Row(shrink),
-    "ThresholdedRelu": Row(lambda g, call: g.b.add(Threshold(float(call.attribute("alpha", 1.0)), 0.0), call.need(0))),
-    "Softmax": Row(along(Softmax)),
-    "LogSoftmax": Row(along(LogSoftmax)),
-    "Hardmax": Row(hardmax),
+ROWS: dict[str, OnnxRow] = {
+    "LeakyRelu": OnnxRow(lambda g, call: g.b.add(LeakyRelu(float(call.attribute("alpha", 0.01))), call.need(0))),
+    "Elu": OnnxRow(elu),
+    "Selu": OnnxRow(selu),
+    "Celu": OnnxRow(lambda g, call: aten.celu(g, call.need(0), float(call.attribute("alpha", 1.0)))),
+    "Gelu": OnnxRow(lambda g, call: g.b.add(Gelu(call.attribute("approximate", "none") == "tanh"), call.need(0))),
+    "HardSigmoid": OnnxRow(hard_sigmoid),
+    "Softplus": OnnxRow(lambda g, call: g.b.add(Softplus(), call.need(0))),
+    "Softsign": OnnxRow(lambda g, call: softsign(g, call.need(0))),
+    "Swish": OnnxRow(swish),
+    "SwiGLU": OnnxRow(swiglu),
+    "Shrink": OnnxRow(shrink),
+    "ThresholdedRelu": OnnxRow(
+        lambda g, call: g.b.add(Threshold(float(call.attribute("alpha", 1.0)), 0.0), call.need(0))
+    ),
+    "Softmax": OnnxRow(along(Softmax)),
+    "LogSoftmax": OnnxRow(along(LogSoftmax)),
+    "Hardmax": OnnxRow(hardmax),
 }

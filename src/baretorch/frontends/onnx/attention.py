@@ -11,8 +11,8 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import index, shapes
 from baretorch.frontends.aten.sequence import attention as fused
 from baretorch.frontends.lowering import Result
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.shapes import padded
 from baretorch.frontends.onnx.types import need_float, need_room
 from baretorch.ir.graph import Array, DType
@@ -26,7 +26,7 @@ from baretorch.ops.softmax import Softmax
 FLOAT = 1  # in ONNX's enumeration of types
 
 
-def attention(g: OnnxLowering, call: Call) -> Result:
+def attention(g: OnnxLowering, call: OnnxCall) -> Result:
     """Return y, keys and values including those of the past, and the scores at one of four stages."""
     q, k, v = (call.need(i) for i in range(3))
     need_float(g, call.op, q, k, v)
@@ -66,7 +66,7 @@ class _Hidden:
     causal: bool = False
 
 
-def _hidden(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> _Hidden:
+def _hidden(g: OnnxLowering, call: OnnxCall, q: str, k: str, past: str | None) -> _Hidden:
     """Combine the mask that is known ahead of time with the given one."""
     mask = call.input(3)
     seen, plain = _seen(g, call, q, k, past)
@@ -93,7 +93,7 @@ def _hidden(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> _H
     return _Hidden(g.b.add(Where(), known, mask, g.operand(-inf, mask)), False)
 
 
-def _seen(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> tuple[Array | None, bool]:
+def _seen(g: OnnxLowering, call: OnnxCall, q: str, k: str, past: str | None) -> tuple[Array | None, bool]:
     """Return booleans [(N, 1,) L, S], or None if every query sees every key; and whether `causal` alone has this
     meaning. The position of query i is i plus the length of the past."""
     queries, keys = g.shape(q)[2], g.shape(k)[2]
@@ -123,7 +123,7 @@ def _seen(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> tupl
     return seen, plain
 
 
-def _spelled(g: OnnxLowering, call: Call, q: str, k: str, v: str, scale: float, hidden: _Hidden) -> tuple[str, str]:
+def _spelled(g: OnnxLowering, call: OnnxCall, q: str, k: str, v: str, scale: float, hidden: _Hidden) -> tuple[str, str]:
     """Compute the steps separately, because the scores are an output or are limited: product, softcap, mask, softmax,
     product."""
     b, heads, rows, width = g.shape(q)
@@ -160,7 +160,7 @@ def _spelled(g: OnnxLowering, call: Call, q: str, k: str, v: str, scale: float, 
     return g.reshape(y, (b, heads, rows, g.shape(v)[-1])), stages[mode]
 
 
-def rotary(g: OnnxLowering, call: Call) -> str:
+def rotary(g: OnnxLowering, call: OnnxCall) -> str:
     """Rotate pairs of elements by an angle that depends on the position: the halves of a row, or neighbours."""
     x, cos, sin = (call.need(i) for i in range(3))
     shape = g.shape(x)
@@ -188,4 +188,4 @@ def rotary(g: OnnxLowering, call: Call) -> str:
     return g.reshape(shapes.cat(g, [y, rest], 3) if g[rest].count else y, shape)
 
 
-ROWS: dict[str, Row] = {"Attention": Row(attention), "RotaryEmbedding": Row(rotary)}
+ROWS: dict[str, OnnxRow] = {"Attention": OnnxRow(attention), "RotaryEmbedding": OnnxRow(rotary)}

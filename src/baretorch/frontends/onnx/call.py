@@ -17,7 +17,7 @@ def key(op: str, domain: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class Call:
+class OnnxCall:
     """A node: its operator in `version` of the domain's opset, its inputs as names of Graph tensors (None for a missing
     one), its number of outputs, and its attributes: numbers, texts, tuples of those, arrays, and ONNX graphs."""
 

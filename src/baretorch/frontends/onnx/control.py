@@ -11,15 +11,15 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.lowering import Result
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.scope import Value
 from baretorch.ops.choose import Choose
 
 TURNS = 256  # of a loop, as of one in PyTorch
 
 
-def if_(g: OnnxLowering, c: Call) -> Result:
+def if_(g: OnnxLowering, c: OnnxCall) -> Result:
     condition = c.need(0)
     known = g.known(condition)
     if known is not None:
@@ -34,7 +34,7 @@ def if_(g: OnnxLowering, c: Call) -> Result:
     return tuple(made)
 
 
-def loop(g: OnnxLowering, c: Call) -> Result:
+def loop(g: OnnxLowering, c: OnnxCall) -> Result:
     """Inline the body for each iteration. The number of iterations must be known."""
     body = c.attribute("body")
     limit = None if c.input(0) is None else int(g.constant(c.input(0), "Loop: the number of turns").reshape(-1)[0])
@@ -54,7 +54,7 @@ def loop(g: OnnxLowering, c: Call) -> Result:
     return (*_names(g, carried), *(_stacked(g, c, column, 0) for column in scanned))
 
 
-def scan(g: OnnxLowering, c: Call) -> Result:
+def scan(g: OnnxLowering, c: OnnxCall) -> Result:
     body, count = c.attribute("body"), c.attribute("num_scan_inputs")
     split = len(c.inputs) - count
     carried: list[Value] = [c.need(i) for i in range(split)]
@@ -83,7 +83,7 @@ def scan(g: OnnxLowering, c: Call) -> Result:
     return (*_names(g, carried), *(_stacked(g, c, s, a) for s, a in zip(ordered, places, strict=True)))
 
 
-def _need_few(c: Call, turns: int) -> None:
+def _need_few(c: OnnxCall, turns: int) -> None:
     if turns > TURNS:
         raise CompileError(
             f"{c.op}: {turns} turns are too many to be written out", need=f"at most {TURNS} turns, known beforehand"
@@ -109,29 +109,29 @@ def _given(g: OnnxLowering, values: Sequence[Value]) -> tuple[str, ...]:
     return tuple(map(g.as_given, _names(g, values)))
 
 
-def _stacked(g: OnnxLowering, c: Call, parts: Sequence[str], axis: int) -> str:
+def _stacked(g: OnnxLowering, c: OnnxCall, parts: Sequence[str], axis: int) -> str:
     if not parts:
         raise CompileError(f"{c.op}: without a turn it makes nothing to stack")
     rank = len(g.shape(parts[0])) + 1
     return shapes.stack(g, parts, axis + rank if axis < 0 else axis)
 
 
-def sequence(g: OnnxLowering, c: Call) -> Any:
+def sequence(g: OnnxLowering, c: OnnxCall) -> Any:
     raise CompileError(
         f"{c.op}: sequences and optional values are not supported", need="tensors whose number and shapes are known"
     )
 
 
-ROWS: dict[str, Row] = {
-    "If": Row(if_),
-    "Loop": Row(loop),
-    "Scan": Row(scan),
+ROWS: dict[str, OnnxRow] = {
+    "If": OnnxRow(if_),
+    "Loop": OnnxRow(loop),
+    "Scan": OnnxRow(scan),
     **dict.fromkeys(
         (
             *("SequenceEmpty", "SequenceConstruct", "SequenceInsert", "SequenceAt", "SequenceErase", "SequenceLength"),
             *("SequenceMap", "SplitToSequence", "ConcatFromSequence"),
             *("Optional", "OptionalHasElement", "OptionalGetElement"),
         ),
-        Row(sequence, refused=True),
+        OnnxRow(sequence, refused=True),
     ),
 }

@@ -11,8 +11,8 @@ from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.conv import conv_image, conv_transpose_image
 from baretorch.frontends.aten.volumes import conv3d
 from baretorch.frontends.lowering import Lowering, Result, spatial
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.shapes import padded
 from baretorch.frontends.onnx.types import need_float
 from baretorch.frontends.onnx.window_attributes import halves, windows
@@ -22,7 +22,7 @@ from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 
 
-def conv(g: OnnxLowering, call: Call) -> str:
+def conv(g: OnnxLowering, call: OnnxCall) -> str:
     x, weight, bias = call.need(0), call.need(1), call.input(2)
     need_float(g, "Conv", x, weight)
     g.constant(weight, "Conv: the weight")
@@ -42,7 +42,7 @@ def convolved(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, gr
     return conv3d(g, whole, weight, bias, inside, groups)
 
 
-def conv_transpose(g: OnnxLowering, call: Call) -> str:
+def conv_transpose(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower a transposed convolution. `output_shape` is the size after padding is cut off; output_padding is padding
     that is not cut off."""
     x, weight, bias = call.need(0), call.need(1), call.input(2)
@@ -75,7 +75,7 @@ def conv_transpose(g: OnnxLowering, call: Call) -> str:
     return conv_transpose_image(g, op, x, weight, bias)
 
 
-def causal_conv(g: OnnxLowering, call: Call) -> Result:
+def causal_conv(g: OnnxLowering, call: OnnxCall) -> Result:
     """Convolve each channel separately over the past (the state, or zeros) and the input."""
     x, weight, bias, past = call.need(0), call.need(1), call.input(2), call.input(3)
     need_float(g, call.op, x, weight)
@@ -92,7 +92,7 @@ def causal_conv(g: OnnxLowering, call: Call) -> Result:
     return (y, shapes.slice_(g, whole, 2, length - kernel + 1, length))[: call.outputs]
 
 
-def col2im(g: OnnxLowering, call: Call) -> str:
+def col2im(g: OnnxLowering, call: OnnxCall) -> str:
     """Add each column of a block at its place: a transposed convolution whose weights are an identity matrix."""
     x = call.need(0)
     image = g.ints(call.need(1), "Col2Im: image_shape")
@@ -114,9 +114,9 @@ def col2im(g: OnnxLowering, call: Call) -> str:
     return conv_transpose_image(g, op, blocks, g.b.const("taps", taps), None)
 
 
-ROWS: dict[str, Row] = {
-    "Conv": Row(conv),
-    "ConvTranspose": Row(conv_transpose),
-    "CausalConvWithState": Row(causal_conv),
-    "Col2Im": Row(col2im),
+ROWS: dict[str, OnnxRow] = {
+    "Conv": OnnxRow(conv),
+    "ConvTranspose": OnnxRow(conv_transpose),
+    "CausalConvWithState": OnnxRow(causal_conv),
+    "Col2Im": OnnxRow(col2im),
 }

@@ -12,7 +12,7 @@ from onnx import defs, helper
 
 
 @dataclass(frozen=True)
-class Function:
+class OnnxFunction:
     """A FunctionProto, with the default attributes of its calls."""
 
     proto: Any
@@ -31,7 +31,7 @@ def has_meaning(op: str, version: int) -> bool:
     return bool(schema.has_function or schema.has_context_dependent_function)
 
 
-def schema_function(node: Any, version: int, types: Sequence[str | None]) -> Function | None:
+def schema_function(node: Any, version: int, types: Sequence[str | None]) -> OnnxFunction | None:
     """Return the body that ONNX's schema defines for an operator with inputs of these types."""
     try:
         schema = defs.get_schema(node.op_type, version, node.domain)
@@ -41,7 +41,7 @@ def schema_function(node: Any, version: int, types: Sequence[str | None]) -> Fun
     if schema.has_function:
         proto = onnx.FunctionProto()
         proto.CopyFrom(schema.function_body)
-        return Function(proto, defaults)
+        return OnnxFunction(proto, defaults)
     if schema.has_context_dependent_function:
         given = []
         for t in types:
@@ -56,5 +56,5 @@ def schema_function(node: Any, version: int, types: Sequence[str | None]) -> Fun
         if raw:
             proto = onnx.FunctionProto()
             proto.ParseFromString(raw)
-            return Function(proto, defaults)
+            return OnnxFunction(proto, defaults)
     return None

@@ -9,8 +9,8 @@ from baretorch.frontends.aten import index as aten
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.types import wide
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Add, Remainder
@@ -21,16 +21,16 @@ from baretorch.ops.scatter_reduce import ScatterReduce
 REDUCTIONS = {"mul": "prod", "max": "amax", "min": "amin"}  # as scatter_reduce calls them
 
 
-def gather(g: OnnxLowering, call: Call) -> str:
+def gather(g: OnnxLowering, call: OnnxCall) -> str:
     x, index = call.need(0), call.need(1)
     return aten.select_rows(g, x, g.axis(x, int(call.attribute("axis", 0))), index)
 
 
-def gather_elements(g: OnnxLowering, call: Call) -> str:
+def gather_elements(g: OnnxLowering, call: OnnxCall) -> str:
     return aten.gather(g, call.need(0), int(call.attribute("axis", 0)), call.need(1))
 
 
-def gather_nd(g: OnnxLowering, call: Call) -> str:
+def gather_nd(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower GatherND. The last dimension of the indices counts axes; those of the batch select themselves."""
     x, indices = call.need(0), call.need(1)
     batch = int(call.attribute("batch_dims", 0))
@@ -46,14 +46,14 @@ def _columns(g: Lowering, indices: str, count: int) -> list[str]:
     return [shapes.select(g, indices, -1, i) for i in range(count)]
 
 
-def scatter_elements(g: OnnxLowering, call: Call) -> str:
+def scatter_elements(g: OnnxLowering, call: OnnxCall) -> str:
     x, index, source = (call.need(i) for i in range(3))
     axis, kind = g.axis(x, int(call.attribute("axis", 0))), call.attribute("reduction", "none")
     part = aten.cut(g, x, g.shape(index), axis)
     return aten.put_back(g, x, _scattered(g, call, kind, axis, part, index, source))
 
 
-def _scattered(g: Lowering, call: Call, kind: str, axis: int, x: str, index: str, source: str) -> str:
+def _scattered(g: Lowering, call: OnnxCall, kind: str, axis: int, x: str, index: str, source: str) -> str:
     if kind in ("none", "add"):
         return g.b.add(Scatter(axis, kind == "add"), x, index, source)
     if kind in REDUCTIONS:
@@ -61,7 +61,7 @@ def _scattered(g: Lowering, call: Call, kind: str, axis: int, x: str, index: str
     raise CompileError(f"{call.op}: reduction {kind!r} is not supported", need=f"none, add, {', '.join(REDUCTIONS)}")
 
 
-def scatter_nd(g: OnnxLowering, call: Call) -> str:
+def scatter_nd(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower ScatterND: merge all indexed axes into one, and all others into another."""
     x, indices, source = (call.need(i) for i in range(3))
     shape, kind = g.shape(x), call.attribute("reduction", "none")
@@ -82,7 +82,7 @@ def scatter_nd(g: OnnxLowering, call: Call) -> str:
     return g.reshape(put, shape)
 
 
-def tensor_scatter(g: OnnxLowering, call: Call) -> str:
+def tensor_scatter(g: OnnxLowering, call: OnnxCall) -> str:
     """Update a part of a cache: entries from write_indices[batch] on, along one axis."""
     cache, update, begin = call.need(0), call.need(1), call.input(2)
     axis = g.axis(cache, int(call.attribute("axis", -2)))
@@ -97,7 +97,7 @@ def tensor_scatter(g: OnnxLowering, call: Call) -> str:
     return g.b.add(Scatter(axis), cache, aten.expanded(g, at, shape), update)
 
 
-def one_hot(g: OnnxLowering, call: Call) -> str:
+def one_hot(g: OnnxLowering, call: OnnxCall) -> str:
     """Compare each index with all classes; an index out of range equals none."""
     index, values = call.need(0), call.need(2)
     depth = int(g.constant(call.need(1), "OneHot: depth").reshape(()))
@@ -113,7 +113,7 @@ def one_hot(g: OnnxLowering, call: Call) -> str:
     return cast(g, g.b.add(Where(), hot, on, off), g[values].dtype)
 
 
-def compress(g: OnnxLowering, call: Call) -> str:
+def compress(g: OnnxLowering, call: OnnxCall) -> str:
     x, axis = call.need(0), call.attribute("axis")
     mask = g.constant(call.need(1), "Compress: the condition, which the result's size depends on,")
     if axis is None:
@@ -121,13 +121,13 @@ def compress(g: OnnxLowering, call: Call) -> str:
     return aten.take(g, x, g.axis(x, int(axis)), np.flatnonzero(mask))
 
 
-ROWS: dict[str, Row] = {
-    "Gather": Row(gather),
-    "GatherElements": Row(gather_elements),
-    "GatherND": Row(gather_nd),
-    "ScatterElements": Row(scatter_elements),
-    "ScatterND": Row(scatter_nd),
-    "TensorScatter": Row(tensor_scatter),
-    "OneHot": Row(one_hot),
-    "Compress": Row(compress),
+ROWS: dict[str, OnnxRow] = {
+    "Gather": OnnxRow(gather),
+    "GatherElements": OnnxRow(gather_elements),
+    "GatherND": OnnxRow(gather_nd),
+    "ScatterElements": OnnxRow(scatter_elements),
+    "ScatterND": OnnxRow(scatter_nd),
+    "TensorScatter": OnnxRow(tensor_scatter),
+    "OneHot": OnnxRow(one_hot),
+    "Compress": OnnxRow(compress),
 }

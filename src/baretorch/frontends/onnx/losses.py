@@ -7,8 +7,8 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import elementwise, index, shapes
 from baretorch.frontends.lowering import Result
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.types import need_float
 from baretorch.ops.elementwise import Div, Mul
 from baretorch.ops.functions import Neg
@@ -17,18 +17,18 @@ from baretorch.ops.reduce import Mean, Sum
 from baretorch.ops.softmax import LogSoftmax
 
 
-def negative_log_likelihood(g: OnnxLowering, call: Call) -> str:
+def negative_log_likelihood(g: OnnxLowering, call: OnnxCall) -> str:
     return _loss(g, call, call.need(0))
 
 
-def softmax_cross_entropy(g: OnnxLowering, call: Call) -> Result:
+def softmax_cross_entropy(g: OnnxLowering, call: OnnxCall) -> Result:
     need_float(g, call.op, call.need(0))
     logs = g.b.add(LogSoftmax(1), call.need(0))
     loss = _loss(g, call, logs)
     return (loss, logs)[: call.outputs] if call.outputs > 1 else loss
 
 
-def _loss(g: OnnxLowering, call: Call, logs: str) -> str:
+def _loss(g: OnnxLowering, call: OnnxCall, logs: str) -> str:
     """Return minus the entry of each target's class, times the class's weight; ignored targets have weight 0."""
     target, weight = call.need(1), call.input(2)
     need_float(g, call.op, logs)
@@ -55,7 +55,7 @@ def _loss(g: OnnxLowering, call: Call, logs: str) -> str:
     return g.b.add(Mean(every, False), loss)
 
 
-ROWS: dict[str, Row] = {
-    "NegativeLogLikelihoodLoss": Row(negative_log_likelihood),
-    "SoftmaxCrossEntropyLoss": Row(softmax_cross_entropy),
+ROWS: dict[str, OnnxRow] = {
+    "NegativeLogLikelihoodLoss": OnnxRow(negative_log_likelihood),
+    "SoftmaxCrossEntropyLoss": OnnxRow(softmax_cross_entropy),
 }

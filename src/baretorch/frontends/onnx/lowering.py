@@ -14,10 +14,10 @@ from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import UNFIT, Lowering, Result
 from baretorch.frontends.onnx.attributes import attribute_value, attributes_of, with_attributes
-from baretorch.frontends.onnx.call import Call, key
+from baretorch.frontends.onnx.call import OnnxCall, key
 from baretorch.frontends.onnx.fold import GROWS, check_growth, computes, folded
-from baretorch.frontends.onnx.functions import Function, has_meaning, schema_function
-from baretorch.frontends.onnx.scope import OMITTED, Absent, Scope, Stored, Value
+from baretorch.frontends.onnx.functions import OnnxFunction, has_meaning, schema_function
+from baretorch.frontends.onnx.scope import OMITTED, Absent, Scope, StoredInt8, Value
 from baretorch.frontends.onnx.tensors import array_of
 from baretorch.ir.graph import Array, DType, Node, Origin, Quant
 from baretorch.ops.int8.quantize import Dequantize, Quantize
@@ -39,7 +39,7 @@ AS_FLOAT32 = ("float16", "bfloat16", "float64")  # constants of these types beco
 class OnnxLowering(Lowering):
     """A Lowering with the rows, the model's own functions by domain and name, and notes for the user."""
 
-    rows: Mapping[str, Row]
+    rows: Mapping[str, OnnxRow]
     functions: Mapping[tuple[str, str, str], Any]
     integers: Collection[str]  # operators that know what quantized tensors are
     left: int = MOST  # nodes that may still come
@@ -49,7 +49,7 @@ class OnnxLowering(Lowering):
     wrong: CompileError | None = None  # the first that a row refused
     scope: Scope = field(default_factory=lambda: Scope({}))
     fixed: set[str] = field(default_factory=set)  # tensors that are made of constants alone
-    stored: dict[str, Stored] = field(default_factory=dict)  # quantized tensors
+    stored: dict[str, StoredInt8] = field(default_factory=dict)  # quantized tensors
 
     # --- for rows -------------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class OnnxLowering(Lowering):
             arrays = [self._like(v) for v in values]
             check_growth(node, arrays, [isinstance(v, np.ndarray) for v in values], version)
         inputs = tuple(self.tensor(scope, n) if n else None for n in names)
-        call = Call(node.op_type, node.domain, version, name, inputs, len(node.output), attributes_of(node))
+        call = OnnxCall(node.op_type, node.domain, version, name, inputs, len(node.output), attributes_of(node))
         try:
             return self._built(row, call)
         except CompileError as error:
@@ -187,13 +187,13 @@ class OnnxLowering(Lowering):
                 raise InternalError(f"{node.op_type} {name}: {type(error).__name__}: {error}") from error
             raise CompileError(f"{node.op_type} cannot be applied to its inputs", have=self._given(call)) from error
 
-    def _built(self, row: Row, call: Call) -> Sequence[str]:
+    def _built(self, row: OnnxRow, call: OnnxCall) -> Sequence[str]:
         start = len(self.b.nodes)
         result = self._on_real(row, call) if any(x in self.stored for x in call.inputs) else row.build(self, call)
         self._count(self.b.nodes[start:], f"{call.name}: {call.op}")
         return (result,) if isinstance(result, str) else result
 
-    def _given(self, call: Call) -> str:
+    def _given(self, call: OnnxCall) -> str:
         return ", ".join(str(self[x]) for x in call.inputs if x) or "no inputs"
 
     def _count(self, nodes: Sequence[Node], at: str) -> None:
@@ -214,7 +214,7 @@ class OnnxLowering(Lowering):
         if self.room < 0:
             raise too_large("constants make too many constants", at)
 
-    def _on_real(self, row: Row, call: Call) -> Result:
+    def _on_real(self, row: OnnxRow, call: OnnxCall) -> Result:
         """Apply an operator to the real values of quantized tensors if it only moves them; else to the stored ones."""
         marks = {self.stored[x] for x in call.inputs if x in self.stored}
         others = [x for x in call.inputs if x and x not in self.stored and self[x].dtype in BYTES]
@@ -231,7 +231,7 @@ class OnnxLowering(Lowering):
         self.stored |= dict.fromkeys(again, mark)
         return tuple(again)
 
-    def _meant(self, x: str, mark: Stored) -> str:
+    def _meant(self, x: str, mark: StoredInt8) -> str:
         """Return the real value of a stored constant, for use with tensors that are stored in the same way."""
         real = (self.constant(x, "bytes").astype(np.float64) - mark.zero) * mark.scale
         quant = Quant((mark.scale,), (mark.zero - 128 * mark.unsigned,))
@@ -286,11 +286,11 @@ class OnnxLowering(Lowering):
 
     # --- functions ------------------------------------------------------------------------------------------
 
-    def _function(self, node: Any, version: int, values: Sequence[Value | None]) -> Function | None:
+    def _function(self, node: Any, version: int, values: Sequence[Value | None]) -> OnnxFunction | None:
         """Return the body of a function of the model, or of an operator that ONNX defines by others."""
         own = self.functions.get((node.domain, node.op_type, node.overload))
         if own is not None:
-            return Function(own)
+            return OnnxFunction(own)
         if any(isinstance(value, Absent) for value in values):
             return None
         types = [self._type(value) for value in values]
@@ -308,7 +308,7 @@ class OnnxLowering(Lowering):
         return None if isinstance(value, Absent) else value
 
     def _call(
-        self, function: Function, node: Any, values: Sequence[Value | None], name: str, scope: Scope
+        self, function: OnnxFunction, node: Any, values: Sequence[Value | None], name: str, scope: Scope
     ) -> Sequence[Value]:
         body = function.proto
         attributes = {a.name: a for a in (*function.defaults, *body.attribute_proto)}
@@ -322,11 +322,11 @@ class OnnxLowering(Lowering):
 
 
 @dataclass(frozen=True)
-class Row:
+class OnnxRow:
     """The row of an operator. `build` returns the name of the result, or one per result. A `refused` row only raises
     the reason."""
 
-    build: Callable[[OnnxLowering, Call], Result]
+    build: Callable[[OnnxLowering, OnnxCall], Result]
     refused: bool = False
 
 

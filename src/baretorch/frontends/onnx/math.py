@@ -13,8 +13,8 @@ from baretorch.frontends.aten import bits, elementwise
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.named import named
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.types import is_float, need_float, wide, widened
 from baretorch.ir.graph import DType, Op
 from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
@@ -27,32 +27,32 @@ LARGEST_POWER = 64  # of an integer: a product of that many factors at most
 # --- arithmetic -------------------------------------------------------------------------------------------
 
 
-def add(g: OnnxLowering, call: Call) -> str:
+def add(g: OnnxLowering, call: OnnxCall) -> str:
     return widened(g, Add(), call.need(0), call.need(1))
 
 
-def sub(g: OnnxLowering, call: Call) -> str:
+def sub(g: OnnxLowering, call: OnnxCall) -> str:
     x, y = call.need(0), call.need(1)
     return cast(g, elementwise.sub(g, wide(g, x), wide(g, y)), g[x].dtype)
 
 
-def mul(g: OnnxLowering, call: Call) -> str:
+def mul(g: OnnxLowering, call: OnnxCall) -> str:
     return widened(g, Mul(), call.need(0), call.need(1))
 
 
-def div(g: OnnxLowering, call: Call) -> str:
+def div(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower a quotient. Integers are rounded toward zero."""
     x, y = call.need(0), call.need(1)
     return elementwise.div(g, x, y) if is_float(g, x) else widened(g, TruncDivide(), x, y)
 
 
-def mod(g: OnnxLowering, call: Call) -> str:
+def mod(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower a remainder, which has the divisor's sign, or with `fmod` the dividend's."""
     x, y = call.need(0), call.need(1)
     return widened(g, Fmod() if call.attribute("fmod", 0) else Remainder(), x, y)
 
 
-def pow_(g: OnnxLowering, call: Call) -> str:
+def pow_(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower a power. The result has the base's type. Integers are multiplied, so their exponent must be constant."""
     x, y = call.need(0), call.need(1)
     known = g[y].data
@@ -83,23 +83,23 @@ def _times_itself(g: Lowering, x: str, times: int) -> str:
     return g.b.add(Mul(), square, x) if times % 2 else square
 
 
-def folded(op: Op) -> Callable[[OnnxLowering, Call], str]:
+def folded(op: Op) -> Callable[[OnnxLowering, OnnxCall], str]:
     """Make a row that applies a binary operator to any number of inputs, from the first to the last."""
 
-    def build(g: OnnxLowering, call: Call) -> str:
+    def build(g: OnnxLowering, call: OnnxCall) -> str:
         names = [call.need(i) for i in range(len(call.inputs))]
         return reduce(lambda x, y: widened(g, op, x, y), names)
 
     return build
 
 
-def mean(g: OnnxLowering, call: Call) -> str:
+def mean(g: OnnxLowering, call: OnnxCall) -> str:
     need_float(g, "Mean", call.need(0))
     count = len(call.inputs)
     return elementwise.div(g, folded(Add())(g, call), float(count)) if count > 1 else call.need(0)
 
 
-def clip(g: OnnxLowering, call: Call) -> str:
+def clip(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower Clip. Constant limits are fused into the previous operator."""
     x = call.need(0)
     dtype = g[x].dtype
@@ -116,7 +116,7 @@ def clip(g: OnnxLowering, call: Call) -> str:
     return cast(g, elementwise.clamp(g, wide(g, x), lo, hi), dtype)
 
 
-def relu(g: OnnxLowering, call: Call) -> str:
+def relu(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     return cast(g, elementwise.clamp(g, wide(g, x), 0), g[x].dtype)
 
@@ -124,24 +124,24 @@ def relu(g: OnnxLowering, call: Call) -> str:
 # --- operators without attributes -------------------------------------------------------------------------
 
 
-def plain(kind: type[Elementwise]) -> Row:
+def plain(kind: type[Elementwise]) -> OnnxRow:
     """Return the row of an operator that computes small integers as int32."""
     op, count = kind(), 1 if issubclass(kind, Unary) else 2
 
-    def build(g: OnnxLowering, call: Call) -> str:
+    def build(g: OnnxLowering, call: OnnxCall) -> str:
         operands = [call.need(i) for i in range(count)]
         if isinstance(op, Rounding):
             return elementwise.rounded(g, op, *operands)
         y = g.b.add(op, *(wide(g, x) for x in operands))
         return cast(g, y, op.result or g[operands[0]].dtype)
 
-    return Row(build)
+    return OnnxRow(build)
 
 
 # --- truth values and bits --------------------------------------------------------------------------------
 
 
-def isinf(g: OnnxLowering, call: Call) -> str:
+def isinf(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     need_float(g, "IsInf", x)
     up, down = call.attribute("detect_positive", 1), call.attribute("detect_negative", 1)
@@ -152,12 +152,12 @@ def isinf(g: OnnxLowering, call: Call) -> str:
     return elementwise.compared(g, Eq(), x, inf if up else -inf)
 
 
-def swapped(op: Lt | Le) -> Row:
+def swapped(op: Lt | Le) -> OnnxRow:
     """Return the row of a comparison with its operands exchanged."""
-    return Row(lambda g, call: g.b.add(op, wide(g, call.need(1)), wide(g, call.need(0))))
+    return OnnxRow(lambda g, call: g.b.add(op, wide(g, call.need(1)), wide(g, call.need(0))))
 
 
-def bitwise(op: Bitwise) -> Callable[[OnnxLowering, Call], str]:
+def bitwise(op: Bitwise) -> Callable[[OnnxLowering, OnnxCall], str]:
     return lambda g, call: _bits(g, op, call.need(0), call.need(1))
 
 
@@ -167,17 +167,17 @@ def _bits(g: Lowering, op: Bitwise, x: str, y: str) -> str:
     return g.b.add(op, x, y) if g[x].dtype in op.types else widened(g, op, x, y)
 
 
-def bit_shift(g: OnnxLowering, call: Call) -> str:
+def bit_shift(g: OnnxLowering, call: OnnxCall) -> str:
     left = call.attribute("direction") == "LEFT"
     return _bits(g, ShiftLeft() if left else ShiftRight(), call.need(0), call.need(1))
 
 
-def bitwise_not(g: OnnxLowering, call: Call) -> str:
+def bitwise_not(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     return bits.invert(g, x) if g[x].dtype in BitXor.types else cast(g, bits.invert(g, wide(g, x)), g[x].dtype)
 
 
-def where(g: OnnxLowering, call: Call) -> str:
+def where(g: OnnxLowering, call: OnnxCall) -> str:
     condition, x, y = (call.need(i) for i in range(3))
     return cast(g, g.b.add(Where(), condition, wide(g, x), wide(g, y)), g[x].dtype)
 
@@ -185,12 +185,12 @@ def where(g: OnnxLowering, call: Call) -> str:
 # --- casts ------------------------------------------------------------------------------------------------
 
 
-def cast_to(g: OnnxLowering, call: Call) -> str:
+def cast_to(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower Cast. `to` is a number of ONNX's enumeration of types."""
     return converted(g, call.need(0), int(call.attribute("to")))
 
 
-def cast_like(g: OnnxLowering, call: Call) -> str:
+def cast_like(g: OnnxLowering, call: OnnxCall) -> str:
     return cast(g, call.need(0), g[call.need(1)].dtype)
 
 
@@ -205,7 +205,7 @@ def converted(g: Lowering, x: str, code: int) -> str:
     return cast(g, x, dtype)
 
 
-def bit_cast(g: OnnxLowering, call: Call) -> str:
+def bit_cast(g: OnnxLowering, call: OnnxCall) -> str:
     """Keep the bits: for bytes, a cast that wraps."""
     x = call.need(0)
     dtype = TYPES.get(int(call.attribute("to")))
@@ -254,33 +254,33 @@ NAMES = {
     26: "int2",
 }
 
-ROWS: dict[str, Row] = {
+ROWS: dict[str, OnnxRow] = {
     **{name: plain(op) for name, op in named(lambda names: names.onnx).items()},
-    "Add": Row(add),
-    "Sub": Row(sub),
-    "Mul": Row(mul),
-    "Div": Row(div),
-    "Mod": Row(mod),
-    "Pow": Row(pow_),
-    "Sum": Row(folded(Add())),
-    "Mean": Row(mean),
-    "Max": Row(folded(Maximum())),
-    "Min": Row(folded(Minimum())),
-    "Clip": Row(clip),
-    "Relu": Row(relu),
-    "Tan": Row(lambda g, call: elementwise.tan(g, call.need(0))),
-    "IsNaN": Row(lambda g, call: elementwise.compared(g, Ne(), call.need(0), call.need(0))),
-    "IsInf": Row(isinf),
+    "Add": OnnxRow(add),
+    "Sub": OnnxRow(sub),
+    "Mul": OnnxRow(mul),
+    "Div": OnnxRow(div),
+    "Mod": OnnxRow(mod),
+    "Pow": OnnxRow(pow_),
+    "Sum": OnnxRow(folded(Add())),
+    "Mean": OnnxRow(mean),
+    "Max": OnnxRow(folded(Maximum())),
+    "Min": OnnxRow(folded(Minimum())),
+    "Clip": OnnxRow(clip),
+    "Relu": OnnxRow(relu),
+    "Tan": OnnxRow(lambda g, call: elementwise.tan(g, call.need(0))),
+    "IsNaN": OnnxRow(lambda g, call: elementwise.compared(g, Ne(), call.need(0), call.need(0))),
+    "IsInf": OnnxRow(isinf),
     "Greater": swapped(Lt()),
     "GreaterOrEqual": swapped(Le()),
-    "Xor": Row(lambda g, call: g.b.add(Ne(), call.need(0), call.need(1))),
-    "BitwiseAnd": Row(bitwise(BitAnd())),
-    "BitwiseOr": Row(bitwise(BitOr())),
-    "BitwiseXor": Row(bitwise(BitXor())),
-    "BitwiseNot": Row(bitwise_not),
-    "BitShift": Row(bit_shift),
-    "Where": Row(where),
-    "Cast": Row(cast_to),
-    "CastLike": Row(cast_like),
-    "BitCast": Row(bit_cast),
+    "Xor": OnnxRow(lambda g, call: g.b.add(Ne(), call.need(0), call.need(1))),
+    "BitwiseAnd": OnnxRow(bitwise(BitAnd())),
+    "BitwiseOr": OnnxRow(bitwise(BitOr())),
+    "BitwiseXor": OnnxRow(bitwise(BitXor())),
+    "BitwiseNot": OnnxRow(bitwise_not),
+    "BitShift": OnnxRow(bit_shift),
+    "Where": OnnxRow(where),
+    "Cast": OnnxRow(cast_to),
+    "CastLike": OnnxRow(cast_like),
+    "BitCast": OnnxRow(bit_cast),
 }

@@ -8,8 +8,8 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import layers
 from baretorch.frontends.aten.reduce import affine, group_norm
 from baretorch.frontends.lowering import Lowering, Result
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.types import need_float
 from baretorch.ops.elementwise import Add, Div, Maximum, Mul, Pow
 from baretorch.ops.functions import Rsqrt
@@ -23,7 +23,7 @@ from baretorch.ops.sample import GridSample2d
 EPSILON = 1e-5  # where a norm says nothing else
 
 
-def batch_norm(g: OnnxLowering, call: Call) -> str:
+def batch_norm(g: OnnxLowering, call: OnnxCall) -> str:
     if call.attribute("training_mode", 0):
         raise CompileError(
             "BatchNormalization is in training mode",
@@ -36,12 +36,12 @@ def batch_norm(g: OnnxLowering, call: Call) -> str:
     return layers.batch_norm(g, x, weight, bias, mean, var, 0.9, float(call.attribute("epsilon", EPSILON)))
 
 
-def instance_norm(g: OnnxLowering, call: Call) -> str:
+def instance_norm(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     return group_norm(g, x, g.shape(x)[1], call.need(1), call.need(2), float(call.attribute("epsilon", EPSILON)))
 
 
-def group(g: OnnxLowering, call: Call) -> str:
+def group(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower a group norm. Scale and bias have an element per channel; before version 21, one per group."""
     x, weight, bias = (call.need(i) for i in range(3))
     groups, eps = int(call.attribute("num_groups")), float(call.attribute("epsilon", EPSILON))
@@ -54,7 +54,7 @@ def group(g: OnnxLowering, call: Call) -> str:
     return group_norm(g, x, groups, weight, bias, eps)
 
 
-def layer_norm(g: OnnxLowering, call: Call) -> Result:
+def layer_norm(g: OnnxLowering, call: OnnxCall) -> Result:
     """Lower a layer norm, with mean and inverse deviation if they are outputs."""
     x = call.need(0)
     need_float(g, call.op, x)
@@ -66,14 +66,14 @@ def layer_norm(g: OnnxLowering, call: Call) -> Result:
     return y, g.b.add(Mean(axes, True), x), g.b.add(Rsqrt(), small)
 
 
-def rms_norm(g: OnnxLowering, call: Call) -> str:
+def rms_norm(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     need_float(g, call.op, x)
     op = LayerNorm(_from(g, call), float(call.attribute("epsilon", EPSILON)), centred=False)
     return _normalised(g, op, x, call.need(1), None)
 
 
-def _from(g: OnnxLowering, call: Call) -> tuple[int, ...]:
+def _from(g: OnnxLowering, call: OnnxCall) -> tuple[int, ...]:
     x = call.need(0)
     return tuple(range(g.axis(x, int(call.attribute("axis", -1))), len(g.shape(x))))
 
@@ -94,13 +94,13 @@ def _normalised(g: Lowering, op: LayerNorm, x: str, weight: str | None, bias: st
     return y if bias is None else g.b.add(Add(), y, bias)
 
 
-def mean_variance(g: OnnxLowering, call: Call) -> str:
+def mean_variance(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     axes = tuple(sorted(g.axis(x, int(a)) for a in call.attribute("axes", (0, 2, 3))))
     return g.b.add(LayerNorm(axes, 1e-9), x, *affine(g, None, None))
 
 
-def lp_norm(g: OnnxLowering, call: Call) -> str:
+def lp_norm(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower an Lp norm; a vector of zeros stays unchanged."""
     x, order = call.need(0), float(call.attribute("p", 2))
     axis = g.axis(x, int(call.attribute("axis", -1)))
@@ -108,7 +108,7 @@ def lp_norm(g: OnnxLowering, call: Call) -> str:
     return g.b.add(Div(), x, g.b.add(Maximum(), size, g.operand(float(np.finfo(np.float32).tiny), x)))
 
 
-def lrn(g: OnnxLowering, call: Call) -> str:
+def lrn(g: OnnxLowering, call: OnnxCall) -> str:
     """Average squares over neighbouring channels, as in an image whose rows are channels."""
     x, size = call.need(0), int(call.attribute("size"))
     alpha, beta = float(call.attribute("alpha", 1e-4)), float(call.attribute("beta", 0.75))
@@ -126,7 +126,7 @@ def lrn(g: OnnxLowering, call: Call) -> str:
 MODES = {"linear": "bilinear", "bilinear": "bilinear", "nearest": "nearest", "cubic": "bicubic", "bicubic": "bicubic"}
 
 
-def grid_sample(g: OnnxLowering, call: Call) -> str:
+def grid_sample(g: OnnxLowering, call: OnnxCall) -> str:
     x, grid = call.need(0), call.need(1)
     mode = MODES.get(call.attribute("mode", "linear"), "")
     if len(g.shape(x)) != 4 or not mode:
@@ -139,7 +139,7 @@ def grid_sample(g: OnnxLowering, call: Call) -> str:
     return g.nhwc(GridSample2d(mode, call.attribute("padding_mode", "zeros"), corners), x, grid)
 
 
-def affine_grid(g: OnnxLowering, call: Call) -> str:
+def affine_grid(g: OnnxLowering, call: OnnxCall) -> str:
     """Multiply the positions of a plain grid by the matrix of each image."""
     theta, size = call.need(0), g.ints(call.need(1), "AffineGrid: size")
     corners = bool(call.attribute("align_corners", 0))
@@ -153,15 +153,15 @@ def affine_grid(g: OnnxLowering, call: Call) -> str:
     return g.reshape(y, (size[0], *size[2:], len(lines)))
 
 
-ROWS: dict[str, Row] = {
-    "BatchNormalization": Row(batch_norm),
-    "InstanceNormalization": Row(instance_norm),
-    "GroupNormalization": Row(group),
-    "LayerNormalization": Row(layer_norm),
-    "RMSNormalization": Row(rms_norm),
-    "MeanVarianceNormalization": Row(mean_variance),
-    "LpNormalization": Row(lp_norm),
-    "LRN": Row(lrn),
-    "GridSample": Row(grid_sample),
-    "AffineGrid": Row(affine_grid),
+ROWS: dict[str, OnnxRow] = {
+    "BatchNormalization": OnnxRow(batch_norm),
+    "InstanceNormalization": OnnxRow(instance_norm),
+    "GroupNormalization": OnnxRow(group),
+    "LayerNormalization": OnnxRow(layer_norm),
+    "RMSNormalization": OnnxRow(rms_norm),
+    "MeanVarianceNormalization": OnnxRow(mean_variance),
+    "LpNormalization": OnnxRow(lp_norm),
+    "LRN": OnnxRow(lrn),
+    "GridSample": OnnxRow(grid_sample),
+    "AffineGrid": OnnxRow(affine_grid),
 }

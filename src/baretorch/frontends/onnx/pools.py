@@ -9,9 +9,9 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.pools import pool
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.call import OnnxCall
 from baretorch.frontends.onnx.convs import convolved
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.types import SMALL, need_float, need_room
 from baretorch.frontends.onnx.window_attributes import windows
 from baretorch.frontends.windows import Windows
@@ -23,14 +23,14 @@ from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Amax, Mean, VectorNorm
 
 
-def _windows(g: OnnxLowering, call: Call) -> Windows:
+def _windows(g: OnnxLowering, call: OnnxCall) -> Windows:
     sizes = g.shape(call.need(0))[2:]
     if not 1 <= len(sizes) <= 3:
         raise CompileError(f"{call.op} over {len(sizes)} dimensions is not supported", need="1 to 3")
     return windows(call, sizes, tuple(call.attribute("kernel_shape")))
 
 
-def max_pool(g: OnnxLowering, call: Call) -> str:
+def max_pool(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower a max pool. Bytes are pooled as float32, which represents them all."""
     if call.outputs > 1:
         raise CompileError(f"{call.op}: only its first output can be used", need="no Indices")
@@ -44,7 +44,7 @@ def max_pool(g: OnnxLowering, call: Call) -> str:
     return cast(g, y, dtype)
 
 
-def average_pool(g: OnnxLowering, call: Call) -> str:
+def average_pool(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     need_float(g, call.op, x)
     w = _windows(g, call)
@@ -79,7 +79,7 @@ def _dilated_sum(g: OnnxLowering, x: str, w: Windows, ceil: bool, padding: bool 
     return convolved(g, x, ones, None, replace(w, after=tuple(after)), channels), counts
 
 
-def lp_pool(g: OnnxLowering, call: Call) -> str:
+def lp_pool(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower the root of the sum of powers; padding adds nothing."""
     x = call.need(0)
     need_float(g, call.op, x)
@@ -98,19 +98,19 @@ def lp_pool(g: OnnxLowering, call: Call) -> str:
     return y if p == 1 else g.b.add(Pow(), y, g.operand(1.0 / p, x))
 
 
-def _all(g: OnnxLowering, call: Call) -> tuple[int, ...]:
+def _all(g: OnnxLowering, call: OnnxCall) -> tuple[int, ...]:
     return tuple(range(2, len(g.shape(call.need(0)))))
 
 
-def global_lp(g: OnnxLowering, call: Call) -> str:
+def global_lp(g: OnnxLowering, call: OnnxCall) -> str:
     return g.b.add(VectorNorm(_all(g, call), True, float(call.attribute("p", 2))), call.need(0))
 
 
-ROWS: dict[str, Row] = {
-    "MaxPool": Row(max_pool),
-    "AveragePool": Row(average_pool),
-    "LpPool": Row(lp_pool),
-    "GlobalMaxPool": Row(lambda g, call: g.b.add(Amax(_all(g, call), True), call.need(0))),
-    "GlobalAveragePool": Row(lambda g, call: g.b.add(Mean(_all(g, call), True), call.need(0))),
-    "GlobalLpPool": Row(global_lp),
+ROWS: dict[str, OnnxRow] = {
+    "MaxPool": OnnxRow(max_pool),
+    "AveragePool": OnnxRow(average_pool),
+    "LpPool": OnnxRow(lp_pool),
+    "GlobalMaxPool": OnnxRow(lambda g, call: g.b.add(Amax(_all(g, call), True), call.need(0))),
+    "GlobalAveragePool": OnnxRow(lambda g, call: g.b.add(Mean(_all(g, call), True), call.need(0))),
+    "GlobalLpPool": OnnxRow(global_lp),
 }

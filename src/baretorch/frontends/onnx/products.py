@@ -8,20 +8,20 @@ from baretorch.frontends.aten import layers
 from baretorch.frontends.aten.sequence import matmul
 from baretorch.frontends.einsum import einsum
 from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.types import need_float
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.solve import Det
 
 
-def product(g: OnnxLowering, call: Call) -> str:
+def product(g: OnnxLowering, call: OnnxCall) -> str:
     a, b = call.need(0), call.need(1)
     need_float(g, call.op, a, b)
     return matmul(g, a, b)
 
 
-def gemm(g: OnnxLowering, call: Call) -> str:
+def gemm(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower alpha a b + beta c; a constant c of one row is a bias."""
     a, b, c = call.need(0), call.need(1), call.input(2)
     need_float(g, "Gemm", a, b)
@@ -58,15 +58,15 @@ def _bias(g: Lowering, c: str | None, beta: float, columns: int) -> str | None:
     return g.b.const(c, np.ascontiguousarray(row, dtype=np.float32))
 
 
-def sum_of_products(g: OnnxLowering, call: Call) -> str:
+def sum_of_products(g: OnnxLowering, call: OnnxCall) -> str:
     names = [call.need(i) for i in range(len(call.inputs))]
     need_float(g, "Einsum", *names)
     return einsum(g, str(call.attribute("equation")), names)
 
 
-ROWS: dict[str, Row] = {
-    "MatMul": Row(product),
-    "Gemm": Row(gemm),
-    "Einsum": Row(sum_of_products),
-    "Det": Row(lambda g, call: g.b.add(Det(), call.need(0))),
+ROWS: dict[str, OnnxRow] = {
+    "MatMul": OnnxRow(product),
+    "Gemm": OnnxRow(gemm),
+    "Einsum": OnnxRow(sum_of_products),
+    "Det": OnnxRow(lambda g, call: g.b.add(Det(), call.need(0))),
 }

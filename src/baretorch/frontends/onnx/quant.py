@@ -18,16 +18,16 @@ from baretorch.frontends.aten import elementwise
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.aten.quant import need_scale, real
 from baretorch.frontends.lowering import Result
-from baretorch.frontends.onnx.call import MICROSOFT, Call, key
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
-from baretorch.frontends.onnx.scope import Stored
+from baretorch.frontends.onnx.call import MICROSOFT, OnnxCall, key
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
+from baretorch.frontends.onnx.scope import StoredInt8
 from baretorch.ir.graph import Array, DType, Quant
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 
 EXACT = 1 << 24  # whole numbers up to here are exact in float32
 
 
-def quantize_linear(g: OnnxLowering, c: Call) -> str:
+def quantize_linear(g: OnnxLowering, c: OnnxCall) -> str:
     scale, zero, wanted = _pair(g, c, 1)
     if scale.size != 1:
         raise CompileError("QuantizeLinear: a value that is computed has one scale", have=f"{scale.size} scales")
@@ -38,7 +38,7 @@ def quantize_linear(g: OnnxLowering, c: Call) -> str:
     return quantized(g, c.need(0), float(scale.reshape(-1)[0]), _zero(zero), unsigned)
 
 
-def dequantize_linear(g: OnnxLowering, c: Call) -> str:
+def dequantize_linear(g: OnnxLowering, c: OnnxCall) -> str:
     x = c.need(0)
     data = g.known(x)
     scale, zero, _ = _pair(g, c, 1)
@@ -60,7 +60,7 @@ def quantized(g: OnnxLowering, x: str, scale: float, zero: int, unsigned: bool) 
         raise CompileError(f"the zero point {zero} is outside of the stored type")
     stored = g.b.add(Quantize(scale, zero - offset), x)
     _note(g, x, scale, zero - offset)
-    g.stored[stored] = Stored(scale, zero, unsigned)
+    g.stored[stored] = StoredInt8(scale, zero, unsigned)
     return stored
 
 
@@ -109,7 +109,7 @@ def weight(g: OnnxLowering, x: str, scale: Array, zero: Array | None, axis: int 
     return real(g, x, shifted.astype(np.int8), scales, np.zeros_like(zeros), axis)
 
 
-def _blocks(g: OnnxLowering, x: str, data: Array, scale: Array, zero: Array | None, c: Call) -> str:
+def _blocks(g: OnnxLowering, x: str, data: Array, scale: Array, zero: Array | None, c: OnnxCall) -> str:
     """Return a float constant that has a scale for each block of numbers along an axis."""
     axis, size = g.axis(x, c.attribute("axis", 1)), c.attribute("block_size")
     if size < 1 or scale.ndim != data.ndim:
@@ -122,14 +122,16 @@ def _blocks(g: OnnxLowering, x: str, data: Array, scale: Array, zero: Array | No
 # --- operators on integers ----------------------------------------------------------------------------------
 
 
-def _apply(g: OnnxLowering, op: str, inputs: Sequence[str | None], c: Call, **attributes: Any) -> str:
+def _apply(g: OnnxLowering, op: str, inputs: Sequence[str | None], c: OnnxCall, **attributes: Any) -> str:
     """Apply the row of a float operator of ONNX."""
     own = {k: v for k, v in c.attributes.items() if k != "channels_last"}
-    result = g.rows[op].build(g, Call(op, "", g.scope.opsets.get("", 0), c.name, tuple(inputs), 1, own | attributes))
+    result = g.rows[op].build(
+        g, OnnxCall(op, "", g.scope.opsets.get("", 0), c.name, tuple(inputs), 1, own | attributes)
+    )
     return result if isinstance(result, str) else result[0]
 
 
-def _in(g: OnnxLowering, c: Call, i: int) -> str:
+def _in(g: OnnxLowering, c: OnnxCall, i: int) -> str:
     """Return inputs i to i + 2 (stored tensor, scale, zero point) as a float tensor."""
     scale, zero, _ = _pair(g, c, i + 1)
     x = c.need(i)
@@ -143,7 +145,7 @@ def _in(g: OnnxLowering, c: Call, i: int) -> str:
     return dequantized(g, x, float(scale.reshape(-1)[0]), _zero(zero))
 
 
-def _out(g: OnnxLowering, c: Call, y: str, i: int) -> str:
+def _out(g: OnnxLowering, c: OnnxCall, y: str, i: int) -> str:
     """Store a float tensor with the scale and zero point at inputs i and i + 1."""
     scale, zero, dtype = _pair(g, c, i)
     if zero is None:  # as stored as the input is
@@ -152,11 +154,11 @@ def _out(g: OnnxLowering, c: Call, y: str, i: int) -> str:
     return quantized(g, y, float(scale.reshape(-1)[0]), _zero(zero), dtype is DType.UINT8)
 
 
-def layers_of(op: str, operands: int) -> Callable[[OnnxLowering, Call], Result]:
+def layers_of(op: str, operands: int) -> Callable[[OnnxLowering, OnnxCall], Result]:
     """Make a row for an operator with this number of inputs (x, scale, zero point), and the output's scale and zero
     point."""
 
-    def build(g: OnnxLowering, c: Call) -> str:
+    def build(g: OnnxLowering, c: OnnxCall) -> str:
         if c.attribute("channels_last", 0):
             raise CompileError(f"{c.op}: channels_last is not supported", need="channels in dimension 1")
         return _out(g, c, _apply(g, op, [_in(g, c, 3 * i) for i in range(operands)], c), 3 * operands)
@@ -164,14 +166,14 @@ def layers_of(op: str, operands: int) -> Callable[[OnnxLowering, Call], Result]:
     return build
 
 
-def qlinear_conv(g: OnnxLowering, c: Call) -> str:
+def qlinear_conv(g: OnnxLowering, c: OnnxCall) -> str:
     scale, zero, _ = _pair(g, c, 4)
     w = weight(g, c.need(3), scale, zero, 0 if scale.size > 1 else None)
     bias = _bias(g, c, c.input(8), g.constant(c.input(1), "QLinearConv: the input's scale"), scale)
     return _out(g, c, _apply(g, "Conv", [_in(g, c, 0), w, bias], c), 6)
 
 
-def qgemm(g: OnnxLowering, c: Call) -> str:
+def qgemm(g: OnnxLowering, c: OnnxCall) -> str:
     scale, zero, _ = _pair(g, c, 4)
     transposed = bool(c.attribute("transB", 0))
     w = weight(g, c.need(3), scale, zero, (0 if transposed else 1) if scale.size > 1 else None)
@@ -181,12 +183,12 @@ def qgemm(g: OnnxLowering, c: Call) -> str:
     return _out(g, c, y, 7) if c.input(7) else y
 
 
-def qlinear_concat(g: OnnxLowering, c: Call) -> str:
+def qlinear_concat(g: OnnxLowering, c: OnnxCall) -> str:
     parts = [_in(g, c, i) for i in range(2, len(c.inputs), 3)]
     return _out(g, c, _apply(g, "Concat", parts, c), 0)
 
 
-def qlinear_softmax(g: OnnxLowering, c: Call) -> str:
+def qlinear_softmax(g: OnnxLowering, c: OnnxCall) -> str:
     x = _in(g, c, 0)
     shape, axis = g.shape(x), g.axis(x, c.attribute("axis", -1))
     if c.attribute("opset", 13) < 13 and axis != len(shape) - 1:  # over all dimensions from the axis on
@@ -195,10 +197,10 @@ def qlinear_softmax(g: OnnxLowering, c: Call) -> str:
     return _out(g, c, _apply(g, "Softmax", [x], c, axis=axis), 3)
 
 
-def integer(op: str) -> Callable[[OnnxLowering, Call], Result]:
+def integer(op: str) -> Callable[[OnnxLowering, OnnxCall], Result]:
     """Make a row for MatMulInteger and ConvInteger: in float, where their sums are exact."""
 
-    def build(g: OnnxLowering, c: Call) -> str:
+    def build(g: OnnxLowering, c: OnnxCall) -> str:
         plain = []
         for i in (0, 1):
             x, zero = c.need(i), g.known(c.input(2 + i))
@@ -223,7 +225,7 @@ def integer(op: str) -> Callable[[OnnxLowering, Call], Result]:
     return build
 
 
-def dynamic(g: OnnxLowering, c: Call) -> str:
+def dynamic(g: OnnxLowering, c: OnnxCall) -> str:
     raise CompileError(
         "DynamicQuantizeLinear is not supported: it measures a scale in every run",
         need="scales that are known before the image is built",
@@ -231,7 +233,7 @@ def dynamic(g: OnnxLowering, c: Call) -> str:
     )
 
 
-def _bias(g: OnnxLowering, c: Call, x: str | None, x_scale: Array, w_scale: Array) -> str | None:
+def _bias(g: OnnxLowering, c: OnnxCall, x: str | None, x_scale: Array, w_scale: Array) -> str | None:
     """Return an int32 bias as float; its scale is the product of the input's and the weight's."""
     if x is None:
         return None
@@ -240,7 +242,7 @@ def _bias(g: OnnxLowering, c: Call, x: str | None, x_scale: Array, w_scale: Arra
     return g.b.const(f"{x}_real", (data * scales).astype(np.float32))
 
 
-def _pair(g: OnnxLowering, c: Call, i: int) -> tuple[Array, Array | None, DType | None]:
+def _pair(g: OnnxLowering, c: OnnxCall, i: int) -> tuple[Array, Array | None, DType | None]:
     """Return scale and zero point at inputs i and i + 1, and the zero point's type, which is that of the stored
     tensor."""
     scale = g.constant(c.input(i), f"{c.op}: a scale")
@@ -261,32 +263,32 @@ def _zero(zero: Array | None) -> int:
     return 0 if zero is None else int(zero.reshape(-1)[0])
 
 
-def _microsoft(rows: dict[str, Row]) -> dict[str, Row]:
+def _microsoft(rows: dict[str, OnnxRow]) -> dict[str, OnnxRow]:
     return {key(op, MICROSOFT): row for op, row in rows.items()}
 
 
-ROWS: dict[str, Row] = {
-    "QuantizeLinear": Row(quantize_linear),
-    "DequantizeLinear": Row(dequantize_linear),
-    "QLinearConv": Row(qlinear_conv),
-    "QLinearMatMul": Row(layers_of("MatMul", 2)),
-    "MatMulInteger": Row(integer("MatMul")),
-    "ConvInteger": Row(integer("Conv")),
-    "DynamicQuantizeLinear": Row(dynamic, refused=True),
+ROWS: dict[str, OnnxRow] = {
+    "QuantizeLinear": OnnxRow(quantize_linear),
+    "DequantizeLinear": OnnxRow(dequantize_linear),
+    "QLinearConv": OnnxRow(qlinear_conv),
+    "QLinearMatMul": OnnxRow(layers_of("MatMul", 2)),
+    "MatMulInteger": OnnxRow(integer("MatMul")),
+    "ConvInteger": OnnxRow(integer("Conv")),
+    "DynamicQuantizeLinear": OnnxRow(dynamic, refused=True),
     **_microsoft(
         {
-            "QuantizeLinear": Row(quantize_linear),
-            "DequantizeLinear": Row(dequantize_linear),
-            "QGemm": Row(qgemm),
-            "QLinearAdd": Row(layers_of("Add", 2)),
-            "QLinearMul": Row(layers_of("Mul", 2)),
-            "QLinearAveragePool": Row(layers_of("AveragePool", 1)),
-            "QLinearGlobalAveragePool": Row(layers_of("GlobalAveragePool", 1)),
-            "QLinearSigmoid": Row(layers_of("Sigmoid", 1)),
-            "QLinearLeakyRelu": Row(layers_of("LeakyRelu", 1)),
-            "QLinearReduceMean": Row(layers_of("ReduceMean", 1)),
-            "QLinearConcat": Row(qlinear_concat),
-            "QLinearSoftmax": Row(qlinear_softmax),
+            "QuantizeLinear": OnnxRow(quantize_linear),
+            "DequantizeLinear": OnnxRow(dequantize_linear),
+            "QGemm": OnnxRow(qgemm),
+            "QLinearAdd": OnnxRow(layers_of("Add", 2)),
+            "QLinearMul": OnnxRow(layers_of("Mul", 2)),
+            "QLinearAveragePool": OnnxRow(layers_of("AveragePool", 1)),
+            "QLinearGlobalAveragePool": OnnxRow(layers_of("GlobalAveragePool", 1)),
+            "QLinearSigmoid": OnnxRow(layers_of("Sigmoid", 1)),
+            "QLinearLeakyRelu": OnnxRow(layers_of("LeakyRelu", 1)),
+            "QLinearReduceMean": OnnxRow(layers_of("ReduceMean", 1)),
+            "QLinearConcat": OnnxRow(qlinear_concat),
+            "QLinearSoftmax": OnnxRow(qlinear_softmax),
         }
     ),
 }

@@ -12,8 +12,8 @@ from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.moves import flip
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering, Result
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.types import need_float, wide
 from baretorch.ir.graph import DType
 from baretorch.ops import reduce as reduction
@@ -27,11 +27,11 @@ Reducer = Callable[[Lowering, str, tuple[int, ...], bool], str]
 LONGEST_PRODUCT = 64  # of CumProd: a multiplication each
 
 
-def reduced(what: Reducer) -> Callable[[OnnxLowering, Call], str]:
+def reduced(what: Reducer) -> Callable[[OnnxLowering, OnnxCall], str]:
     """Make a row for a reduction over `axes`, an attribute in older versions and an input in newer ones; none means
     all, or with noop_with_empty_axes nothing."""
 
-    def build(g: OnnxLowering, call: Call) -> str:
+    def build(g: OnnxLowering, call: OnnxCall) -> str:
         x = call.need(0)
         given = call.attribute("axes", ())
         if call.input(1) is not None:
@@ -98,10 +98,10 @@ def norm(order: float) -> Reducer:
 # --- along one axis -----------------------------------------------------------------------------------------
 
 
-def arg(op: type[ArgMax]) -> Callable[[OnnxLowering, Call], str]:
+def arg(op: type[ArgMax]) -> Callable[[OnnxLowering, OnnxCall], str]:
     """Make a row for argmax or argmin. The last of equal elements is the first of the reversed axis."""
 
-    def build(g: OnnxLowering, call: Call) -> str:
+    def build(g: OnnxLowering, call: OnnxCall) -> str:
         x = wide(g, call.need(0))
         axis = g.axis(x, int(call.attribute("axis", 0)))
         keep = bool(call.attribute("keepdims", 1))
@@ -113,7 +113,7 @@ def arg(op: type[ArgMax]) -> Callable[[OnnxLowering, Call], str]:
     return build
 
 
-def top_k(g: OnnxLowering, call: Call) -> Result:
+def top_k(g: OnnxLowering, call: OnnxCall) -> Result:
     """Lower TopK; the result is always sorted."""
     x = call.need(0)
     (k,) = g.ints(call.need(1), "TopK: k")
@@ -121,11 +121,11 @@ def top_k(g: OnnxLowering, call: Call) -> Result:
     return g.b.add_many(TopK(k, axis, bool(call.attribute("largest", 1))), x)
 
 
-def cumulative(what: Callable[[Lowering, str, int], str], nothing: float) -> Callable[[OnnxLowering, Call], str]:
+def cumulative(what: Callable[[Lowering, str, int], str], nothing: float) -> Callable[[OnnxLowering, OnnxCall], str]:
     """Make a row for a cumulative operator: from the front, or with `reverse` from the back; with `exclusive` each
     element itself is left out."""
 
-    def build(g: OnnxLowering, call: Call) -> str:
+    def build(g: OnnxLowering, call: OnnxCall) -> str:
         x = call.need(0)
         dtype = g[x].dtype
         (axis,) = g.ints(call.need(1), f"{call.op}: axis")
@@ -152,20 +152,20 @@ def cumprod(g: Lowering, x: str, axis: int) -> str:
     return shapes.cat(g, parts, axis) if parts else x
 
 
-ROWS: dict[str, Row] = {
-    "ReduceSum": Row(reduced(plain(Sum))),
-    "ReduceMean": Row(reduced(floats(Mean))),
-    "ReduceProd": Row(reduced(floats(Prod))),
-    "ReduceMax": Row(reduced(extreme(Amax, AnyOf))),
-    "ReduceMin": Row(reduced(extreme(Amin, AllOf))),
-    "ReduceL1": Row(reduced(norm(1.0))),
-    "ReduceL2": Row(reduced(norm(2.0))),
-    "ReduceLogSum": Row(reduced(log_sum)),
-    "ReduceLogSumExp": Row(reduced(floats(LogSumExp))),
-    "ReduceSumSquare": Row(reduced(sum_square)),
-    "ArgMax": Row(arg(ArgMax)),
-    "ArgMin": Row(arg(ArgMin)),
-    "TopK": Row(top_k),
-    "CumSum": Row(cumulative(lambda g, x, axis: g.b.add(CumSum(axis), x), 0.0)),
-    "CumProd": Row(cumulative(cumprod, 1.0)),
+ROWS: dict[str, OnnxRow] = {
+    "ReduceSum": OnnxRow(reduced(plain(Sum))),
+    "ReduceMean": OnnxRow(reduced(floats(Mean))),
+    "ReduceProd": OnnxRow(reduced(floats(Prod))),
+    "ReduceMax": OnnxRow(reduced(extreme(Amax, AnyOf))),
+    "ReduceMin": OnnxRow(reduced(extreme(Amin, AllOf))),
+    "ReduceL1": OnnxRow(reduced(norm(1.0))),
+    "ReduceL2": OnnxRow(reduced(norm(2.0))),
+    "ReduceLogSum": OnnxRow(reduced(log_sum)),
+    "ReduceLogSumExp": OnnxRow(reduced(floats(LogSumExp))),
+    "ReduceSumSquare": OnnxRow(reduced(sum_square)),
+    "ArgMax": OnnxRow(arg(ArgMax)),
+    "ArgMin": OnnxRow(arg(ArgMin)),
+    "TopK": OnnxRow(top_k),
+    "CumSum": OnnxRow(cumulative(lambda g, x, axis: g.b.add(CumSum(axis), x), 0.0)),
+    "CumProd": OnnxRow(cumulative(cumprod, 1.0)),
 }

@@ -17,8 +17,8 @@ from baretorch.frontends.aten.index import take
 from baretorch.frontends.aten.layers import linear
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.types import need_room
 from baretorch.ir.graph import Array, DType
 from baretorch.ops.layout import Expand
@@ -65,7 +65,7 @@ class Along:
         raise CompileError(f"Resize: no coordinate_transformation_mode is called {mode!r}")
 
 
-def resize(g: OnnxLowering, call: Call) -> str:
+def resize(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     mode, where = call.attribute("mode", "nearest"), call.attribute("coordinate_transformation_mode", "half_pixel")
     axes = [a for a in _axes(g, call) if (a.have, a.scale) != (a.want, 1.0) or where == "tf_crop_and_resize"]
@@ -94,7 +94,7 @@ def resize(g: OnnxLowering, call: Call) -> str:
     return g.b.add(Where(), g.b.const("outside", outside), g.b.add(Expand(g.shape(y)), value), y)
 
 
-def _axes(g: OnnxLowering, call: Call) -> list[Along]:
+def _axes(g: OnnxLowering, call: OnnxCall) -> list[Along]:
     """Return the axes to resize, by `scales` or by `sizes`; the other is missing or empty."""
     x = call.need(0)
     shape = g.shape(x)
@@ -132,7 +132,7 @@ ROUNDING: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def _nearest(g: Lowering, call: Call, x: str, axes: list[Along], where: str) -> str:
+def _nearest(g: Lowering, call: OnnxCall, x: str, axes: list[Along], where: str) -> str:
     rounding = ROUNDING[call.attribute("nearest_mode", "round_prefer_floor")]
     chosen = {a.axis: np.clip(rounding(a.places(where)), 0, a.have - 1).astype(np.int64) for a in axes}
     if _is_image(g, x, axes):
@@ -152,7 +152,7 @@ def _is_image(g: Lowering, x: str, axes: list[Along]) -> bool:
 # --- weighted sums --------------------------------------------------------------------------------------------
 
 
-def _interpolated(g: Lowering, call: Call, x: str, axes: list[Along], mode: str, where: str) -> str:
+def _interpolated(g: Lowering, call: OnnxCall, x: str, axes: list[Along], mode: str, where: str) -> str:
     bent = float(call.attribute("cubic_coeff_a", -0.75))
     plain = not call.attribute("antialias", 0) and not call.attribute("exclude_outside", 0)
     same = where == "align_corners" or (where in HALF_PIXEL and all(a.want > 1 for a in axes))
@@ -175,7 +175,7 @@ def _image(g: Lowering, x: str, axes: list[Along], mode: str, corners: bool) -> 
     return g.nhwc(kind((want[0], want[1]), (step[0], step[1]), corners), x)
 
 
-def _weights(call: Call, a: Along, mode: str, where: str, bent: float) -> Array:
+def _weights(call: OnnxCall, a: Along, mode: str, where: str, bent: float) -> Array:
     """Return matrix[output, input]; positions outside use the border, or are left out."""
     stretch = min(a.scale, 1.0) if call.attribute("antialias", 0) else 1.0
     reach = (1 if mode == "linear" else 2) / stretch
@@ -214,4 +214,4 @@ def _applied(g: Lowering, x: str, axis: int, matrix: Array) -> str:
     return g.permute(linear(g, g.permute(x, dims), weight), back)
 
 
-ROWS: dict[str, Row] = {"Resize": Row(resize)}
+ROWS: dict[str, OnnxRow] = {"Resize": OnnxRow(resize)}

@@ -21,7 +21,7 @@ Value: TypeAlias = str | Array | Absent  # the name of a Graph tensor, a constan
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredInt8:
     """An int8 tensor of the Graph that holds a file's int8 numbers, or its uint8 numbers minus 128. `zero` is the
     file's zero point."""
 

@@ -16,8 +16,8 @@ from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.sequence import matmul
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.activations import line, softsign
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.types import need_float
 from baretorch.ir.graph import Array, Shape
 from baretorch.ops.activations import Elu, LeakyRelu, Softplus, Threshold
@@ -45,7 +45,7 @@ KINDS = {
 }
 
 
-def recurrent(g: OnnxLowering, call: Call) -> Result:
+def recurrent(g: OnnxLowering, call: OnnxCall) -> Result:
     """Return Y[T, directions, N, H] and the final states, [directions, N, H]; with `layout` 1 the batch comes first."""
     kind = KINDS[call.op]
     x, w, r = (call.need(i) for i in range(3))
@@ -73,7 +73,7 @@ def recurrent(g: OnnxLowering, call: Call) -> Result:
 
 
 def _direction(
-    g: OnnxLowering, call: Call, kind: SequenceKind, x: str, i: int, back: bool, first: bool
+    g: OnnxLowering, call: OnnxCall, kind: SequenceKind, x: str, i: int, back: bool, first: bool
 ) -> tuple[str, ...]:
     w, r = (shapes.select(g, call.need(n), 0, i) for n in (1, 2))
     hidden = g.shape(r)[1]
@@ -89,7 +89,7 @@ def _direction(
     return g.b.add_many(replace(whole, reverse=back), x, *states, w, r, _bias(g, whole, b_w, b_r, hidden))
 
 
-def _biases(g: OnnxLowering, call: Call, i: int, count: int) -> tuple[str, str]:
+def _biases(g: OnnxLowering, call: OnnxCall, i: int, count: int) -> tuple[str, str]:
     """Return the biases of the input's products and of the state's."""
     given = call.input(3)
     if given is None:
@@ -99,7 +99,7 @@ def _biases(g: OnnxLowering, call: Call, i: int, count: int) -> tuple[str, str]:
     return b_w, b_r
 
 
-def _states(g: OnnxLowering, call: Call, kind: SequenceKind, i: int, axis: int, shape: Shape) -> list[str]:
+def _states(g: OnnxLowering, call: OnnxCall, kind: SequenceKind, i: int, axis: int, shape: Shape) -> list[str]:
     """Return the initial states; none if all are zero."""
     given = [call.input(5 + n) for n in range(kind.op.states)]
     if all(s is None or _is_zero(g.known(s)) for s in given):
@@ -127,7 +127,7 @@ def _reordered(g: Lowering, t: str, gates: Sequence[int]) -> str:
     return shapes.cat(g, [parts[i] for i in gates])
 
 
-def _lengths(g: OnnxLowering, call: Call, x: str) -> Sequence[int] | None:
+def _lengths(g: OnnxLowering, call: OnnxCall, x: str) -> Sequence[int] | None:
     """Return the lengths of the sequences; None if all have the full length."""
     if call.input(4) is None:
         return None
@@ -135,7 +135,7 @@ def _lengths(g: OnnxLowering, call: Call, x: str) -> Sequence[int] | None:
     return None if all(n == g.shape(x)[0] for n in lengths) else lengths
 
 
-def _peephole(g: Lowering, call: Call, i: int) -> Sequence[str] | None:
+def _peephole(g: Lowering, call: OnnxCall, i: int) -> Sequence[str] | None:
     p = call.input(7) if call.op == "LSTM" else None
     return None if p is None else shapes.split(g, shapes.select(g, p, 0, i), g.shape(p)[1] // 3)
 
@@ -180,7 +180,7 @@ ALPHA = {"LeakyRelu": 0.01, "ThresholdedRelu": 1.0, "HardSigmoid": 0.2, "Elu": 1
 BETA = {"HardSigmoid": 0.5, "Affine": 0.0, "ScaledTanh": 1.0}
 
 
-def _activations(call: Call, kind: SequenceKind, direction: int) -> tuple[Named, ...]:
+def _activations(call: OnnxCall, kind: SequenceKind, direction: int) -> tuple[Named, ...]:
     """Return the activations of one direction: the attribute lists one direction after the other."""
     names = call.attribute("activations") or kind.activations * 2
     alphas, betas = iter(call.attribute("activation_alpha", ())), iter(call.attribute("activation_beta", ()))
@@ -194,7 +194,7 @@ def _activations(call: Call, kind: SequenceKind, direction: int) -> tuple[Named,
     return tuple(found[direction * count : (direction + 1) * count])
 
 
-def _whole(call: Call, kind: SequenceKind, functions: Sequence[Named]) -> Recurrent | None:
+def _whole(call: OnnxCall, kind: SequenceKind, functions: Sequence[Named]) -> Recurrent | None:
     """Return the Graph's operator if it is equivalent."""
     if call.attribute("clip") is not None or (call.op == "LSTM" and call.input(7) is not None):
         return None
@@ -214,7 +214,7 @@ class _Steps:
     """One direction of a layer, step by step, with weights and biases in ONNX's order of gates."""
 
     g: OnnxLowering
-    call: Call
+    call: OnnxCall
     functions: Sequence[Named]
     w: str
     r: str
@@ -298,4 +298,4 @@ class _Steps:
         return [self._mul(self._f(0, o), self.functions[2](self.g, after)), after]
 
 
-ROWS: dict[str, Row] = dict.fromkeys(KINDS, Row(recurrent))
+ROWS: dict[str, OnnxRow] = dict.fromkeys(KINDS, OnnxRow(recurrent))

@@ -11,8 +11,8 @@ from baretorch.frontends.aten import constants, moves, shapes
 from baretorch.frontends.aten.index import take
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import Ints, Lowering, Result
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.math import converted
 from baretorch.ops.layout import Pad
 from baretorch.ops.move import Slice
@@ -23,7 +23,7 @@ PAD_MODES = {"reflect": "reflect", "edge": "replicate", "wrap": "circular"}  # a
 # --- shape and order ----------------------------------------------------------------------------------------
 
 
-def reshape(g: OnnxLowering, call: Call) -> str:
+def reshape(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower Reshape. A 0 keeps the dimension at its place, unless `allowzero`."""
     x = call.need(0)
     shape = list(g.ints(call.need(1), "Reshape: shape"))
@@ -34,14 +34,14 @@ def reshape(g: OnnxLowering, call: Call) -> str:
     return g.reshape(x, full)
 
 
-def flatten(g: OnnxLowering, call: Call) -> str:
+def flatten(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     axis = g.axis(x, int(call.attribute("axis", 1)))
     shape = g.shape(x)
     return g.reshape(x, (prod(shape[:axis]), prod(shape[axis:])))
 
 
-def axes_of(g: OnnxLowering, call: Call, rank: int) -> tuple[int, ...]:
+def axes_of(g: OnnxLowering, call: OnnxCall, rank: int) -> tuple[int, ...]:
     """Return the axes from the attribute or the second input, counted from the front."""
     axes = call.attribute("axes", ())
     if call.input(1) is not None:
@@ -49,7 +49,7 @@ def axes_of(g: OnnxLowering, call: Call, rank: int) -> tuple[int, ...]:
     return tuple(int(a) + rank if a < 0 else int(a) for a in axes)
 
 
-def squeeze(g: OnnxLowering, call: Call) -> str:
+def squeeze(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     shape = g.shape(x)
     gone = axes_of(g, call, len(shape)) or [i for i, n in enumerate(shape) if n == 1]
@@ -58,7 +58,7 @@ def squeeze(g: OnnxLowering, call: Call) -> str:
     return g.reshape(x, [n for i, n in enumerate(shape) if i not in gone])
 
 
-def unsqueeze(g: OnnxLowering, call: Call) -> str:
+def unsqueeze(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     axes = call.attribute("axes", ()) or g.ints(call.input(1), "Unsqueeze: axes")
     rank = len(g.shape(x)) + len(axes)
@@ -71,14 +71,14 @@ def unsqueeze(g: OnnxLowering, call: Call) -> str:
     return g.reshape(x, [1 if i in new else next(rest) for i in range(rank)])
 
 
-def transpose(g: OnnxLowering, call: Call) -> str:
+def transpose(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     rank = len(g.shape(x))
     dims = tuple(call.attribute("perm", ())) or tuple(reversed(range(rank)))
     return x if dims == tuple(range(rank)) else g.permute(x, dims)
 
 
-def expand(g: OnnxLowering, call: Call) -> str:
+def expand(g: OnnxLowering, call: OnnxCall) -> str:
     """Broadcast in both directions: the shape may have a 1 where x has more."""
     x = call.need(0)
     shape = g.ints(call.need(1), "Expand: shape")
@@ -89,7 +89,7 @@ def expand(g: OnnxLowering, call: Call) -> str:
     return moves.expand(g, x, full)
 
 
-def tile(g: OnnxLowering, call: Call) -> str:
+def tile(g: OnnxLowering, call: OnnxCall) -> str:
     """Repeat one axis after the other, because kernels have few loops."""
     x = call.need(0)
     repeats = g.ints(call.need(1), "Tile: repeats")
@@ -102,14 +102,14 @@ def tile(g: OnnxLowering, call: Call) -> str:
 # --- parts ----------------------------------------------------------------------------------------------------
 
 
-def concat(g: OnnxLowering, call: Call) -> str:
+def concat(g: OnnxLowering, call: OnnxCall) -> str:
     """Concatenate; tensors without elements add nothing."""
     names = [call.need(i) for i in range(len(call.inputs))]
     some = [t for t in names if g[t].count] or names[:1]
     return shapes.cat(g, some, g.axis(names[0], int(call.attribute("axis", 0))))
 
 
-def split(g: OnnxLowering, call: Call) -> Result:
+def split(g: OnnxLowering, call: OnnxCall) -> Result:
     """Split into given sizes, or into equal ones of which the last may be smaller."""
     x = call.need(0)
     axis = g.axis(x, int(call.attribute("axis", 0)))
@@ -124,7 +124,7 @@ def split(g: OnnxLowering, call: Call) -> Result:
     return shapes.split(g, x, sizes, axis)
 
 
-def slice_(g: OnnxLowering, call: Call) -> str:
+def slice_(g: OnnxLowering, call: OnnxCall) -> str:
     """Slice; with a negative step, the part is read backwards."""
     x = call.need(0)
     starts, ends = g.ints(call.need(1), "Slice: starts"), g.ints(call.need(2), "Slice: ends")
@@ -148,7 +148,7 @@ def part(g: Lowering, x: str, axis: int, places: range) -> str:
 # --- padding --------------------------------------------------------------------------------------------------
 
 
-def pad(g: OnnxLowering, call: Call) -> str:
+def pad(g: OnnxLowering, call: OnnxCall) -> str:
     """Pad; `pads` lists the padding before each of the axes, then the padding after."""
     x = call.need(0)
     rank = len(g.shape(x))
@@ -179,7 +179,7 @@ def around(g: Lowering, x: str, pairs: list[tuple[int, int]], mode: str) -> str:
     return moves.pad(g, x, flat, mode) if flat else x
 
 
-def center_crop_pad(g: OnnxLowering, call: Call) -> str:
+def center_crop_pad(g: OnnxLowering, call: OnnxCall) -> str:
     """Crop axes that are too long at both ends, and pad those that are too short with zeros at both. An odd element is
     added or cut at the end."""
     x = call.need(0)
@@ -201,7 +201,7 @@ def center_crop_pad(g: OnnxLowering, call: Call) -> str:
 # --- blocks, triangles, order ---------------------------------------------------------------------------------
 
 
-def depth_to_space(g: OnnxLowering, call: Call) -> str:
+def depth_to_space(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     n, c, h, w = g.shape(x)
     b = int(call.attribute("blocksize"))
@@ -212,7 +212,7 @@ def depth_to_space(g: OnnxLowering, call: Call) -> str:
     return g.reshape(g.permute(parts, dims), (n, c // b**2, h * b, w * b))
 
 
-def space_to_depth(g: OnnxLowering, call: Call) -> str:
+def space_to_depth(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     n, c, h, w = g.shape(x)
     b = int(call.attribute("blocksize"))
@@ -221,13 +221,13 @@ def space_to_depth(g: OnnxLowering, call: Call) -> str:
     return g.reshape(g.permute(parts, dims), (n, c * b**2, h // b, w // b))
 
 
-def trilu(g: OnnxLowering, call: Call) -> str:
+def trilu(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     k = g.ints(call.input(1), "Trilu: k")[0] if call.input(1) else 0
     return constants.triu(g, x, k) if call.attribute("upper", 1) else constants.tril(g, x, k)
 
 
-def reverse_sequence(g: OnnxLowering, call: Call) -> str:
+def reverse_sequence(g: OnnxLowering, call: OnnxCall) -> str:
     """Reverse each sequence of the batch separately, up to its length."""
     x = call.need(0)
     lengths = g.ints(call.need(1), "ReverseSequence: sequence_lens")
@@ -240,11 +240,11 @@ def reverse_sequence(g: OnnxLowering, call: Call) -> str:
     return shapes.cat(g, rows, batch)
 
 
-def identity(g: OnnxLowering, call: Call) -> str:
+def identity(g: OnnxLowering, call: OnnxCall) -> str:
     return call.need(0)
 
 
-def dropout(g: OnnxLowering, call: Call) -> Result:
+def dropout(g: OnnxLowering, call: OnnxCall) -> Result:
     """Return the input unchanged, and a mask that says so."""
     x = call.need(0)
     trains = call.input(2) is not None and bool(g.constant(call.input(2), "Dropout: training_mode").reshape(()))
@@ -260,26 +260,26 @@ def dropout(g: OnnxLowering, call: Call) -> Result:
     return x, g.b.const("mask", np.ones(g.shape(x), np.bool_))
 
 
-def eye_like(g: OnnxLowering, call: Call) -> str:
+def eye_like(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     rows, columns = g.shape(x)
     unit = constants.known(g, "unit", np.eye(rows, columns, int(call.attribute("k", 0))).astype(g[x].dtype.numpy))
     return converted(g, unit, int(call.attribute("dtype"))) if call.attribute("dtype") is not None else unit
 
 
-def only_known(*names: str) -> Row:
+def only_known(*names: str) -> OnnxRow:
     """Make a row for an operator whose result must be known ahead of time. If it is, it was folded before its row is
     called."""
 
-    def build(g: OnnxLowering, call: Call) -> str:
+    def build(g: OnnxLowering, call: OnnxCall) -> str:
         for i, name in enumerate(names):
             g.constant(call.need(i), f"{call.op}: {name}")
         raise CompileError(f"{call.op}: its result is too large, or not known before the image is built")
 
-    return Row(build)
+    return OnnxRow(build)
 
 
-def range_(g: OnnxLowering, call: Call) -> str:
+def range_(g: OnnxLowering, call: OnnxCall) -> str:
     parts = [g.constant(call.need(i), f"Range: {name}") for i, name in enumerate(("start", "limit", "delta"))]
     start, limit, delta = (p.reshape(()) for p in parts)
     if not delta:
@@ -290,27 +290,27 @@ def range_(g: OnnxLowering, call: Call) -> str:
     return constants.known(g, "range", (start + np.arange(count) * delta).astype(parts[0].dtype))
 
 
-ROWS: dict[str, Row] = {
-    "Reshape": Row(reshape),
-    "Flatten": Row(flatten),
-    "Squeeze": Row(squeeze),
-    "Unsqueeze": Row(unsqueeze),
-    "Transpose": Row(transpose),
-    "Expand": Row(expand),
-    "Tile": Row(tile),
-    "Concat": Row(concat),
-    "Split": Row(split),
-    "Slice": Row(slice_),
-    "Pad": Row(pad),
-    "CenterCropPad": Row(center_crop_pad),
-    "DepthToSpace": Row(depth_to_space),
-    "SpaceToDepth": Row(space_to_depth),
-    "Trilu": Row(trilu),
-    "ReverseSequence": Row(reverse_sequence),
-    "Identity": Row(identity),
-    "Dropout": Row(dropout),
-    "EyeLike": Row(eye_like),
-    "Range": Row(range_),
+ROWS: dict[str, OnnxRow] = {
+    "Reshape": OnnxRow(reshape),
+    "Flatten": OnnxRow(flatten),
+    "Squeeze": OnnxRow(squeeze),
+    "Unsqueeze": OnnxRow(unsqueeze),
+    "Transpose": OnnxRow(transpose),
+    "Expand": OnnxRow(expand),
+    "Tile": OnnxRow(tile),
+    "Concat": OnnxRow(concat),
+    "Split": OnnxRow(split),
+    "Slice": OnnxRow(slice_),
+    "Pad": OnnxRow(pad),
+    "CenterCropPad": OnnxRow(center_crop_pad),
+    "DepthToSpace": OnnxRow(depth_to_space),
+    "SpaceToDepth": OnnxRow(space_to_depth),
+    "Trilu": OnnxRow(trilu),
+    "ReverseSequence": OnnxRow(reverse_sequence),
+    "Identity": OnnxRow(identity),
+    "Dropout": OnnxRow(dropout),
+    "EyeLike": OnnxRow(eye_like),
+    "Range": OnnxRow(range_),
     "ConstantOfShape": only_known("shape"),
     "HannWindow": only_known("size"),
     "HammingWindow": only_known("size"),

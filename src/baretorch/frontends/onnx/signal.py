@@ -5,8 +5,8 @@ from __future__ import annotations
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import fft, index, shapes
 from baretorch.frontends.lowering import Complex
-from baretorch.frontends.onnx.call import Call
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row
+from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.shapes import padded
 from baretorch.frontends.onnx.types import need_float
 from baretorch.ops.elementwise import Mul
@@ -14,7 +14,7 @@ from baretorch.ops.elementwise import Mul
 BY_N = 2  # the inverse is divided by the length, as aten counts normalizations
 
 
-def dft(g: OnnxLowering, call: Call) -> str:
+def dft(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower DFT. Before version 20 the axis is an attribute, 1 by default; later an input, the last but one by
     default."""
     x = call.need(0)
@@ -56,7 +56,7 @@ def _resized(g: OnnxLowering, x: str, axis: int, length: int) -> str:
     return padded(g, x, [(0, length - have) if i == axis else (0, 0) for i in range(len(g.shape(x)))], 0.0)
 
 
-def stft(g: OnnxLowering, call: Call) -> str:
+def stft(g: OnnxLowering, call: OnnxCall) -> str:
     """Multiply frames of the signal by the window, and transform each."""
     x, window = call.need(0), call.input(2)
     need_float(g, "STFT", x)
@@ -71,4 +71,4 @@ def stft(g: OnnxLowering, call: Call) -> str:
     return transformed(g, g.permute(frames, (0, 1, 3, 2)), 2, length, False, bool(call.attribute("onesided", 1)))
 
 
-ROWS: dict[str, Row] = {"DFT": Row(dft), "STFT": Row(stft)}
+ROWS: dict[str, OnnxRow] = {"DFT": OnnxRow(dft), "STFT": OnnxRow(stft)}

@@ -1,4 +1,4 @@
-"""Converts an ONNX model to a Graph. TABLE maps ONNX's operators to a `Row` each, in the ROWS of a module."""
+"""Converts an ONNX model to a Graph. TABLE maps ONNX's operators to a `OnnxRow` each, in the ROWS of a module."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from baretorch.frontends.onnx import (
     signal,
 )
 from baretorch.frontends.onnx.interface import Interface
-from baretorch.frontends.onnx.lowering import OnnxLowering, Row, opsets_of
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, opsets_of
 from baretorch.frontends.onnx.scope import Scope, Value
 from baretorch.ir.graph import Builder, Graph, State
 from baretorch.ir.verify import verify
 
-TABLE: dict[str, Row] = {
+TABLE: dict[str, OnnxRow] = {
     **math.ROWS,
     **activations.ROWS,
     **products.ROWS,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from baretorch.errors import CompileError
-from baretorch.frontends.onnx.call import Call
+from baretorch.frontends.onnx.call import OnnxCall
 from baretorch.frontends.windows import Windows
 
 
-def windows(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> Windows:
+def windows(call: OnnxCall, sizes: Sequence[int], kernel: Sequence[int]) -> Windows:
     """Return the windows over dimensions of these sizes."""
     dims = len(sizes)
     strides = tuple(call.attribute("strides", (1,) * dims))

@@ -10,7 +10,7 @@ from baretorch.frontends.pte.schema import TensorValue, damaged
 
 
 @dataclass(frozen=True)
-class Held:
+class PlacedValue:
     """A value in memory: its name, and the tensor it was written as."""
 
     name: str
@@ -23,14 +23,14 @@ class PteMemory:
     def __init__(self, banks: Sequence[int]) -> None:
         self._banks = banks
         self._starts: list[list[int]] = [[] for _ in banks]  # of the ranges in use, sorted; they never overlap
-        self._held: dict[tuple[int, int], Held] = {}  # by bank and start
-        self._alone: dict[int, Held] = {}
+        self._held: dict[tuple[int, int], PlacedValue] = {}  # by bank and start
+        self._alone: dict[int, PlacedValue] = {}
 
     def write(self, name: str, tensor: TensorValue) -> None:
         """Store a value in the tensor's bytes; every value that shares a byte with it is overwritten."""
         place = self._place(tensor)
         if place is None:
-            self._alone[tensor.index] = Held(name, tensor)
+            self._alone[tensor.index] = PlacedValue(name, tensor)
             return
         bank, start = place
         starts = self._starts[bank]
@@ -41,9 +41,9 @@ class PteMemory:
         for gone in starts[first:last]:
             del self._held[bank, gone]
         starts[first:last] = [start]
-        self._held[place] = Held(name, tensor)
+        self._held[place] = PlacedValue(name, tensor)
 
-    def read(self, tensor: TensorValue) -> Held | None:
+    def read(self, tensor: TensorValue) -> PlacedValue | None:
         """Return the value in the tensor's bytes if it is one whole value of the tensor's type."""
         place = self._place(tensor)
         held = self._alone.get(tensor.index) if place is None else self._held.get(place)

@@ -23,14 +23,14 @@ from baretorch.frontends.pte.schema import (
     DelegateCall,
     Items,
     KernelCall,
-    Method,
     OtherCall,
     Program,
+    PteMethod,
     TensorValue,
     Value,
     damaged,
 )
-from baretorch.frontends.pte.state import Kept, Names, find_state
+from baretorch.frontends.pte.state import Kept, UniqueNames, find_state
 from baretorch.frontends.pte.tensor_order import is_contiguous, memory_order, order_of, same_layout
 from baretorch.ir.graph import Array, DType, Shape
 from baretorch.npu.payload import SCRATCH, Payload, read_payload
@@ -65,7 +65,7 @@ def read_pte_methods(data: bytes, name: str, wanted: str | None = None) -> dict[
     return {m: _noted(p, *notes) for m, p in read.items()}
 
 
-def _read(program: Program, plan: Method, name: str, state: Mapping[str, Sequence[Kept]]) -> AtenProgram:
+def _read(program: Program, plan: PteMethod, name: str, state: Mapping[str, Sequence[Kept]]) -> AtenProgram:
     """Return the ATen program of one method. `state` is that of all methods; its names are reserved."""
     _refuse_later_work(plan)
     reader = _Reader(program, plan, {kept.name for own in state.values() for kept in own})
@@ -95,13 +95,13 @@ def _noted(program: AtenProgram, *notes: str) -> AtenProgram:
     return replace(program, notes=(*program.notes, *notes))
 
 
-def _only_numbers(plan: Method) -> bool:
+def _only_numbers(plan: PteMethod) -> bool:
     """Report whether a method is one of ExecuTorch's constant methods, which describe the model."""
     tensors = {v.index for v in plan.values if isinstance(v, TensorValue)}
     return not plan.instructions and tensors.isdisjoint(plan.outputs)
 
 
-def _refuse_later_work(plan: Method) -> None:
+def _refuse_later_work(plan: PteMethod) -> None:
     """Raise CompileError for valid content of a `.pte` that Baretorch does not support, with names and counts."""
     kinds = Counter(i.kind for i in plan.instructions if isinstance(i, OtherCall))
     others = Counter(d.backend for d in plan.delegates if d.backend != ETHOS_U)
@@ -131,7 +131,7 @@ def _refuse_later_work(plan: Method) -> None:
 class _Reader:
     """Follows the instructions of one method and collects calls and constants."""
 
-    def __init__(self, program: Program, plan: Method, reserved: set[str]) -> None:
+    def __init__(self, program: Program, plan: PteMethod, reserved: set[str]) -> None:
         self.calls: list[AtenCall] = []
         self.constants: dict[str, Array] = {}
         self.notes: list[str] = []
@@ -139,7 +139,7 @@ class _Reader:
         self._plan = plan
         self._inputs = set(plan.inputs)
         self._memory = PteMemory(plan.banks)
-        self._names = Names(reserved)
+        self._names = UniqueNames(reserved)
         self._views: dict[tuple[str, int], str] = {}  # by the name of what is seen, and the tensor that sees it
         self._constant_names: dict[tuple[object, ...], str] = {}
 

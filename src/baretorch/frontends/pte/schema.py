@@ -126,7 +126,7 @@ class BackendDelegate:
 
 
 @dataclass(frozen=True)
-class Method:
+class PteMethod:
     name: str
     values: tuple[Value, ...]
     inputs: tuple[int, ...]
@@ -177,10 +177,10 @@ class Program:
                 try_="name one of these",
             )
 
-    def method(self, name: str) -> Method:
+    def method(self, name: str) -> PteMethod:
         plan = self._plans[name]
         operators = tuple((o.text(0), o.text(1)) for o in plan.tables(6))
-        return Method(
+        return PteMethod(
             name,
             tuple(_value(i, *v.union(0)) for i, v in enumerate(plan.tables(2))),
             plan.integers(3, "i"),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from baretorch.frontends.pte.schema import DelegateCall, Items, KernelCall, Method, Program, TensorValue
+from baretorch.frontends.pte.schema import DelegateCall, Items, KernelCall, Program, PteMethod, TensorValue
 
 OWN_BANK = 1  # each method has its own; ExecuTorch puts the buffers that methods share in a bank beyond it
 
@@ -28,7 +28,7 @@ class Kept:
     initial: TensorValue | None
 
 
-class Names:
+class UniqueNames:
     """Gives each value a unique name: `stem`, then `stem_2`, `stem_3` …"""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
@@ -44,12 +44,12 @@ class Names:
                 return name
 
 
-def find_state(program: Program, methods: Mapping[str, Method]) -> dict[str, tuple[Kept, ...]]:
+def find_state(program: Program, methods: Mapping[str, PteMethod]) -> dict[str, tuple[Kept, ...]]:
     """Return the mutable buffers of each method. The same name in two methods is the same buffer."""
     held: dict[str, dict[_Identity, TensorValue]] = {}  # where several tensors are at one place, the first
     names: dict[_Identity, str] = {}
     initial: dict[_Identity, TensorValue] = {}
-    given = Names()
+    given = UniqueNames()
     for m, plan in methods.items():
         computed, changed = _written(program, plan)
         held[m] = {}
@@ -68,7 +68,7 @@ def find_state(program: Program, methods: Mapping[str, Method]) -> dict[str, tup
     }
 
 
-def _written(program: Program, plan: Method) -> tuple[set[int], set[int]]:
+def _written(program: Program, plan: PteMethod) -> tuple[set[int], set[int]]:
     """Return the tensors that are inputs or results of operators, and those that are changed in place but are
     neither."""
     computed, changed = set(plan.inputs), set[int]()

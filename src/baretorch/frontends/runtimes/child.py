@@ -24,7 +24,7 @@ Key: TypeAlias = int | str  # of an input or output: LiteRT has numbers, ONNX ha
 WRONG = frozenset({"SUM"})  # LiteRT 2.3.0: its reference kernel returns -1 for int8; the optimized one is right
 
 
-class Model(Protocol):
+class RuntimeModel(Protocol):
     """A model that a runtime has opened; it keeps its state from run to run."""
 
     def run(self, inputs: dict[Any, Array], wanted: Sequence[Any]) -> list[Array]: ...
@@ -84,7 +84,7 @@ def main(library: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the runtime prints must not get between messages
-    models: dict[int, Model] = {}
+    models: dict[int, RuntimeModel] = {}
 
     def read(size: int) -> bytes:
         data = sys.stdin.buffer.read(size)
@@ -106,7 +106,7 @@ def main(library: str) -> None:
         out.flush()
 
 
-def _answered(library: str, models: dict[int, Model], header: dict[str, Any], arrays: Sequence[Array]) -> bytes:
+def _answered(library: str, models: dict[int, RuntimeModel], header: dict[str, Any], arrays: Sequence[Array]) -> bytes:
     for gone in header["closed"]:
         models.pop(gone, None)
     if header["ask"] == "open":

@@ -26,7 +26,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Call:
+class TfliteCall:
     """An operator of the file: the Graph's tensors for its inputs, None for a missing one; the file's own tensors; and
     its options."""
 

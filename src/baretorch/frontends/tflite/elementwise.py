@@ -6,8 +6,8 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.named import named
-from baretorch.frontends.tflite.call import Call, Field
-from baretorch.frontends.tflite.lowering import Row, TfliteLowering, graph_type, stored_as
+from baretorch.frontends.tflite.call import Field, TfliteCall
+from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, graph_type, stored_as
 from baretorch.ir.graph import Op
 from baretorch.ops.activations import Elu, Gelu, LeakyRelu, Prelu
 from baretorch.ops.elementwise import (
@@ -31,46 +31,46 @@ from baretorch.ops.softmax import LogSoftmax, Softmax
 L2_LEAST = 1e-6  # the smallest sum of squares that LiteRT divides by
 
 
-def plain(op: Op) -> Row:
+def plain(op: Op) -> TfliteRow:
     """Make a row that applies the operator unchanged."""
-    return Row(lambda g, call: g.apply(op, call), (type(op),))
+    return TfliteRow(lambda g, call: g.apply(op, call), (type(op),))
 
 
-def arithmetic(op: type[Arithmetic]) -> Row:
+def arithmetic(op: type[Arithmetic]) -> TfliteRow:
     """Make a row with an activation; integers have none."""
 
-    def build(g: TfliteLowering, call: Call) -> str:
+    def build(g: TfliteLowering, call: TfliteCall) -> str:
         return g.apply(op(*call.limits(0)), call)
 
-    return Row(build, (op,))
+    return TfliteRow(build, (op,))
 
 
-def swapped(op: Op) -> Row:
+def swapped(op: Op) -> TfliteRow:
     """Make a row for the comparison with its operands swapped."""
-    return Row(lambda g, call: g.b.add(op, call.x(1), call.x(0)), (type(op),))
+    return TfliteRow(lambda g, call: g.b.add(op, call.x(1), call.x(0)), (type(op),))
 
 
-def clamp(lo: float, hi: float) -> Row:
+def clamp(lo: float, hi: float) -> TfliteRow:
     return plain(Clamp(lo, hi))
 
 
-def square(g: TfliteLowering, call: Call) -> str:
+def square(g: TfliteLowering, call: TfliteCall) -> str:
     return g.b.add(Mul(), call.x(), call.x())
 
 
-def squared_difference(g: TfliteLowering, call: Call) -> str:
+def squared_difference(g: TfliteLowering, call: TfliteCall) -> str:
     difference = g.apply(Sub(), call)
     return g.b.add(Mul(), difference, difference)
 
 
-def add_n(g: TfliteLowering, call: Call) -> str:
+def add_n(g: TfliteLowering, call: TfliteCall) -> str:
     first, *others = call.given()
     for other in others:
         first = g.b.add(Add(), first, other)
     return first
 
 
-def prelu(g: TfliteLowering, call: Call) -> str:
+def prelu(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower prelu. In int8, the positive part and the negative one are added; one of them is 0."""
     x, slope, y = call.x(0), call.x(1), stored_as(call.y)
     if y is None:
@@ -79,7 +79,7 @@ def prelu(g: TfliteLowering, call: Call) -> str:
     return g.b.add(Add(), above, g.noted(g.b.add(Mul(), below, slope), y))
 
 
-def softmax(g: TfliteLowering, call: Call) -> str:
+def softmax(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower softmax of the last axis. A beta is a factor of the input's scale."""
     beta, x = call.real(0), call.x()
     if beta != 1.0:
@@ -89,11 +89,11 @@ def softmax(g: TfliteLowering, call: Call) -> str:
     return g.b.add(Softmax(len(g.shape(x)) - 1), x)
 
 
-def log_softmax(g: TfliteLowering, call: Call) -> str:
+def log_softmax(g: TfliteLowering, call: TfliteCall) -> str:
     return g.b.add(LogSoftmax(len(g.shape(call.x())) - 1), call.x())
 
 
-def l2_normalization(g: TfliteLowering, call: Call) -> str:
+def l2_normalization(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower x / sqrt(max(sum of squares, 1e-6)) over the last axis. In int8 it is a norm of the mean of squares
     instead."""
     x, count = call.x(), g.shape(call.x())[-1]
@@ -105,7 +105,7 @@ def l2_normalization(g: TfliteLowering, call: Call) -> str:
     return g.limited(g.b.add(Mul(), x, factor), call.limits(0), call.y)
 
 
-def select(g: TfliteLowering, call: Call) -> str:
+def select(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower SELECT, whose condition may also have one value per row of the first dimension."""
     condition, a, b = call.given()
     rank = len(g.shape(a))
@@ -114,61 +114,61 @@ def select(g: TfliteLowering, call: Call) -> str:
     return g.b.add(Where(), condition, a, b)
 
 
-def cast(g: TfliteLowering, call: Call) -> str:
+def cast(g: TfliteLowering, call: TfliteCall) -> str:
     if any(t is not None and t.quant is not None and t.type in ("int8", "uint8") for t in (*call.operands, call.y)):
         raise CompileError("CAST: the stored numbers of a quantized tensor are not supported", need="DEQUANTIZE")
     to = graph_type(call.y)
     return call.x() if g[call.x()].dtype is to else g.b.add(Cast(to.label), call.x())
 
 
-def same(g: TfliteLowering, call: Call) -> str:
+def same(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower QUANTIZE and DEQUANTIZE: the number stays, and the scale of the result defines the rest."""
     return call.x()
 
 
-def gelu(g: TfliteLowering, call: Call) -> str:
+def gelu(g: TfliteLowering, call: TfliteCall) -> str:
     return g.b.add(Gelu(bool(call.option(Field(0, "B")))), call.x())
 
 
-def broadcast_to(g: TfliteLowering, call: Call) -> str:
+def broadcast_to(g: TfliteLowering, call: TfliteCall) -> str:
     return call.x() if g.shape(call.x()) == call.y.shape else g.b.add(Expand(call.y.shape), call.x())
 
 
-def zeros_like(g: TfliteLowering, call: Call) -> str:
+def zeros_like(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower ZEROS_LIKE and FILL, whose shape is that of the result."""
     dtype = g.type_of(call.y)
     zero = g.b.const("zero", np.zeros((), dtype.numpy)) if call.name == "ZEROS_LIKE" else call.x(1)
     return g.b.add(Expand(call.y.shape), zero)
 
 
-ROWS: dict[str, Row] = {
+ROWS: dict[str, TfliteRow] = {
     **{name: plain(op()) for name, op in named(lambda names: names.tflite).items()},
     "ELU": plain(Elu()),
     "ADD": arithmetic(Add),
     "SUB": arithmetic(Sub),
     "MUL": arithmetic(Mul),
     "DIV": arithmetic(Div),
-    "ADD_N": Row(add_n, (Add,)),
+    "ADD_N": TfliteRow(add_n, (Add,)),
     "GREATER": swapped(Lt()),
     "GREATER_EQUAL": swapped(Le()),
     "RELU": clamp(0.0, np.inf),
     "RELU6": clamp(0.0, 6.0),
     "RELU_N1_TO_1": clamp(-1.0, 1.0),
     "RELU_0_TO_1": clamp(0.0, 1.0),
-    "LEAKY_RELU": Row(lambda g, call: g.b.add(LeakyRelu(call.real(0)), call.x()), (LeakyRelu,)),
-    "PRELU": Row(prelu, (Prelu, Clamp, Mul, Add)),
-    "GELU": Row(gelu, (Gelu,)),
-    "SQUARE": Row(square, (Mul,)),
-    "SQUARED_DIFFERENCE": Row(squared_difference, (Sub, Mul)),
-    "SOFTMAX": Row(softmax, (Softmax,)),
-    "LOG_SOFTMAX": Row(log_softmax, (LogSoftmax,)),
-    "L2_NORMALIZATION": Row(l2_normalization, (Sum, Rsqrt, Mul, LayerNorm)),
-    "SELECT": Row(select, (Where,)),
-    "SELECT_V2": Row(select, (Where,)),
-    "CAST": Row(cast, (Cast,)),
-    "QUANTIZE": Row(same, (Quantize,)),
-    "DEQUANTIZE": Row(same, (Dequantize,)),
-    "BROADCAST_TO": Row(broadcast_to, (Expand,)),
-    "FILL": Row(zeros_like, (Expand,)),
-    "ZEROS_LIKE": Row(zeros_like, (Expand,)),
+    "LEAKY_RELU": TfliteRow(lambda g, call: g.b.add(LeakyRelu(call.real(0)), call.x()), (LeakyRelu,)),
+    "PRELU": TfliteRow(prelu, (Prelu, Clamp, Mul, Add)),
+    "GELU": TfliteRow(gelu, (Gelu,)),
+    "SQUARE": TfliteRow(square, (Mul,)),
+    "SQUARED_DIFFERENCE": TfliteRow(squared_difference, (Sub, Mul)),
+    "SOFTMAX": TfliteRow(softmax, (Softmax,)),
+    "LOG_SOFTMAX": TfliteRow(log_softmax, (LogSoftmax,)),
+    "L2_NORMALIZATION": TfliteRow(l2_normalization, (Sum, Rsqrt, Mul, LayerNorm)),
+    "SELECT": TfliteRow(select, (Where,)),
+    "SELECT_V2": TfliteRow(select, (Where,)),
+    "CAST": TfliteRow(cast, (Cast,)),
+    "QUANTIZE": TfliteRow(same, (Quantize,)),
+    "DEQUANTIZE": TfliteRow(same, (Dequantize,)),
+    "BROADCAST_TO": TfliteRow(broadcast_to, (Expand,)),
+    "FILL": TfliteRow(zeros_like, (Expand,)),
+    "ZEROS_LIKE": TfliteRow(zeros_like, (Expand,)),
 }

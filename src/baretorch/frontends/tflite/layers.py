@@ -8,8 +8,8 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import known_value
-from baretorch.frontends.tflite.call import Call, Field
-from baretorch.frontends.tflite.lowering import Row, TfliteLowering
+from baretorch.frontends.tflite.call import Field, TfliteCall
+from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow
 from baretorch.ir.graph import Quant
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
@@ -32,7 +32,7 @@ WEIGHTS_FORMAT = Field(1, "b")
 ADJ_X, ADJ_Y = Field(0, "B"), Field(1, "B")
 
 
-def conv_2d(g: TfliteLowering, call: Call) -> str:
+def conv_2d(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower a convolution. The weight is [O, KH, KW, C / groups], as in Baretorch."""
     x, weight = call.x(0), call.x(1)
     channels, depth = _image(g, call, x)[3], _image(g, call, weight)[3]
@@ -41,7 +41,7 @@ def conv_2d(g: TfliteLowering, call: Call) -> str:
     return _conv(g, call, weight, (call.option(CONV_DILATION[0]), call.option(CONV_DILATION[1])), channels // depth, 3)
 
 
-def depthwise_conv_2d(g: TfliteLowering, call: Call) -> str:
+def depthwise_conv_2d(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower a depthwise convolution. The weight is [1, KH, KW, C * multiplier]."""
     x, weight = call.x(0), call.x(1)
     channels = _image(g, call, x)[3]
@@ -51,7 +51,7 @@ def depthwise_conv_2d(g: TfliteLowering, call: Call) -> str:
     return _conv(g, call, turned(g, weight, (3, 1, 2, 0)), dilation, channels, 4)
 
 
-def _conv(g: TfliteLowering, call: Call, weight: str, dilation: Pair, groups: int, activation: int) -> str:
+def _conv(g: TfliteLowering, call: TfliteCall, weight: str, dilation: Pair, groups: int, activation: int) -> str:
     stride = _stride(call)
     around = _around(call, g.shape(call.x())[1:3], g.shape(weight)[1:3], stride, dilation)
     op = Conv2d(stride, around, dilation, groups, *call.limits(activation))
@@ -80,7 +80,7 @@ def symmetric(g: TfliteLowering, x: str, weight: str) -> tuple[str, str]:
     return g.reshape(twice, (*shape[:-1], 2 * shape[-1])), g.b.const(weight, halves.astype(np.float32), bare)
 
 
-def transpose_conv(g: TfliteLowering, call: Call) -> str:
+def transpose_conv(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower a transposed convolution. Inputs are the output's shape, which the file also states, the weight [O, KH, KW,
     C], x, and perhaps a bias."""
     weight, x = call.x(1), call.x(2)
@@ -94,7 +94,7 @@ def transpose_conv(g: TfliteLowering, call: Call) -> str:
     return g.b.add(op, *symmetric(g, x, weight), *_bias(g, call, 3, of=2))
 
 
-def fully_connected(g: TfliteLowering, call: Call) -> str:
+def fully_connected(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower a linear layer. x is read as rows with as many numbers as the weight [O, I] has columns."""
     if call.option(WEIGHTS_FORMAT):
         raise CompileError("FULLY_CONNECTED: shuffled weights are not supported", need="weights_format DEFAULT")
@@ -112,7 +112,7 @@ def fully_connected(g: TfliteLowering, call: Call) -> str:
     return g.reshape(y, call.y.shape)
 
 
-def batch_matmul(g: TfliteLowering, call: Call) -> str:
+def batch_matmul(g: TfliteLowering, call: TfliteCall) -> str:
     a, b = (
         turned(g, x, (*range(len(g.shape(x)) - 2), len(g.shape(x)) - 1, len(g.shape(x)) - 2)) if call.option(adj) else x
         for x, adj in ((call.x(0), ADJ_X), (call.x(1), ADJ_Y))
@@ -120,31 +120,31 @@ def batch_matmul(g: TfliteLowering, call: Call) -> str:
     return g.b.add(Matmul(), a, b)
 
 
-def average_pool(g: TfliteLowering, call: Call) -> str:
+def average_pool(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower an average, which does not count padding."""
     kernel, stride, around = _window(g, call)
     y = g.b.add(AvgPool2d(kernel, stride, around, count_include_pad=False), call.x())
     return g.limited(y, call.limits(5), call.y)
 
 
-def max_pool(g: TfliteLowering, call: Call) -> str:
+def max_pool(g: TfliteLowering, call: TfliteCall) -> str:
     return g.limited(g.b.add(MaxPool2d(*_window(g, call)), call.x()), call.limits(5), call.y)
 
 
-def l2_pool(g: TfliteLowering, call: Call) -> str:
+def l2_pool(g: TfliteLowering, call: TfliteCall) -> str:
     kernel, stride, around = _window(g, call)
     mean = g.b.add(AvgPool2d(kernel, stride, around, count_include_pad=False), g.b.add(Mul(), call.x(), call.x()))
     return g.limited(g.b.add(Sqrt(), mean), call.limits(5), call.y)
 
 
-def resize_bilinear(g: TfliteLowering, call: Call) -> str:
+def resize_bilinear(g: TfliteLowering, call: TfliteCall) -> str:
     aligned, centers = call.option(Field(2, "B")), call.option(Field(3, "B"))
     before, size = _resized(g, call)
     steps = _steps(before, size, bool(aligned))
     return g.b.add(UpsampleBilinear2d(size, steps, align_corners=not centers), call.x())
 
 
-def resize_nearest(g: TfliteLowering, call: Call) -> str:
+def resize_nearest(g: TfliteLowering, call: TfliteCall) -> str:
     aligned, centers = call.option(Field(0, "B")), call.option(Field(1, "B"))
     before, size = _resized(g, call)
     steps = _steps(before, size, bool(aligned))
@@ -158,7 +158,7 @@ def resize_nearest(g: TfliteLowering, call: Call) -> str:
     return y
 
 
-def _resized(g: TfliteLowering, call: Call) -> tuple[Pair, Pair]:
+def _resized(g: TfliteLowering, call: TfliteCall) -> tuple[Pair, Pair]:
     _, h, w, _ = _image(g, call, call.x())
     sizes = g.ints(call.x(1), f"the size that {call.name} makes")
     if min(sizes, default=0) < 1 or sizes != call.y.shape[1:3]:  # nothing is computed for a size that is not its own
@@ -187,7 +187,7 @@ def turned(g: TfliteLowering, x: str, dims: tuple[int, ...]) -> str:
     return g.b.const(f"{x}_turned", t.data.transpose(dims), quant)
 
 
-def _bias(g: TfliteLowering, call: Call, i: int, of: int = 0) -> tuple[str, ...]:
+def _bias(g: TfliteLowering, call: TfliteCall, i: int, of: int = 0) -> tuple[str, ...]:
     """Return the bias. In int8 its unit is the scale of input `of` times that of the weight, whatever scale the file
     states."""
     bias = call.maybe(i)
@@ -201,24 +201,24 @@ def _bias(g: TfliteLowering, call: Call, i: int, of: int = 0) -> tuple[str, ...]
     return (g.b.const(bias, (t.array() * steps).astype(np.float32)),)
 
 
-def _image(g: TfliteLowering, call: Call, x: str) -> tuple[int, int, int, int]:
+def _image(g: TfliteLowering, call: TfliteCall, x: str) -> tuple[int, int, int, int]:
     shape = g.shape(x)
     if len(shape) != 4:
         raise CompileError(f"{call.name}: {len(shape)} dimensions instead of 4", have=str(g[x]))
     return (shape[0], shape[1], shape[2], shape[3])
 
 
-def _stride(call: Call) -> Pair:
+def _stride(call: TfliteCall) -> Pair:
     return (call.option(STRIDE_H), call.option(STRIDE_W))
 
 
-def _window(g: TfliteLowering, call: Call) -> tuple[Pair, Pair, Padding]:
+def _window(g: TfliteLowering, call: TfliteCall) -> tuple[Pair, Pair, Padding]:
     kernel, stride = (call.option(FILTER_H), call.option(FILTER_W)), _stride(call)
     _, h, w, _ = _image(g, call, call.x())
     return kernel, stride, _around(call, (h, w), kernel, stride, (1, 1))
 
 
-def _around(call: Call, size: tuple[int, ...], kernel: tuple[int, ...], stride: Pair, dilation: Pair) -> Padding:
+def _around(call: TfliteCall, size: tuple[int, ...], kernel: tuple[int, ...], stride: Pair, dilation: Pair) -> Padding:
     """Return SAME's padding for each side, the odd one below and to the right; VALID adds nothing."""
     if min(*stride, *dilation, *kernel) < 1:
         raise CompileError(f"{call.name}: stride {stride}, dilation {dilation} and kernel {kernel} must be positive")
@@ -231,15 +231,15 @@ def _around(call: Call, size: tuple[int, ...], kernel: tuple[int, ...], stride: 
     return (found[0], found[1], found[2], found[3])
 
 
-ROWS: dict[str, Row] = {
-    "CONV_2D": Row(conv_2d, (Conv2d,)),
-    "DEPTHWISE_CONV_2D": Row(depthwise_conv_2d, (Conv2d,)),
-    "TRANSPOSE_CONV": Row(transpose_conv, (ConvTranspose2d,)),
-    "FULLY_CONNECTED": Row(fully_connected, (Linear, Matmul)),
-    "BATCH_MATMUL": Row(batch_matmul, (Matmul,)),
-    "AVERAGE_POOL_2D": Row(average_pool, (AvgPool2d,)),
-    "MAX_POOL_2D": Row(max_pool, (MaxPool2d,)),
-    "L2_POOL_2D": Row(l2_pool, (AvgPool2d, Sqrt)),
-    "RESIZE_BILINEAR": Row(resize_bilinear, (UpsampleBilinear2d,)),
-    "RESIZE_NEAREST_NEIGHBOR": Row(resize_nearest, (UpsampleNearest2d, IndexSelect)),
+ROWS: dict[str, TfliteRow] = {
+    "CONV_2D": TfliteRow(conv_2d, (Conv2d,)),
+    "DEPTHWISE_CONV_2D": TfliteRow(depthwise_conv_2d, (Conv2d,)),
+    "TRANSPOSE_CONV": TfliteRow(transpose_conv, (ConvTranspose2d,)),
+    "FULLY_CONNECTED": TfliteRow(fully_connected, (Linear, Matmul)),
+    "BATCH_MATMUL": TfliteRow(batch_matmul, (Matmul,)),
+    "AVERAGE_POOL_2D": TfliteRow(average_pool, (AvgPool2d,)),
+    "MAX_POOL_2D": TfliteRow(max_pool, (MaxPool2d,)),
+    "L2_POOL_2D": TfliteRow(l2_pool, (AvgPool2d, Sqrt)),
+    "RESIZE_BILINEAR": TfliteRow(resize_bilinear, (UpsampleBilinear2d,)),
+    "RESIZE_NEAREST_NEIGHBOR": TfliteRow(resize_nearest, (UpsampleNearest2d, IndexSelect)),
 }

@@ -13,7 +13,7 @@ import numpy as np
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.lowering import UNFIT, Ints, Lowering, Result, known_value
-from baretorch.frontends.tflite.call import NO_LIMITS, Call, Limits
+from baretorch.frontends.tflite.call import NO_LIMITS, Limits, TfliteCall
 from baretorch.frontends.tflite.names import GRAPH_TYPES
 from baretorch.frontends.tflite.schema import ONE_SIZE, Subgraph, TfModel, TfOperator, TfTensor, damaged
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Origin, Quant, State
@@ -102,7 +102,7 @@ class TfliteLowering(Lowering):
             return name
         return self.b.add(Clamp(*limits), self.noted(name, stored_as(like)))
 
-    def apply(self, op: Op, call: Call) -> str:
+    def apply(self, op: Op, call: TfliteCall) -> str:
         """Apply the operator to all inputs of the call, whose number must match."""
         takes = 1 if isinstance(op, Unary) else 2 if isinstance(op, Binary) else len(call.inputs)
         if len(call.inputs) != takes:
@@ -218,18 +218,18 @@ def _along(t: TfTensor, values: Sequence[float]) -> Array:
 
 
 @dataclass(frozen=True)
-class Row:
+class TfliteRow:
     """The row of an operator. `build` adds the Graph's nodes for a call and returns the name of each result. `makes`
     are the operators that compute it; operators that only move numbers are named if there is no other. `remark` is for
     the table in the docs."""
 
-    build: Callable[[TfliteLowering, Call], Result]
+    build: Callable[[TfliteLowering, TfliteCall], Result]
     makes: tuple[type[Op], ...] = ()
     remark: str = ""
 
 
 @dataclass(frozen=True, eq=False)
-class Lowered:
+class LoweredFile:
     """A Graph, notes for users, and the layers of which only the weights are int8."""
 
     graph: Graph
@@ -238,14 +238,14 @@ class Lowered:
 
 
 def lowered(
-    table: Mapping[str, Row],
+    table: Mapping[str, TfliteRow],
     model: TfModel,
     subgraph: Subgraph,
     name: str,
     operators: Iterable[TfOperator],
     inputs: Sequence[int],
     outputs: Sequence[int],
-) -> Lowered:
+) -> LoweredFile:
     """Return the Graph of some operators of a subgraph."""
     g = TfliteLowering(Builder(name), model, subgraph)
     given = []
@@ -274,7 +274,7 @@ def lowered(
     graph = g.b.graph(given, made, state)
     labels = tuple(label(subgraph.tensors[i]) for i in outputs)
     whole = verify(replace(graph, labels=labels if len(set(labels)) == len(labels) else ()))
-    return Lowered(whole, tuple(g.notes), tuple(g.hybrid))
+    return LoweredFile(whole, tuple(g.notes), tuple(g.hybrid))
 
 
 def _port_scale(t: TfTensor, role: str) -> Quant | None:
@@ -293,7 +293,7 @@ def _stored(g: TfliteLowering, x: str, quant: Quant) -> str:
     return g.b.add(op, x)
 
 
-def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
+def _lower(g: TfliteLowering, row: TfliteRow, operator: TfOperator) -> None:
     tensors = g.subgraph.tensors
     shown = f"{operator.name} {g.b.origin.path}".strip()
     operands = tuple(tensors[i] if i >= 0 else None for i in operator.inputs)
@@ -305,7 +305,7 @@ def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
             inputs = (g.noted(g.rounded(inputs[0], first), first), *inputs[1:])
         outputs = tuple(tensors[i] for i in operator.outputs)
         between = tuple(tensors[i] if i >= 0 else None for i in operator.between)
-        g.bind(operator, row.build(g, Call(operator.name, inputs, operands, outputs, operator.options, between)))
+        g.bind(operator, row.build(g, TfliteCall(operator.name, inputs, operands, outputs, operator.options, between)))
     except CompileError as error:
         error.at = error.at or (shown,)
         error.have = error.have or tuple(str(t) for t in operands if t is not None)[:6]

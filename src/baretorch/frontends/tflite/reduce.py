@@ -8,8 +8,8 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Result, known_value
-from baretorch.frontends.tflite.call import Call, Field
-from baretorch.frontends.tflite.lowering import Row, TfliteLowering, graph_type
+from baretorch.frontends.tflite.call import Field, TfliteCall
+from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, graph_type
 from baretorch.ops.functions import Neg
 from baretorch.ops.layout import Flip, Pad
 from baretorch.ops.logic import Cast
@@ -21,7 +21,7 @@ KEEP_DIMS = Field(0, "B")
 EXCLUSIVE, REVERSE = Field(0, "B"), Field(1, "B")
 
 
-def axes_of(g: TfliteLowering, call: Call, i: int) -> tuple[int, ...]:
+def axes_of(g: TfliteLowering, call: TfliteCall, i: int) -> tuple[int, ...]:
     """Return the axes that an input names, in order."""
     rank = len(g.shape(call.x()))
     axes = {g.axis(call.x(), a) for a in g.ints(call.x(i), f"the axes of {call.name}")}
@@ -30,24 +30,24 @@ def axes_of(g: TfliteLowering, call: Call, i: int) -> tuple[int, ...]:
     return tuple(sorted(axes))
 
 
-def axis_of(g: TfliteLowering, call: Call, i: int) -> int:
+def axis_of(g: TfliteLowering, call: TfliteCall, i: int) -> int:
     axes = axes_of(g, call, i)
     if len(axes) != 1:
         raise CompileError(f"{call.name}: {len(axes)} axes instead of one")
     return axes[0]
 
 
-def reduction(op: type[Reduction]) -> Row:
-    def build(g: TfliteLowering, call: Call) -> str:
+def reduction(op: type[Reduction]) -> TfliteRow:
+    def build(g: TfliteLowering, call: TfliteCall) -> str:
         axes = axes_of(g, call, 1)
         if not axes:
             return call.x()
         return as_told(g, call, g.b.add(op(axes, bool(call.option(KEEP_DIMS))), call.x()))
 
-    return Row(build, (op,))
+    return TfliteRow(build, (op,))
 
 
-def product(g: TfliteLowering, call: Call) -> Result:
+def product(g: TfliteLowering, call: TfliteCall) -> Result:
     """Lower a product; of integers only if they are constant, such as sizes that Keras multiplies for a reshape."""
     axes, known, keep = axes_of(g, call, 1), known_value(g, call.x()), bool(call.option(KEEP_DIMS))
     if known is not None and known.dtype.kind == "i":
@@ -55,7 +55,7 @@ def product(g: TfliteLowering, call: Call) -> Result:
     return reduction(Prod).build(g, call)
 
 
-def smallest(g: TfliteLowering, call: Call) -> str:
+def smallest(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower a minimum. In int8 it is the largest of -x, which is stored as -1 - q without loss."""
     axes, x, quant = axes_of(g, call, 1), call.x(), g[call.x()].quant
     keep = bool(call.option(KEEP_DIMS))
@@ -66,14 +66,14 @@ def smallest(g: TfliteLowering, call: Call) -> str:
     return g.b.add(Neg(), most)
 
 
-def extreme(op: type[ArgMax]) -> Row:
-    def build(g: TfliteLowering, call: Call) -> str:
+def extreme(op: type[ArgMax]) -> TfliteRow:
+    def build(g: TfliteLowering, call: TfliteCall) -> str:
         return as_told(g, call, g.b.add(op(axis_of(g, call, 1), False), call.x()))
 
-    return Row(build, (op,))
+    return TfliteRow(build, (op,))
 
 
-def cumsum(g: TfliteLowering, call: Call) -> str:
+def cumsum(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower a cumulative sum. `exclusive` leaves each element itself out; `reverse` goes from the last to the first."""
     axis, x = axis_of(g, call, 1), call.x()
     length, rank = g.shape(x)[axis], len(g.shape(x))
@@ -86,29 +86,29 @@ def cumsum(g: TfliteLowering, call: Call) -> str:
     return g.b.add(Flip((axis,)), y) if call.option(REVERSE) else y
 
 
-def topk(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+def topk(g: TfliteLowering, call: TfliteCall) -> tuple[str, ...]:
     (k,) = g.ints(call.x(1), "the k of TOPK_V2")
     values, indices = g.b.add_many(TopK(k, len(g.shape(call.x())) - 1), call.x())
     return values, g.b.add(Cast("int32"), indices)
 
 
-def as_told(g: TfliteLowering, call: Call, y: str) -> str:
+def as_told(g: TfliteLowering, call: TfliteCall, y: str) -> str:
     """Cast to the file's type: sums and indices of Baretorch are int64."""
     to = g.type_of(call.y)
     whole = np.issubdtype(to.numpy, np.integer) and g[y].dtype is not to
     return g.b.add(Cast(graph_type(call.y).label), y) if whole else y
 
 
-ROWS: dict[str, Row] = {
+ROWS: dict[str, TfliteRow] = {
     "MEAN": reduction(Mean),
     "SUM": reduction(Sum),
     "REDUCE_MAX": reduction(Amax),
-    "REDUCE_MIN": Row(smallest, (Amin, Amax)),
-    "REDUCE_PROD": Row(product, (Prod,)),
+    "REDUCE_MIN": TfliteRow(smallest, (Amin, Amax)),
+    "REDUCE_PROD": TfliteRow(product, (Prod,)),
     "REDUCE_ANY": reduction(AnyOf),
     "REDUCE_ALL": reduction(AllOf),
     "ARG_MAX": extreme(ArgMax),
     "ARG_MIN": extreme(ArgMin),
-    "CUMSUM": Row(cumsum, (CumSum,)),
-    "TOPK_V2": Row(topk, (TopK,)),
+    "CUMSUM": TfliteRow(cumsum, (CumSum,)),
+    "TOPK_V2": TfliteRow(topk, (TopK,)),
 }

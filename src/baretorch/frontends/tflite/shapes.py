@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.tflite.call import Call, Field
+from baretorch.frontends.tflite.call import Field, TfliteCall
 from baretorch.frontends.tflite.layers import turned
-from baretorch.frontends.tflite.lowering import Row, TfliteLowering
+from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow
 from baretorch.frontends.tflite.reduce import axes_of
 from baretorch.frontends.tflite.schema import damaged
 from baretorch.ops.elementwise import Add, Mul
@@ -22,26 +22,26 @@ from baretorch.ops.move import Cat, Slice
 BEGIN, END, ELLIPSIS, NEW_AXIS, SHRINK = (Field(i) for i in range(5))
 
 
-def reshape(g: TfliteLowering, call: Call) -> str:
+def reshape(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower RESHAPE, SQUEEZE and EXPAND_DIMS: the result defines its shape."""
     if prod(call.y.shape) != g[call.x()].count:
         raise CompileError(f"{call.name}: {g[call.x()].type} cannot have the shape {list(call.y.shape)}")
     return g.reshape(call.x(), call.y.shape)
 
 
-def transpose(g: TfliteLowering, call: Call) -> str:
+def transpose(g: TfliteLowering, call: TfliteCall) -> str:
     dims = g.ints(call.x(1), "the order of TRANSPOSE")
     if sorted(dims) != list(range(len(g.shape(call.x())))):
         raise CompileError(f"TRANSPOSE: {list(dims[:8])} is no order of {len(g.shape(call.x()))} dimensions")
     return turned(g, call.x(), dims)
 
 
-def concatenation(g: TfliteLowering, call: Call) -> str:
+def concatenation(g: TfliteLowering, call: TfliteCall) -> str:
     axis = g.axis(call.x(), call.option(Field(0)))
     return g.limited(g.apply(Cat(axis), call), call.limits(1), call.y)
 
 
-def split(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+def split(g: TfliteLowering, call: TfliteCall) -> tuple[str, ...]:
     """Lower SPLIT(axis, x) into equal parts."""
     x, count = call.x(1), len(call.outputs)
     (axis,) = (g.axis(x, a) for a in g.ints(call.x(0), "the axis of SPLIT"))
@@ -50,7 +50,7 @@ def split(g: TfliteLowering, call: Call) -> tuple[str, ...]:
     return _parts(g, call, x, axis, [g.shape(x)[axis] // count] * count)
 
 
-def split_v(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+def split_v(g: TfliteLowering, call: TfliteCall) -> tuple[str, ...]:
     """Lower SPLIT_V(x, sizes, axis); one size may be -1, which is the rest."""
     x, sizes = call.x(0), g.ints(call.x(1), "the sizes of SPLIT_V")
     (axis,) = (g.axis(x, a) for a in g.ints(call.x(2), "the axis of SPLIT_V"))
@@ -58,7 +58,7 @@ def split_v(g: TfliteLowering, call: Call) -> tuple[str, ...]:
     return _parts(g, call, x, axis, [rest if s == -1 else s for s in sizes])
 
 
-def _parts(g: TfliteLowering, call: Call, x: str, axis: int, sizes: Sequence[int]) -> tuple[str, ...]:
+def _parts(g: TfliteLowering, call: TfliteCall, x: str, axis: int, sizes: Sequence[int]) -> tuple[str, ...]:
     """Return slices of these sizes, as many as the call has results."""
     if len(sizes) != len(call.outputs):
         raise damaged(f"{call.name} has {len(call.outputs)} results for {len(sizes)} parts")
@@ -66,7 +66,7 @@ def _parts(g: TfliteLowering, call: Call, x: str, axis: int, sizes: Sequence[int
     return tuple(g.b.add(Slice(axis, end - size, end), x) for end, size in zip(ends, sizes, strict=True))
 
 
-def slice_(g: TfliteLowering, call: Call) -> str:
+def slice_(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower SLICE; a size of -1 is the rest."""
     x, begin, size = call.x(), g.ints(call.x(1), "the begin of SLICE"), g.ints(call.x(2), "the size of SLICE")
     for axis, (start, count) in enumerate(zip(begin, size, strict=True)):
@@ -78,7 +78,7 @@ def slice_(g: TfliteLowering, call: Call) -> str:
     return x
 
 
-def strided_slice(g: TfliteLowering, call: Call) -> str:
+def strided_slice(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower NumPy's x[begin:end:stride, ...]. Bits of the masks state for each: from the start, to the end, all
     dimensions that are not named, a new dimension, a single index."""
     if call.option(Field(5, "B")):
@@ -123,7 +123,7 @@ def _chosen(g: TfliteLowering, x: str, axis: int, chosen: range) -> str:
     return g.b.add(Slice(axis, chosen.start, chosen[-1] + 1 if chosen else chosen.start, chosen.step), x)
 
 
-def pack(g: TfliteLowering, call: Call) -> str:
+def pack(g: TfliteLowering, call: TfliteCall) -> str:
     rank = len(g.shape(call.x())) + 1
     axis = call.option(Field(1))
     axis = axis + rank if axis < 0 else axis
@@ -131,7 +131,7 @@ def pack(g: TfliteLowering, call: Call) -> str:
     return g.b.add(Cat(axis), *thin)
 
 
-def unpack(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+def unpack(g: TfliteLowering, call: TfliteCall) -> tuple[str, ...]:
     x = call.x()
     axis = g.axis(x, call.option(Field(1)))
     if g.shape(x)[axis] != len(call.outputs):
@@ -141,7 +141,7 @@ def unpack(g: TfliteLowering, call: Call) -> tuple[str, ...]:
     return tuple(g.reshape(part, shape) for part in parts)
 
 
-def pad(g: TfliteLowering, call: Call) -> str:
+def pad(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower PAD with 0, or PADV2 with a number."""
     value = 0.0
     if call.name == "PADV2":
@@ -149,14 +149,14 @@ def pad(g: TfliteLowering, call: Call) -> str:
     return g.b.add(Pad(_sides(g, call), value), call.x())
 
 
-def _sides(g: TfliteLowering, call: Call) -> tuple[tuple[int, int], ...]:
+def _sides(g: TfliteLowering, call: TfliteCall) -> tuple[tuple[int, int], ...]:
     sides = g.ints(call.x(1), f"the padding of {call.name}")
     if len(sides) != 2 * len(g.shape(call.x())) or min(sides, default=0) < 0:
         raise CompileError(f"{call.name}: the padding {list(sides[:8])} does not fit")
     return tuple(zip(sides[::2], sides[1::2], strict=True))
 
 
-def mirror_pad(g: TfliteLowering, call: Call) -> str:
+def mirror_pad(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower MIRROR_PAD: REFLECT (0) leaves the element at the border out, SYMMETRIC (1) repeats it."""
     x, symmetric = call.x(), call.option(Field(0, "b")) == 1
     for axis, sides in enumerate(_sides(g, call)):
@@ -170,28 +170,28 @@ def mirror_pad(g: TfliteLowering, call: Call) -> str:
     return x
 
 
-def space_to_depth(g: TfliteLowering, call: Call) -> str:
+def space_to_depth(g: TfliteLowering, call: TfliteCall) -> str:
     n, h, w, c = g.shape(call.x())
     size = _block(call)
     blocks = g.permute(g.reshape(call.x(), (n, h // size, size, w // size, size, c)), (0, 1, 3, 2, 4, 5))
     return g.reshape(blocks, (n, h // size, w // size, size * size * c))
 
 
-def depth_to_space(g: TfliteLowering, call: Call) -> str:
+def depth_to_space(g: TfliteLowering, call: TfliteCall) -> str:
     n, h, w, c = g.shape(call.x())
     size = _block(call)
     pixels = g.reshape(call.x(), (n, h, w, size, size, c // (size * size)))
     return g.reshape(g.permute(pixels, (0, 1, 3, 2, 4, 5)), (n, h * size, w * size, c // (size * size)))
 
 
-def _block(call: Call) -> int:
+def _block(call: TfliteCall) -> int:
     size = call.option(Field(0))
     if size < 1:
         raise CompileError(f"{call.name}: the block size {size} is not positive")
     return size
 
 
-def space_to_batch(g: TfliteLowering, call: Call) -> str:
+def space_to_batch(g: TfliteLowering, call: TfliteCall) -> str:
     """Pad with zeros; then the elements at the same place of every block become an image of the batch."""
     x, block = call.x(), g.ints(call.x(1), "the blocks of SPACE_TO_BATCH_ND")
     around = g.ints(call.x(2), "the padding of SPACE_TO_BATCH_ND")
@@ -206,7 +206,7 @@ def space_to_batch(g: TfliteLowering, call: Call) -> str:
     return g.reshape(y, (batch * prod(block), *(n // b for n, b in zip(sizes, block, strict=False)), *inner))
 
 
-def batch_to_space(g: TfliteLowering, call: Call) -> str:
+def batch_to_space(g: TfliteLowering, call: TfliteCall) -> str:
     x, block = call.x(), g.ints(call.x(1), "the blocks of BATCH_TO_SPACE_ND")
     crops = g.ints(call.x(2), "the crops of BATCH_TO_SPACE_ND")
     m, (batch, *sizes) = len(block), g.shape(x)
@@ -221,14 +221,14 @@ def batch_to_space(g: TfliteLowering, call: Call) -> str:
     return y
 
 
-def gather(g: TfliteLowering, call: Call) -> str:
+def gather(g: TfliteLowering, call: TfliteCall) -> str:
     if call.option(Field(1)):
         raise CompileError("GATHER: batch_dims is not supported", need="batch_dims 0")
     x, index = call.x(0), call.x(1)
     return g.b.add(IndexSelect(g.axis(x, call.option(Field(0)))), x, index)
 
 
-def gather_nd(g: TfliteLowering, call: Call) -> str:
+def gather_nd(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower GATHER_ND. The last dimension of the indices has one for each of x's first dimensions."""
     x, index = call.x(0), call.x(1)
     shape = g.shape(x)
@@ -246,11 +246,11 @@ def gather_nd(g: TfliteLowering, call: Call) -> str:
     return g.b.add(IndexSelect(0), flat, total)
 
 
-def embedding_lookup(g: TfliteLowering, call: Call) -> str:
+def embedding_lookup(g: TfliteLowering, call: TfliteCall) -> str:
     return g.b.add(IndexSelect(0), call.x(1), call.x(0))
 
 
-def tile(g: TfliteLowering, call: Call) -> str:
+def tile(g: TfliteLowering, call: TfliteCall) -> str:
     """Repeat every dimension: insert a new one before it, expand it, and merge both."""
     x, times = call.x(), g.ints(call.x(1), "the multiples of TILE")
     shape = g.shape(x)
@@ -262,37 +262,37 @@ def tile(g: TfliteLowering, call: Call) -> str:
     return g.reshape(g.b.add(Expand(tuple(wide)), x) if wide != thin else x, call.y.shape)
 
 
-def reverse(g: TfliteLowering, call: Call) -> str:
+def reverse(g: TfliteLowering, call: TfliteCall) -> str:
     return g.b.add(Flip(axes_of(g, call, 1)), call.x())
 
 
-def shape(g: TfliteLowering, call: Call) -> str:
+def shape(g: TfliteLowering, call: TfliteCall) -> str:
     return g.b.const("shape", np.array(g.shape(call.x()), g.type_of(call.y).numpy))
 
 
-ROWS: dict[str, Row] = {
-    "RESHAPE": Row(reshape, (Reshape,)),
-    "SQUEEZE": Row(reshape, (Reshape,)),
-    "EXPAND_DIMS": Row(reshape, (Reshape,)),
-    "TRANSPOSE": Row(transpose, (Permute,)),
-    "CONCATENATION": Row(concatenation, (Cat,)),
-    "SPLIT": Row(split, (Slice,)),
-    "SPLIT_V": Row(split_v, (Slice,)),
-    "SLICE": Row(slice_, (Slice,)),
-    "STRIDED_SLICE": Row(strided_slice, (Slice, Flip)),
-    "PACK": Row(pack, (Cat,)),
-    "UNPACK": Row(unpack, (Slice,)),
-    "PAD": Row(pad, (Pad,)),
-    "PADV2": Row(pad, (Pad,)),
-    "MIRROR_PAD": Row(mirror_pad, (IndexSelect,)),
-    "SPACE_TO_DEPTH": Row(space_to_depth, (Permute,)),
-    "DEPTH_TO_SPACE": Row(depth_to_space, (Permute,)),
-    "SPACE_TO_BATCH_ND": Row(space_to_batch, (Pad, Permute)),
-    "BATCH_TO_SPACE_ND": Row(batch_to_space, (Permute, Slice)),
-    "GATHER": Row(gather, (IndexSelect,)),
-    "GATHER_ND": Row(gather_nd, (IndexSelect,)),
-    "EMBEDDING_LOOKUP": Row(embedding_lookup, (IndexSelect,)),
-    "TILE": Row(tile, (Expand,)),
-    "REVERSE_V2": Row(reverse, (Flip,)),
-    "SHAPE": Row(shape),
+ROWS: dict[str, TfliteRow] = {
+    "RESHAPE": TfliteRow(reshape, (Reshape,)),
+    "SQUEEZE": TfliteRow(reshape, (Reshape,)),
+    "EXPAND_DIMS": TfliteRow(reshape, (Reshape,)),
+    "TRANSPOSE": TfliteRow(transpose, (Permute,)),
+    "CONCATENATION": TfliteRow(concatenation, (Cat,)),
+    "SPLIT": TfliteRow(split, (Slice,)),
+    "SPLIT_V": TfliteRow(split_v, (Slice,)),
+    "SLICE": TfliteRow(slice_, (Slice,)),
+    "STRIDED_SLICE": TfliteRow(strided_slice, (Slice, Flip)),
+    "PACK": TfliteRow(pack, (Cat,)),
+    "UNPACK": TfliteRow(unpack, (Slice,)),
+    "PAD": TfliteRow(pad, (Pad,)),
+    "PADV2": TfliteRow(pad, (Pad,)),
+    "MIRROR_PAD": TfliteRow(mirror_pad, (IndexSelect,)),
+    "SPACE_TO_DEPTH": TfliteRow(space_to_depth, (Permute,)),
+    "DEPTH_TO_SPACE": TfliteRow(depth_to_space, (Permute,)),
+    "SPACE_TO_BATCH_ND": TfliteRow(space_to_batch, (Pad, Permute)),
+    "BATCH_TO_SPACE_ND": TfliteRow(batch_to_space, (Permute, Slice)),
+    "GATHER": TfliteRow(gather, (IndexSelect,)),
+    "GATHER_ND": TfliteRow(gather_nd, (IndexSelect,)),
+    "EMBEDDING_LOOKUP": TfliteRow(embedding_lookup, (IndexSelect,)),
+    "TILE": TfliteRow(tile, (Expand,)),
+    "REVERSE_V2": TfliteRow(reverse, (Flip,)),
+    "SHAPE": TfliteRow(shape),
 }

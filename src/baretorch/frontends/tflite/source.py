@@ -20,7 +20,7 @@ from baretorch.frontends.tflite.table import check_sizes, known_ahead, layer_gra
 from baretorch.ir.equivalence import Reference, own_reference
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import Answer, arranged, as_real, real, restored, stored
-from baretorch.ir.layerwise import Layer
+from baretorch.ir.layerwise import RecordedLayer
 from baretorch.stopwatch import timed
 
 METHOD = "forward"
@@ -122,7 +122,7 @@ class _Runtime:
         values = stored(self.graph, inputs)
         return {i: _for_file(tensors[i], x) for i, x in zip(self.subgraph.inputs, values, strict=True)}
 
-    def layers(self, inputs: Sequence[Array]) -> Iterator[Layer]:
+    def layers(self, inputs: Sequence[Array]) -> Iterator[RecordedLayer]:
         """Yield every operator that computes a part of the result, with LiteRT's own inputs and outputs. Values known
         ahead of the run, such as sizes, are constants of each layer too."""
         tensors, known = self.subgraph.tensors, known_ahead(self.subgraph)
@@ -138,7 +138,7 @@ class _Runtime:
                 for i in dict.fromkeys(operator.inputs)
                 if i >= 0 and tensors[i].data is None and not is_kept(tensors[i])
             ]
-            yield Layer(
+            yield RecordedLayer(
                 layer_name(tensors[operator.outputs[0]]),
                 operator.name,
                 graph,

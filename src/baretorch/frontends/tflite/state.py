@@ -8,8 +8,8 @@ from math import frexp, inf
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.tflite.call import TANH, Call, Field
-from baretorch.frontends.tflite.lowering import Row, TfliteLowering, layer_name, stored_as
+from baretorch.frontends.tflite.call import TANH, Field, TfliteCall
+from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, layer_name, stored_as
 from baretorch.frontends.tflite.schema import TfTensor, damaged
 from baretorch.ir.graph import Quant
 from baretorch.ops.elementwise import Add, Clamp, Mul
@@ -26,7 +26,7 @@ HIDDEN, CELL = 18, 19
 PRODUCT = 4  # of what it computes on the way: sigmoid(o) tanh(c), which is the next hidden state
 
 
-def svdf(g: TfliteLowering, call: Call) -> str:
+def svdf(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower SVDF: a feature per filter and time, and of the last ones a sum with a weight for each: x[N, I],
     features[F, I], times[F, M], bias, and the state [N, F * M]."""
     x, features, times, rank = call.x(0), call.x(1), call.x(2), call.option(Field(0))
@@ -46,7 +46,7 @@ def svdf(g: TfliteLowering, call: Call) -> str:
     return g.b.add(Clamp(*limits), y) if limits[0] == 0 or limits[1] < np.inf else y
 
 
-def lstm(g: TfliteLowering, call: Call) -> str:
+def lstm(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower an LSTM. The gates' weights, one after the other, are those of Baretorch's layer."""
     for what, inputs in UNKNOWN.items():
         if any(call.maybe(i) is not None for i in inputs):
@@ -63,7 +63,7 @@ def lstm(g: TfliteLowering, call: Call) -> str:
     return y
 
 
-def _cell(call: Call) -> Cell | None:
+def _cell(call: TfliteCall) -> Cell | None:
     """Return the format of cells in the file if LiteRT computes the layer in integers and its hidden state has one
     scale."""
     hidden, cell = call.operands[HIDDEN], call.operands[CELL]
@@ -78,7 +78,7 @@ def _cell(call: Call) -> Cell | None:
     return Cell(1 - exponent, -most, most) if most > 0 else Cell(1 - exponent)
 
 
-def _largest_cell(call: Call) -> float:
+def _largest_cell(call: TfliteCall) -> float:
     """Return LiteRT's limit for cells: the file's, and in int8 also the largest number that 16 bits of their scale
     represent."""
     limits, t = [call.real(1) or inf], call.operands[CELL]
@@ -87,7 +87,7 @@ def _largest_cell(call: Call) -> float:
     return min(limits)
 
 
-def _stacked(g: TfliteLowering, call: Call, inputs: Sequence[int]) -> str:
+def _stacked(g: TfliteLowering, call: TfliteCall, inputs: Sequence[int]) -> str:
     """Stack constants of the four gates, each row with the scale that it had."""
     names = [call.x(i) for i in inputs]
     data = np.concatenate([g.constant(n, f"a weight of {call.name}") for n in names])
@@ -102,7 +102,7 @@ def _per_row(quant: Quant, rows: int) -> tuple[float, ...]:
     return quant.scale if quant.axis == 0 else quant.scale * rows
 
 
-def _variable(call: Call, i: int) -> tuple[str, TfTensor]:
+def _variable(call: TfliteCall, i: int) -> tuple[str, TfTensor]:
     """Return the variable of an input: its name and its tensor in the file."""
     t = call.operands[i] if i < len(call.operands) else None
     if t is None or not t.variable:
@@ -110,7 +110,7 @@ def _variable(call: Call, i: int) -> tuple[str, TfTensor]:
     return f"t{t.index}", t
 
 
-def call_once(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+def call_once(g: TfliteLowering, call: TfliteCall) -> tuple[str, ...]:
     """Lower a subgraph that runs before the first run, and initializes variables."""
     index = call.option(Field(0))
     if not 0 <= index < len(g.model.subgraphs):
@@ -131,12 +131,12 @@ def call_once(g: TfliteLowering, call: Call) -> tuple[str, ...]:
     return ()
 
 
-def var_handle(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+def var_handle(g: TfliteLowering, call: TfliteCall) -> tuple[str, ...]:
     g.handles[call.y.index] = call.text(1) or call.y.name
     return ()
 
 
-def read_variable(g: TfliteLowering, call: Call) -> str:
+def read_variable(g: TfliteLowering, call: TfliteCall) -> str:
     key = _handle(g, call)
     first = g.initial.get(key)
     if first is not None and (first.shape, first.dtype) != (call.y.shape, g.type_of(call.y).numpy):
@@ -144,7 +144,7 @@ def read_variable(g: TfliteLowering, call: Call) -> str:
     return g.variable(key, call.y, first).now
 
 
-def assign_variable(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+def assign_variable(g: TfliteLowering, call: TfliteCall) -> tuple[str, ...]:
     """Lower an assignment, which does nothing if the variable is never read."""
     key, value = _handle(g, call), call.operands[1]
     assert value is not None
@@ -157,19 +157,19 @@ def assign_variable(g: TfliteLowering, call: Call) -> tuple[str, ...]:
     return ()
 
 
-def _handle(g: TfliteLowering, call: Call) -> str:
+def _handle(g: TfliteLowering, call: TfliteCall) -> str:
     t = call.operands[0]
     if t is None or t.index not in g.handles:
         raise damaged(f"{call.name} has no variable")
     return g.handles[t.index]
 
 
-ROWS: dict[str, Row] = {
-    "SVDF": Row(svdf, (Linear, Mul, Sum), "computed in float: LiteRT keeps 16 bits"),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": Row(lstm, (Lstm,), "as Keras makes it: no peepholes, no projection"),
-    "CALL_ONCE": Row(call_once, (), "gives variables their first value"),
-    "VAR_HANDLE": Row(var_handle),
-    "READ_VARIABLE": Row(read_variable, (), "state"),
-    "ASSIGN_VARIABLE": Row(assign_variable, (), "state"),
+ROWS: dict[str, TfliteRow] = {
+    "SVDF": TfliteRow(svdf, (Linear, Mul, Sum), "computed in float: LiteRT keeps 16 bits"),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": TfliteRow(lstm, (Lstm,), "as Keras makes it: no peepholes, no projection"),
+    "CALL_ONCE": TfliteRow(call_once, (), "gives variables their first value"),
+    "VAR_HANDLE": TfliteRow(var_handle),
+    "READ_VARIABLE": TfliteRow(read_variable, (), "state"),
+    "ASSIGN_VARIABLE": TfliteRow(assign_variable, (), "state"),
 }
 VARIABLES = frozenset(ROWS) - {"SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"}  # which compute nothing

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from baretorch.errors import CompileError
 from baretorch.frontends.limits import ROOM, Made, check_folded, most_bytes, too_large
 from baretorch.frontends.tflite import elementwise, layers, reduce, shapes, state
-from baretorch.frontends.tflite.lowering import Lowered, Row, lowered
+from baretorch.frontends.tflite.lowering import LoweredFile, TfliteRow, lowered
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator
 from baretorch.ir.graph import Graph
 
-TABLE: dict[str, Row] = {
+TABLE: dict[str, TfliteRow] = {
     **layers.ROWS,
     **elementwise.ROWS,
     **reduce.ROWS,
@@ -28,7 +28,7 @@ REDUCE_PROD RELU_0_TO_1 ROUND SHAPE SIGN SIN SQRT SQUARE SVDF TOPK_V2 VAR_HANDLE
 NOT_INT8 = frozenset(_NOT_INT8.split())
 
 
-def to_graph(model: TfModel, subgraph: Subgraph, name: str) -> Lowered:
+def to_graph(model: TfModel, subgraph: Subgraph, name: str) -> LoweredFile:
     """Return the Graph of a subgraph; one error names all operators that it cannot lower."""
     unknown = [o for o in subgraph.operators if o.custom or o.name not in TABLE]
     if unknown:

@@ -14,7 +14,7 @@ from baretorch.frontends.model_file import said
 from baretorch.frontends.source import ODD_INPUTS, Source, one_of
 from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.table import TABLE, to_graph
-from baretorch.frontends.tinygrad.trace import Call, Trace, is_tensor, raised_at, tensors, to_text
+from baretorch.frontends.tinygrad.trace import TinygradCall, Trace, is_tensor, raised_at, tensors, to_text
 from baretorch.ir.equivalence import MOVE, Reference
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import Answer, Runner, arranged, as_array, entries, need_inside, restored
@@ -94,7 +94,7 @@ class _Asked:
     def __init__(self, function: Any, inputs: tuple[Array, ...]) -> None:
         self.function, self.inputs = function, inputs
 
-    def graph(self, model: Any, name: str) -> tuple[Graph, list[Call]]:
+    def graph(self, model: Any, name: str) -> tuple[Graph, list[TinygradCall]]:
         """Return the graph of the function for the inputs, and the calls that it was read from."""
         from tinygrad import Tensor
 

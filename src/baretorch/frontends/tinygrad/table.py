@@ -13,7 +13,7 @@ from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering, Result, known_value
 from baretorch.frontends.tinygrad import math, moves, nn
-from baretorch.frontends.tinygrad.trace import Call, Trace, is_tensor, tensors
+from baretorch.frontends.tinygrad.trace import TinygradCall, Trace, is_tensor, tensors
 from baretorch.ir.graph import Array, Builder, DType, Graph, Origin
 from baretorch.ir.verify import verify
 
@@ -35,7 +35,7 @@ class TinyLowering(Lowering):
     keys: Mapping[int, Any]
     parameters: Mapping[Any, str]
     values: dict[Any, str] = field(default_factory=dict)
-    moved: dict[Any, Call] = field(default_factory=dict)
+    moved: dict[Any, TinygradCall] = field(default_factory=dict)
 
     def key(self, tensor: Any) -> Any:
         return self.keys.get(id(tensor), tensor.uop)
@@ -115,7 +115,7 @@ def to_graph(trace: Trace, outputs: Sequence[Any], parameters: Mapping[str, Any]
     return verify(b.graph(inputs, [g.value(t) for t in outputs]))
 
 
-def _needed(trace: Trace, outputs: Sequence[Any], keys: Mapping[int, Any]) -> Iterator[Call]:
+def _needed(trace: Trace, outputs: Sequence[Any], keys: Mapping[int, Any]) -> Iterator[TinygradCall]:
     """Yield the calls that compute new values from the inputs. Raises CompileError if such a value has another source:
     a method that is not in TABLE, or one that was not recorded."""
     live = {keys[id(t)] for t in trace.inputs}
@@ -163,7 +163,7 @@ def _unsupported(lost: Sequence[str]) -> CompileError:
     )
 
 
-def _path(g: TinyLowering, call: Call, count: dict[str, int]) -> str:
+def _path(g: TinyLowering, call: TinygradCall, count: dict[str, int]) -> str:
     """Return a layer's name: that of the object that holds its parameters, or the method's name with a number."""
     held = [v for a in call.args[:1] if is_layer(a) for v in vars(a).values()]
     for t in tensors([call.args, dict(call.named), held]):

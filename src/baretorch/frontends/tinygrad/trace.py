@@ -36,7 +36,7 @@ INSTEAD = {
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class TinygradCall:
     """A call of a known method: all of its arguments, in the order of its signature, and its result. `outer` is the
     unknown method that called it, if any."""
 
@@ -56,8 +56,8 @@ class Trace:
 
     known: Collection[str]
     inputs: Sequence[Any]
-    calls: list[Call] = field(default_factory=list)
-    looked_into: list[Call] = field(default_factory=list)
+    calls: list[TinygradCall] = field(default_factory=list)
+    looked_into: list[TinygradCall] = field(default_factory=list)
     _inside: bool = False
     _outer: list[tuple[str, str]] = field(default_factory=list)
 
@@ -91,7 +91,7 @@ class Trace:
         bound = inspect.signature(inspect.unwrap(method)).bind(*args, **named)
         bound.apply_defaults()
         outer, line = self._outer[0] if self._outer else (None, _line())
-        self.calls.append(Call(name, bound.args, bound.kwargs, tuple(tensors(result)), line, outer))
+        self.calls.append(TinygradCall(name, bound.args, bound.kwargs, tuple(tensors(result)), line, outer))
         return result
 
     def _unseen(self, method: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -107,7 +107,7 @@ class Trace:
             result = method(*args, **named)
         finally:
             _, line = self._outer.pop()
-        self.looked_into.append(Call(name, args, named, tuple(tensors(result)), line))
+        self.looked_into.append(TinygradCall(name, args, named, tuple(tensors(result)), line))
         return result
 
     def _refuse(self, name: str, given: Sequence[Any]) -> None:
@@ -121,7 +121,7 @@ class Trace:
         return CompileError(what, at=self._outer[0][1] if self._outer else _line(), try_=INSTEAD[name])
 
 
-def to_text(calls: Sequence[Call]) -> str:
+def to_text(calls: Sequence[TinygradCall]) -> str:
     """Print one line per call."""
     return "\n".join(
         f"{', '.join(map(_show, c.results))} = {c.name}({', '.join(map(_show, c.args))})  # {c.line}" for c in calls

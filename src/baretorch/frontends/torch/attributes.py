@@ -25,7 +25,7 @@ from torch import nn
 from baretorch.errors import CompileError
 from baretorch.frontends.torch.calls import LineTracer, flat_tensors, place, types
 from baretorch.frontends.torch.plain import as_array
-from baretorch.frontends.torch.snapshot import Change, Snapshot, Watch
+from baretorch.frontends.torch.snapshot import AttributeChange, Snapshot, Watch
 from baretorch.frontends.variations import COUNT, variations
 from baretorch.ir.graph import Array
 
@@ -35,7 +35,7 @@ _Key = tuple[int, str]  # the id of a module or class, and the name of an attrib
 
 
 @dataclass(frozen=True)
-class Call:
+class MethodCall:
     """A call of a method of the module, with one set of inputs."""
 
     method: str
@@ -48,7 +48,7 @@ class _Calls:
     """The results and changes of a sequence of calls."""
 
     results: list[tuple[Array, ...] | CompileError] = field(default_factory=list)
-    changed: dict[_Key, Change] = field(default_factory=dict)  # but registered buffers
+    changed: dict[_Key, AttributeChange] = field(default_factory=dict)  # but registered buffers
     state: set[str] = field(default_factory=set)  # registered buffers that changed
     written: set[str] = field(default_factory=set)  # those whose tensor a call changed in place
     late: set[_Key] = field(default_factory=set)  # what changes after each method was called once
@@ -98,11 +98,11 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
         before.restore()
 
 
-def _calls(methods: Mapping[str, tuple[Any, ...]]) -> Iterator[Call]:
+def _calls(methods: Mapping[str, tuple[Any, ...]]) -> Iterator[MethodCall]:
     """Yield three calls of each method, with three sets of inputs."""
     for turn in range(1 + COUNT):
         for name, inputs in methods.items():
-            yield Call(name, varied_inputs(inputs, turn - 1) if turn else tuple(inputs), turn)
+            yield MethodCall(name, varied_inputs(inputs, turn - 1) if turn else tuple(inputs), turn)
 
 
 def varied_inputs(inputs: Sequence[Any], which: int) -> tuple[Any, ...]:
@@ -131,10 +131,10 @@ def _seeded(number: int) -> Iterator[None]:
 def _called(
     module: nn.Module,
     before: Snapshot,
-    calls: Sequence[Call],
+    calls: Sequence[MethodCall],
     run: Run,
     reads: _Reads | None = None,
-    without: Sequence[Change] = (),
+    without: Sequence[AttributeChange] = (),
 ) -> _Calls:
     """Run the calls, each with the registered buffers that the previous one left. With `reads`, other attributes are
     reset before each call, as in an image; those in `without` are missing then."""
@@ -167,7 +167,7 @@ def _called(
     return found
 
 
-def _is_cache(change: Change, calls: Sequence[Call], together: _Calls, apart: _Calls) -> bool:
+def _is_cache(change: AttributeChange, calls: Sequence[MethodCall], together: _Calls, apart: _Calls) -> bool:
     """Report whether only the first calls assign an attribute, with a value that does not depend on the inputs."""
     if change.table or isinstance(change.owner, type) or change.key in together.late:
         return False
@@ -175,7 +175,7 @@ def _is_cache(change: Change, calls: Sequence[Call], together: _Calls, apart: _C
     return _varied(calls, apart) and all(map(first.equals, others))
 
 
-def _varied(calls: Sequence[Call], found: _Calls) -> bool:
+def _varied(calls: Sequence[MethodCall], found: _Calls) -> bool:
     """Report whether each method that takes tensors was called with at least two different sets of inputs."""
     given: dict[str, list[list[Array]]] = {}
     for each, result in zip(calls, found.results, strict=True):
@@ -243,7 +243,7 @@ class _Reads:
 
 
 @contextmanager
-def _watching(changed: Iterable[Change]) -> Iterator[_Reads]:
+def _watching(changed: Iterable[AttributeChange]) -> Iterator[_Reads]:
     """Record reads and writes of attributes that change, with a temporary subclass for each affected module."""
     reads, classes = _Reads(), list[tuple[nn.Module, type]]()
     names: dict[int, set[str]] = {}
@@ -287,7 +287,7 @@ def _watched(cls: Any, names: set[str], reads: _Reads) -> Any:
     return type(cls)(cls.__name__, (cls,), {**made, "__qualname__": cls.__qualname__})
 
 
-def _lost(before: Snapshot, calls: Sequence[Call], lost: Sequence[Change], run: Run) -> CompileError:
+def _lost(before: Snapshot, calls: Sequence[MethodCall], lost: Sequence[AttributeChange], run: Run) -> CompileError:
     """Return the error that names the attributes, and where they are changed."""
     first, told = lost[0], lost[:MOST]
     found = [line_of(before, calls, change, run) for change in told]
@@ -301,14 +301,14 @@ def _lost(before: Snapshot, calls: Sequence[Call], lost: Sequence[Change], run: 
     )
 
 
-def _titled(change: Change) -> str:
+def _titled(change: AttributeChange) -> str:
     if isinstance(change.owner, type):
         return change.path
     kind = {"_parameters": "the parameter ", "_buffers": "the buffer "}.get(change.table, "")
     return f"{kind}self.{change.path}"
 
 
-def _why(change: Change) -> str:
+def _why(change: AttributeChange) -> str:
     if change.table != "_buffers":
         return "which is not a registered buffer: the change would be lost"
     if isinstance(change.before, torch.Tensor) and change.exists:
@@ -316,7 +316,7 @@ def _why(change: Change) -> str:
     return "which must have its shape from the beginning"
 
 
-def _shown(change: Change) -> str:
+def _shown(change: AttributeChange) -> str:
     before = _described(change.before) if change.existed else "not there"
     after = _described(change.after) if change.exists else "not there"
     return (
@@ -332,7 +332,7 @@ def _described(value: Any) -> str:
     return types([value])[1:-2]
 
 
-def _hints(change: Change) -> Iterator[str]:
+def _hints(change: AttributeChange) -> Iterator[str]:
     """Yield hints how to register the value of an attribute."""
     value = change.after if change.exists else change.before
     tensors = flat_tensors(value)
@@ -368,7 +368,7 @@ def _begin(before: Any, after: torch.Tensor) -> str:
     return f"torch.zeros({', '.join(map(str, after.shape)) or '()'}{dtype})"
 
 
-def line_of(before: Snapshot, calls: Sequence[Call], change: Change, run: Run) -> tuple[str, str | None]:
+def line_of(before: Snapshot, calls: Sequence[MethodCall], change: AttributeChange, run: Run) -> tuple[str, str | None]:
     """Return the method and the user's line that change an attribute."""
     before.restore()
     for number, each in enumerate(calls):

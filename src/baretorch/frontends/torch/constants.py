@@ -32,7 +32,7 @@ _REPEATS = {"expand", "expand_as", "broadcast_to"}
 _PRODUCTS = {"mm": (None, 0, 1), "bmm": (None, 0, 1), "matmul": (None, 0, 1), "addmm": (0, 1, 2), "baddbmm": (0, 1, 2)}
 
 
-class Constants:
+class ProgramConstants:
     """The constants of a plain program: stored tensors that no run changes, neither of this program nor, by `changing`,
     of another that shares them."""
 
@@ -84,7 +84,7 @@ def _content(tensor: torch.Tensor) -> Any:
 def evaluate(module: GraphModule, changing: Collection[str] = ()) -> None:
     """Compute everything that depends on constants only. Random values, values that are int8 on purpose, and values
     larger than any chip stay."""
-    constants = Constants(module, changing)
+    constants = ProgramConstants(module, changing)
     known: set[Node] = set()
     for node in module.graph.nodes:
         if constants.is_stored(node) or _computable(node, known):
@@ -122,7 +122,7 @@ def _left(node: Node) -> bool:
     return _name(node) in _UNIFORM or _name(node) in _REPEATS
 
 
-def _value(node: Node, constants: Constants, values: dict[Node, Any]) -> Any:
+def _value(node: Node, constants: ProgramConstants, values: dict[Node, Any]) -> Any:
     """Return the value of a constant node; `values` caches it."""
     pending = [node]
     while pending:
@@ -166,7 +166,7 @@ def _stem(node: Node) -> str:
 def products_as_layers(module: GraphModule, changing: Collection[str] = ()) -> None:
     """Convert a product with a constant matrix on the right to a linear layer, with its summand if that is a constant
     row."""
-    constants = Constants(module, changing)
+    constants = ProgramConstants(module, changing)
     for node in list(module.graph.nodes):
         if _name(node) in _PRODUCTS:
             _as_layer(constants, node)
@@ -174,7 +174,7 @@ def products_as_layers(module: GraphModule, changing: Collection[str] = ()) -> N
     module.recompile()
 
 
-def _as_layer(constants: Constants, node: Node) -> None:
+def _as_layer(constants: ProgramConstants, node: Node) -> None:
     summand, x, right = (None if i is None else node.args[i] for i in _PRODUCTS[_name(node)])
     beta, alpha = (node.kwargs.get(name, 1) for name in ("beta", "alpha"))
     assert isinstance(x, Node) and isinstance(right, Node)

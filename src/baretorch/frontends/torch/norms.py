@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from baretorch.frontends.torch.constants import Constants
+from baretorch.frontends.torch.constants import ProgramConstants
 from baretorch.frontends.torch.plain import attribute, set_attribute
 from baretorch.frontends.torch.read import origin_of
 
@@ -33,7 +33,7 @@ _GROUPS = 6  # which argument of a transposed convolution
 
 
 @dataclass(frozen=True)
-class Pair:
+class NormPair:
     """A layer, the BatchNorm after it that is its only reader, and the layer's weight, which no other node reads."""
 
     layer: Node
@@ -65,14 +65,14 @@ def fold_norms(
     return tuple(folded)
 
 
-def _agrees(pair: Pair, module: GraphModule, pairs: Sequence[Pair]) -> bool:
+def _agrees(pair: NormPair, module: GraphModule, pairs: Sequence[NormPair]) -> bool:
     """Whether a program does not read the weight, or folds it just so."""
     reads = any(n.target == pair.weight and n.users for n in module.graph.find_nodes(op="get_attr"))
     return not reads or any((p.weight, p.what) == (pair.weight, pair.what) for p in pairs)
 
 
-def _pairs(module: GraphModule, changing: Collection[str], training: bool) -> list[Pair]:
-    constants = Constants(module, changing)
+def _pairs(module: GraphModule, changing: Collection[str], training: bool) -> list[NormPair]:
+    constants = ProgramConstants(module, changing)
     readers: dict[str, int] = {}
     for node in module.graph.find_nodes(op="get_attr"):
         readers[node.target] = readers.get(node.target, 0) + len(node.users)
@@ -84,7 +84,7 @@ def _pairs(module: GraphModule, changing: Collection[str], training: bool) -> li
             weight = layer.args[1].target
             if readers[weight] == 1:
                 what = tuple(a.target if isinstance(a, Node) else a for a in norm.args[1:8])
-                pairs.append(Pair(layer, norm, weight, origin_of(norm).path or norm.name, what))
+                pairs.append(NormPair(layer, norm, weight, origin_of(norm).path or norm.name, what))
     return pairs
 
 
@@ -100,7 +100,7 @@ def is_plain(layer: Any, is_stored: Callable[[Any], bool]) -> bool:
     return bool(layer.meta["val"].dim() == layer.args[1].meta["val"].dim())
 
 
-def fold(module: GraphModule, pair: Pair) -> None:
+def fold(module: GraphModule, pair: NormPair) -> None:
     """Fold BatchNorm into the layer, which gets a new weight and bias under their own names."""
     layer, norm = pair.layer, pair.norm
 

@@ -37,7 +37,7 @@ _Root = tuple[Any, str, str]  # an attribute of a module or class: owner, name, 
 
 
 @dataclass(frozen=True)
-class Change:
+class AttributeChange:
     """An attribute that differs from the snapshot. `owner` is the module or class that has it, or another holder."""
 
     path: str  # from the module that the snapshot is of: encoder.cell.hidden
@@ -89,7 +89,7 @@ class _Held:
         own = isinstance(self.value, (nn.Module, type)) and isinstance(self.before, dict)
         return (self.value, key, self.aspect.table) if own else self.root
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[AttributeChange]:
         """Yield the differences to the current state."""
         before, now = self.before, self.aspect.read(self.value)
         if self.aspect.same is not None:
@@ -98,13 +98,15 @@ class _Held:
                 then = (
                     before[1] if self.aspect is NUMBERS else self.value if isinstance(before, (tuple, str)) else before
                 )
-                yield Change(self.path, owner, name, then, self.value, table)
+                yield AttributeChange(self.path, owner, name, then, self.value, table)
             return
         for key in dict.fromkeys((*before, *now)):
             a, b = before.get(key, ABSENT), now.get(key, ABSENT)
             if not same_value(a, b):
                 owner, name, table = self.root_of(key)
-                yield Change(f"{self.path}{self.aspect.suffix.format(key)}".lstrip("."), owner, name, a, b, table)
+                yield AttributeChange(
+                    f"{self.path}{self.aspect.suffix.format(key)}".lstrip("."), owner, name, a, b, table
+                )
 
     def resembles(self, other: _Held) -> bool:
         """Report whether two aspects had equal numbers, or as many parts of other kinds with the same names."""
@@ -134,9 +136,9 @@ class Snapshot:
         self._fixed: dict[str, Any] = {}  # what cannot change, by its path
         self._walk(value)
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[AttributeChange]:
         """Return the differences to the current state, each attribute once, in the order of modules."""
-        found: dict[tuple[int, str], Change] = {}
+        found: dict[tuple[int, str], AttributeChange] = {}
         for held in self._held:
             for change in held.changes():
                 found.setdefault(change.key, change)
@@ -215,7 +217,7 @@ def restored(module: Any) -> Iterator[None]:
 class Watch:
     """An attribute that changed once, watched for its next change."""
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: AttributeChange) -> None:
         self._change = change
         self._value = change.now()
         self._inside = Snapshot(self._value)

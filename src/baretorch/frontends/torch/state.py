@@ -14,10 +14,10 @@ import torch
 from torch import nn
 
 from baretorch.errors import CompileError
-from baretorch.frontends.torch.attributes import Call, line_of, shared_memory, varied_inputs
+from baretorch.frontends.torch.attributes import MethodCall, line_of, shared_memory, varied_inputs
 from baretorch.frontends.torch.calls import call, flat_tensors, place, types
 from baretorch.frontends.torch.plain import as_array, attribute, is_random, moved, unlifted, writes
-from baretorch.frontends.torch.snapshot import Change, Snapshot, copied_module
+from baretorch.frontends.torch.snapshot import AttributeChange, Snapshot, copied_module
 from baretorch.frontends.torch.ties import orders_elements
 from baretorch.frontends.variations import COUNT
 from baretorch.ir.equivalence import Reference, WrongStep, difference
@@ -109,8 +109,8 @@ def _lost(
     for other in (*_sharing(own, name), *_sharing(module, name)):
         return shared_memory(name, other)
     parent, _, leaf = name.rpartition(".")
-    change = Change(name, module.get_submodule(parent), leaf, None, None, "_buffers")
-    made = [Call(method, inputs, i) for i, inputs in enumerate(calls)]
+    change = AttributeChange(name, module.get_submodule(parent), leaf, None, None, "_buffers")
+    made = [MethodCall(method, inputs, i) for i, inputs in enumerate(calls)]
     before = Snapshot(module)
     try:
         _, line = line_of(before, made, change, lambda method, inputs: call(module, method, inputs))

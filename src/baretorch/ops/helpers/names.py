@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Names:
+class FormatNames:
     """Hold what formats call an operator without attributes. Each format's table gets a row for each name here. Several
     names are separated by spaces; without a name a format has no such operator, or a row of its own."""
 

@@ -51,7 +51,7 @@ def need_accumulator(op: Op, inputs: Sequence[Tensor], bits: int = 8, group: int
 
 
 @dataclass(frozen=True)
-class Layer:
+class Int8Layer:
     """What the int8 form of a layer is made of: zero points, shift, limits, and the names of its constants."""
 
     x_zero: int
@@ -70,7 +70,7 @@ class Layer:
         return (self.weight, self.bias, self.multiplier)
 
 
-def layer_of(walk: Walk, node: Node, lo: float, hi: float, folds: bool = True) -> Layer:
+def layer_of(walk: Walk, node: Node, lo: float, hi: float, folds: bool = True) -> Int8Layer:
     """A layer of x, weight and perhaps a bias, with limits. If it `folds`, the input's zero point is part of the
     bias."""
     x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
@@ -86,7 +86,7 @@ def layer_of(walk: Walk, node: Node, lo: float, hi: float, folds: bool = True) -
     multiplier, shift = multipliers([float(f) for f in s_x * s_w / s_y])
     fits_32_bits(int((np.abs(whole) + 255 * np.abs(rows).sum(axis=1)).max(initial=0)) << shift)
     low, high = limits(lo, hi, y)
-    return Layer(
+    return Int8Layer(
         z_x,
         z_y,
         shift,
@@ -116,7 +116,7 @@ def narrow_scales(graph: Graph, node: Node) -> Array | None:
         if whole.max() < 2**31:
             scales = np.asarray(whole * s_y / (s_x * 2.0**shift))
             rows, biases_ = _stored(real, bias, scales, s_x, x.zero_point[0])
-            if narrow_requant.fits(narrow_requant.Narrow(whole.astype(np.int64), shift), rows, biases_, zero):
+            if narrow_requant.fits(narrow_requant.NarrowRequant(whole.astype(np.int64), shift), rows, biases_, zero):
                 return scales
     return None
 

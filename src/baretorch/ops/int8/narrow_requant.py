@@ -21,14 +21,14 @@ LEAST_MULTIPLIER = 16  # of a layer's largest: below, scales would be coarser by
 
 
 @dataclass(frozen=True)
-class Narrow:
+class NarrowRequant:
     """The multiplier of each channel, and one shift for all."""
 
     multiplier: Array
     shift: int
 
 
-def narrow_form(call: Call[Any]) -> Narrow | None:
+def narrow_form(call: Call[Any]) -> NarrowRequant | None:
     """Of an int8 layer with weights, int8[out, ...], and biases into which the input's zero point is folded; None if
     it needs 64 bits."""
     weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
@@ -38,11 +38,11 @@ def narrow_form(call: Call[Any]) -> Narrow | None:
     shift = 32 - call.op.shift - zeros
     if shift > LARGEST_SHIFT:
         return None
-    found = Narrow(multiplier >> zeros, shift)
+    found = NarrowRequant(multiplier >> zeros, shift)
     return found if fits(found, weight, bias, call.op.zero) else None
 
 
-def fits(narrow: Narrow, weight: Array, bias: Array, zero: int) -> bool:
+def fits(narrow: NarrowRequant, weight: Array, bias: Array, zero: int) -> bool:
     """No accumulator that an input can make leaves 32 bits on its way."""
     rows = weight.reshape(len(weight), -1).astype(np.int64)
     positive, all_ = np.maximum(rows, 0).sum(axis=1), rows.sum(axis=1)

@@ -18,7 +18,7 @@ from baretorch.ops.int8.lookup import Lookup
 from baretorch.ops.int8.qbinary import QAdd, QDiv, QMul, product_of, quotient_of, squared_difference_of, sum_of
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qmove import move
-from baretorch.ops.int8.rules import Function, NoInt8, Rule, StaysFloat, Walk, fits_32_bits, limits
+from baretorch.ops.int8.rules import ByteFunction, NoInt8, Rule, StaysFloat, Walk, fits_32_bits, limits
 from baretorch.ops.int8.scaled import Scaled
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Cast, Comparison, LogicalAnd, LogicalNot, LogicalOr, Where
@@ -42,7 +42,7 @@ def elementwise(walk: Walk, node: Node) -> None:
         raise NoInt8(f"{node.op.name} of several tensors has no int8 form")
 
 
-def _function(walk: Walk, node: Node) -> Function | None:
+def _function(walk: Walk, node: Node) -> ByteFunction | None:
     """The node's result as a function of the one tensor that all its inputs depend on; None if there are several."""
     inputs = walk.graph.of(node.inputs)
     if not element_by_element(walk.graph, node):
@@ -52,7 +52,7 @@ def _function(walk: Walk, node: Node) -> Function | None:
         known = {name: f for name, f in functions.items() if f is not None}
         if len(known) == len(functions) and len({f.of for f in known.values()}) == 1:
             values = (known[t.name].values if t.data is None else t.data.reshape(()) for t in inputs)
-            return Function(next(iter(known.values())).of, node.op.reference(*values)[0].reshape(-1))
+            return ByteFunction(next(iter(known.values())).of, node.op.reference(*values)[0].reshape(-1))
     return None
 
 
@@ -63,13 +63,13 @@ def element_by_element(graph: Graph, node: Node) -> bool:
     return all(t.count == 1 if t.data is not None else t.shape == shape for t in inputs)
 
 
-def _table(walk: Walk, node: Node, function: Function) -> None:
+def _table(walk: Walk, node: Node, function: ByteFunction) -> None:
     (out,) = node.outputs
     y = walk.scale(out)
     table = walk.table(out, function.values, y)
     walk.emit(node, Lookup(), walk.int8(function.of), table)
     rounded = dequantize(data_of([walk.new[table]], 0), y.scale[0], y.zero_point[0])
-    walk.functions[out] = Function(function.of, rounded)
+    walk.functions[out] = ByteFunction(function.of, rounded)
 
 
 def comparison(walk: Walk, node: Node) -> None:

@@ -34,7 +34,7 @@ PRODUCT = 255 * 255  # the largest of two numbers less their zero points
 
 
 @dataclass(frozen=True)
-class Function:
+class ByteFunction:
     """What a tensor is, element by element, for each of the 256 numbers that another can have."""
 
     of: str
@@ -51,7 +51,7 @@ class Walk:
     floats: set[str] = field(default_factory=set)  # tensors that exist as float
     cut: dict[str, str] = field(default_factory=dict)  # float inputs of the graph -> the same within their scale
     found: dict[str, Quant] = field(default_factory=dict)  # scales of tensors without a note
-    functions: dict[str, Function] = field(default_factory=dict)  # tensors that are functions of another
+    functions: dict[str, ByteFunction] = field(default_factory=dict)  # tensors that are functions of another
 
     def __post_init__(self) -> None:
         self.floats.update(self.graph.inputs)
@@ -78,7 +78,7 @@ class Walk:
             quant = self.found[name] = _around(known)
         return quant
 
-    def function(self, name: str) -> Function | None:
+    def function(self, name: str) -> ByteFunction | None:
         """Of itself, if it has a scale and others read it too. What is int8 in the graph is no real number there: who
         reads it means what is stored."""
         quant = self.quant(name)
@@ -87,9 +87,9 @@ class Walk:
         if quant is None:
             return None
         whole = self.graph[name].dtype is DType.INT8
-        return Function(name, EVERY if whole else dequantize(EVERY, quant.scale[0], quant.zero_point[0]))
+        return ByteFunction(name, EVERY if whole else dequantize(EVERY, quant.scale[0], quant.zero_point[0]))
 
-    def deepest(self, name: str) -> Function | None:
+    def deepest(self, name: str) -> ByteFunction | None:
         """Of another, if it is one, whoever reads it."""
         return self.functions.get(name) or self.function(name)
 

@@ -12,7 +12,7 @@ import numpy as np
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of
-from baretorch.ops.int8.narrow_requant import Narrow, narrow_form
+from baretorch.ops.int8.narrow_requant import NarrowRequant, narrow_form
 from baretorch.targets.features import XCV
 
 WORD = 4  # bytes that are multiplied at a time
@@ -97,7 +97,7 @@ def _narrow(kernel: Kernel[Any]) -> Kernel[Any]:
     )
 
 
-def _narrow_of(call: Call[Any]) -> Narrow:
+def _narrow_of(call: Call[Any]) -> NarrowRequant:
     form = narrow_form(call)
     assert form is not None, f"{call.y} is not narrow"
     return form

@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.errors import InternalError
 from baretorch.ops.helpers.executor import Executor
 from baretorch.plan.check.order import touches_of, touches_of_copy, written_by
-from baretorch.plan.schedule import Copy, Operand, Step
+from baretorch.plan.schedule import BackgroundCopy, Operand, Step
 from baretorch.plan.types import Plan
 
 Bytes = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -29,7 +29,7 @@ class _World:
 
 
 def check_copies(plan: Plan) -> None:
-    under_way: dict[tuple[Executor, int], Copy] = {}
+    under_way: dict[tuple[Executor, int], BackgroundCopy] = {}
     outside = {o.storage for step in plan.steps for o in step.writes if o.buffer}
     world = _World(home={name: np.zeros(plan.layout.buffer(name).size, np.bool_) for name in outside})
     for time, phase in enumerate(plan.phases):
@@ -61,14 +61,14 @@ def check_copies(plan: Plan) -> None:
         raise InternalError(f"nobody awaits {', '.join(copy.name for copy in under_way.values())}")
 
 
-def _arrive(copy: Copy, world: _World) -> None:
+def _arrive(copy: BackgroundCopy, world: _World) -> None:
     if copy.source.buffer:
         world.home[copy.target.storage][copy.target.offset : copy.target.end] = True
     else:
         world.brought[copy.target.buffer or copy.target.storage] = copy.source
 
 
-def _begin(plan: Plan, copy: Copy, world: _World) -> None:
+def _begin(plan: Plan, copy: BackgroundCopy, world: _World) -> None:
     source, target = copy.source, copy.target
     if source.constant:
         _need_whole(plan, copy)
@@ -95,7 +95,7 @@ def _need_home(o: Operand, world: _World, who: str) -> None:
         raise InternalError(f"{who} reads {o.storage}, of which not all is at home")
 
 
-def _need_whole(plan: Plan, copy: Copy) -> None:
+def _need_whole(plan: Plan, copy: BackgroundCopy) -> None:
     """Of a constant of words, into a buffer of its own that is as large."""
     source, target = copy.source, copy.target
     bytes_, room = plan.layout.constant(source.storage).data.nbytes, plan.layout.buffer(target.storage).size
@@ -103,7 +103,7 @@ def _need_whole(plan: Plan, copy: Copy) -> None:
         raise InternalError(f"{copy.name} copies {source.size} of {bytes_} bytes to {target.size} of {room}")
 
 
-def _need_alive(plan: Plan, copy: Copy, time: int) -> None:
+def _need_alive(plan: Plan, copy: BackgroundCopy, time: int) -> None:
     for o in (copy.source, copy.target):
         if not o.constant:
             _need_buffer(plan, o.buffer or o.storage, time)
@@ -115,7 +115,7 @@ def _need_buffer(plan: Plan, name: str, time: int) -> None:
         raise InternalError(f"buffer {name} is not there in phase {time}")
 
 
-def _need_apart(plan: Plan, step: Step, copy: Copy) -> None:
+def _need_apart(plan: Plan, step: Step, copy: BackgroundCopy) -> None:
     """A step and a copy that is under way."""
     for carried in touches_of_copy(plan, copy):
         for touch in touches_of(plan, step):
@@ -124,7 +124,7 @@ def _need_apart(plan: Plan, step: Step, copy: Copy) -> None:
                 raise InternalError(f"{step.call.op.name} touches {touch.what} where {copy.name} is being {does}")
 
 
-def _need_apart_from(plan: Plan, copy: Copy, other: Copy) -> None:
+def _need_apart_from(plan: Plan, copy: BackgroundCopy, other: BackgroundCopy) -> None:
     if any(a.meets(b) for a in touches_of_copy(plan, copy) for b in touches_of_copy(plan, other)):
         raise InternalError(f"{copy.name} begins where {other.name} is under way")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.ir.graph import Tensor
-from baretorch.plan.schedule import Copy, Operand, Step
+from baretorch.plan.schedule import BackgroundCopy, Operand, Step
 from baretorch.plan.types import InArena, Plan, WithCaller
 
 
@@ -67,7 +67,7 @@ def check_order(plan: Plan) -> None:
                     _need_apart_from(copy, carried, step, touches)
 
 
-def touches_of_copy(plan: Plan, copy: Copy) -> Iterator[Touch]:
+def touches_of_copy(plan: Plan, copy: BackgroundCopy) -> Iterator[Touch]:
     for o in (copy.source, copy.target):
         yield from _touch(plan, o, o.size, o.size, o is copy.target, copy.name)
 
@@ -78,7 +78,7 @@ def written_by(step: Step, o: Operand, t: Tensor) -> np.ndarray[tuple[int], np.d
     return np.arange(o.size) % pitch < t.shape[-1] * t.dtype.size if pitch else np.ones(o.size, np.bool_)
 
 
-def _need_apart_from(copy: Copy, carried: list[Touch], step: Step, touches: list[Touch]) -> None:
+def _need_apart_from(copy: BackgroundCopy, carried: list[Touch], step: Step, touches: list[Touch]) -> None:
     for touch in touches:
         if any(touch.meets(c) for c in carried):
             raise InternalError(f"{copy.name} begins while {step.call.op.name} may still touch {touch.what} there")

@@ -14,7 +14,7 @@ from baretorch.ops.helpers.cut import part_of
 from baretorch.plan.cluster.team import ClusterTeam
 from baretorch.plan.cluster.traffic import Traffic
 from baretorch.plan.constants import Constants
-from baretorch.plan.schedule import Copy, Operand, Step, View
+from baretorch.plan.schedule import BackgroundCopy, Operand, Step, View
 from baretorch.plan.select import make_step
 from baretorch.plan.shares import part_operands, part_scratch
 from baretorch.plan.types import Buffer
@@ -142,14 +142,14 @@ def carry(tiles: Sequence[Sequence[Step]], traffic: Traffic) -> bool:
             if begin > time or (o.buffer and begin == time):
                 return False
             if o.buffer:
-                copy = Copy(o.buffer, replace(o, buffer=""), o)
+                copy = BackgroundCopy(o.buffer, replace(o, buffer=""), o)
                 traffic.add(copy, begin, time, _buffer(o, begin, time))
         for o in step.writes:
             home.setdefault(o.storage, []).append((o, time + (2 if o.buffer else 1)))
             if o.buffer:
                 if time + 2 >= len(tiles):
                     return False
-                copy = Copy(o.buffer, o, replace(o, buffer=""))
+                copy = BackgroundCopy(o.buffer, o, replace(o, buffer=""))
                 traffic.add(copy, time + 1, time + 2, _buffer(o, time, time + 1))
     return True
 

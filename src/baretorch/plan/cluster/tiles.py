@@ -25,7 +25,7 @@ from baretorch.plan.cluster.row_tiles import InRows, carry
 from baretorch.plan.cluster.team import ClusterTeam
 from baretorch.plan.cluster.traffic import Traffic
 from baretorch.plan.constants import Constants
-from baretorch.plan.schedule import Copy, Operand, Phase, Schedule, Step, View
+from baretorch.plan.schedule import BackgroundCopy, Operand, Phase, Schedule, Step, View
 from baretorch.plan.select import make_step
 from baretorch.plan.shares import part_operands, part_scratch
 from baretorch.plan.types import Buffer, Constant
@@ -135,7 +135,7 @@ class Streamed:
 class Brought:
     """A copy of constants, and the first and the last phase that read them."""
 
-    copy: Copy
+    copy: BackgroundCopy
     first: int
     last: int
 
@@ -206,7 +206,7 @@ def _bring(found: Reading, names: Collection[str], kind: str) -> None:
             name = f"tile{len(found.brought)}_{kind}"
             known[name] = Constant(name, data)
             target = Operand(name, f"{name} in L1", -(-data.nbytes // 4) * 4)
-            copy = Copy(target.storage, Operand(name, name, data.nbytes, constant=True), target)
+            copy = BackgroundCopy(target.storage, Operand(name, name, data.nbytes, constant=True), target)
             found.brought.append(Brought(copy, time, time))
         phases[time] = replace(phase, steps=tuple(_read_from_copy(step, copy, places) for step in phase.steps))
 
@@ -227,7 +227,7 @@ def _concatenate(names: Sequence[str], known: Mapping[str, Constant]) -> tuple[d
     return places, np.concatenate(parts)
 
 
-def _read_from_copy(step: Step, copy: Copy, places: Mapping[str, int]) -> Step:
+def _read_from_copy(step: Step, copy: BackgroundCopy, places: Mapping[str, int]) -> Step:
     """Its constants from what was copied."""
     if not any(o.constant and o.storage in places for o in step.operands):
         return step

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from baretorch.plan.schedule import Copy, Phase
+from baretorch.plan.schedule import BackgroundCopy, Phase
 from baretorch.plan.types import Buffer
 
 
@@ -14,11 +14,11 @@ from baretorch.plan.types import Buffer
 class Traffic:
     """Copies by the phase in which they begin, and by the one that awaits them."""
 
-    begin: dict[int, list[Copy]] = field(default_factory=lambda: defaultdict(list))
-    await_: dict[int, list[Copy]] = field(default_factory=lambda: defaultdict(list))
+    begin: dict[int, list[BackgroundCopy]] = field(default_factory=lambda: defaultdict(list))
+    await_: dict[int, list[BackgroundCopy]] = field(default_factory=lambda: defaultdict(list))
     buffers: list[Buffer] = field(default_factory=list)
 
-    def add(self, copy: Copy, begin: int, end: int, buffer: Buffer) -> None:
+    def add(self, copy: BackgroundCopy, begin: int, end: int, buffer: Buffer) -> None:
         self.begin[begin].append(copy)
         self.await_[end].append(copy)
         self.buffers.append(buffer)

@@ -2,7 +2,7 @@
 
 Time goes in half steps: a step reads in its first half and writes in its second. Two items that are alive in the same
 half must not share a byte. An input that dies where an output is born, and that the kernel lets overlap, is alive in
-the first half only, the output from the second on; what is left between them is a `Pair`.
+the first half only, the output from the second on; what is left between them is a `Separation`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def grain(buffers: Iterable[Buffer]) -> int:
     return max((b.align for b in buffers), default=ALIGNMENT)
 
 
-class Pair(NamedTuple):
+class Separation(NamedTuple):
     """Item `reads` begins at least `distance` behind item `writes`, or this at least `behind` behind `reads`. What
     may not share a byte has the other's size. From `near` on, every `step` bytes, there are places before `distance`
     that will do; where there are none, the two are equal."""
@@ -66,15 +66,15 @@ class Packing:
     size: Ints
     first: Ints
     last: Ints
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[Separation, ...] = ()
 
     def __len__(self) -> int:
         return len(self.size)
 
     @cached_property
-    def partners(self) -> dict[int, list[Pair]]:
+    def partners(self) -> dict[int, list[Separation]]:
         """The pairs that each item is in."""
-        table: dict[int, list[Pair]] = {}
+        table: dict[int, list[Separation]] = {}
         for pair in self.pairs:
             table.setdefault(pair.reads, []).append(pair)
             table.setdefault(pair.writes, []).append(pair)
@@ -109,7 +109,7 @@ class Packing:
         renumbered = tuple(p._replace(reads=number[p.reads], writes=number[p.writes]) for p in pairs)
         return Packing(self.size[items], self.first[items], self.last[items], renumbered)
 
-    def _shared(self, pair: Pair) -> int:
+    def _shared(self, pair: Separation) -> int:
         """The most bytes that both may have."""
         reads, writes = int(self.size[pair.reads]), int(self.size[pair.writes])
         return max(min(reads, writes - pair.near), min(writes, reads - pair.behind))
@@ -131,7 +131,7 @@ class Packing:
             return 0
         times, load = self.load()
         peak = int(load.max())
-        steps: dict[int, list[Pair]] = {}
+        steps: dict[int, list[Separation]] = {}
         for pair in self.pairs:
             steps.setdefault(int(self.last[pair.reads]), []).append(pair)
         for half, pairs in steps.items():
@@ -152,12 +152,12 @@ def packing(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> Pack
     def least(distance: int | None, size: int) -> int:
         return aligned(size if distance is None else min(distance, size), to)
 
-    def pair(o: Overlap) -> Pair:
+    def pair(o: Overlap) -> Separation:
         reads, writes = number[o.reads], number[o.writes]
         distance = least(o.distance, buffers[writes].size)
         step = lcm(o.nearer.step, to) if o.nearer else to
         near = aligned(o.nearer.distance, step) if o.nearer else distance
-        return Pair(reads, writes, distance, least(o.behind, buffers[reads].size), min(near, distance), step)
+        return Separation(reads, writes, distance, least(o.behind, buffers[reads].size), min(near, distance), step)
 
     return Packing(
         _ints(aligned(b.size, to) for b in buffers),

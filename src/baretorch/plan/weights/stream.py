@@ -15,7 +15,7 @@ from baretorch.plan.check.plan import check_plan
 from baretorch.plan.memory.banks import Wishes, place_in_banks
 from baretorch.plan.memory.lifetimes import choose_directions, find_overlaps
 from baretorch.plan.memory.offsets import lower_bound
-from baretorch.plan.schedule import Copy, Operand, Schedule, Step
+from baretorch.plan.schedule import BackgroundCopy, Operand, Schedule, Step
 from baretorch.plan.types import Buffer, Plan
 from baretorch.targets.cpus import Cpu
 from baretorch.targets.flash import FlashPath
@@ -61,7 +61,7 @@ def _with_copies(schedule: Schedule, chosen: Collection[int]) -> tuple[Schedule,
         source = largest(step)
         assert source is not None
         target = Operand(source.tensor, f"{source.storage} for {step.call.y.name}", -(-source.size // 4) * 4)
-        copy = Copy(target.storage, source, target)
+        copy = BackgroundCopy(target.storage, source, target)
         phases[begin] = replace(phases[begin], copies=(*phases[begin].copies, copy))
         operands = tuple(replace(o, buffer=target.storage) if o is source else o for o in step.operands)
         phases[time] = replace(phases[time], steps=(replace(step, operands=operands, awaits=(copy.name,)),))

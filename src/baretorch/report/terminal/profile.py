@@ -13,7 +13,7 @@ from baretorch.firmware.types import Image
 from baretorch.measure.cycles import Time, core_source, flash_source, time_words
 from baretorch.measure.loops import InnerLoop, disassembly
 from baretorch.measure.numbers import apart, bar, figure, share
-from baretorch.measure.profile import Layer, Profile
+from baretorch.measure.profile import Profile, ProfiledLayer
 from baretorch.ops.delegate import Delegate
 from baretorch.report.terminal.cluster import cluster_tables
 from baretorch.report.terminal.tables import heading
@@ -81,7 +81,7 @@ def _flash_titles(chip: Chip) -> tuple[str, ...]:
     return "flash\ncycles", f"misses of\n{path.fills[0]} bytes" if path else "misses"
 
 
-def _weight(layer: Layer) -> float:
+def _weight(layer: ProfiledLayer) -> float:
     """Return the figure that layers are compared by: time where flash costs some, else instructions."""
     return layer.time.all.expected if layer.time.flash else layer.instructions
 
@@ -120,7 +120,7 @@ def _hottest(profile: Profile) -> Table:
 
 def _code(image: Image, profile: Profile) -> list[RenderableType]:
     """The hottest loop of each layer; one that several layers share is shown once."""
-    users: dict[tuple[int, int], list[Layer]] = {}
+    users: dict[tuple[int, int], list[ProfiledLayer]] = {}
     for layer in profile.layers:
         if layer.loops:
             users.setdefault((layer.loops[0].start, layer.loops[0].end), []).append(layer)
@@ -131,7 +131,7 @@ def _code(image: Image, profile: Profile) -> list[RenderableType]:
     return parts
 
 
-def _loop_title(layer: Layer) -> str:
+def _loop_title(layer: ProfiledLayer) -> str:
     loop = layer.loops[0]
     part = share(loop.instructions, layer.instructions)
     return f"{layer.name}: {loop.passes:,} passes of {figure(loop.per_pass)} instructions, {part} of the layer"

@@ -33,7 +33,7 @@ BAUD = 115_200
 
 
 @dataclass(frozen=True)
-class Request:
+class SetupPacket:
     """A setup packet. Bit 7 of `type` is the direction of its data, 1 to the host."""
 
     type: int
@@ -50,23 +50,23 @@ class Request:
         return f"request {self.encode().hex(' ')}"
 
 
-def get_descriptor(kind: int, number: int, length: int, language: int = 0) -> Request:
-    return Request(0x80, 6, kind << 8 | number, language, length)
+def get_descriptor(kind: int, number: int, length: int, language: int = 0) -> SetupPacket:
+    return SetupPacket(0x80, 6, kind << 8 | number, language, length)
 
 
-def set_address(address: int) -> Request:
-    return Request(0x00, 5, address, 0, 0)
+def set_address(address: int) -> SetupPacket:
+    return SetupPacket(0x00, 5, address, 0, 0)
 
 
-def set_configuration(value: int) -> Request:
-    return Request(0x00, 9, value, 0, 0)
+def set_configuration(value: int) -> SetupPacket:
+    return SetupPacket(0x00, 9, value, 0, 0)
 
 
-SET_LINE_CODING = Request(0x21, 0x20, 0, 0, 7)
+SET_LINE_CODING = SetupPacket(0x21, 0x20, 0, 0, 7)
 
 
-def set_lines(lines: int) -> Request:
-    return Request(0x21, 0x22, lines, 0, 0)
+def set_lines(lines: int) -> SetupPacket:
+    return SetupPacket(0x21, 0x22, lines, 0, 0)
 
 
 def line_coding(baud: int) -> bytes:
@@ -219,7 +219,7 @@ class UsbHost:
 
     # --- control transfers -------------------------------------------------------------------------------------------
 
-    def control(self, request: Request, data: bytes = b"", packets: int | None = None) -> Steps[bytes]:
+    def control(self, request: SetupPacket, data: bytes = b"", packets: int | None = None) -> Steps[bytes]:
         """Return the device's answer. The transfer ends after `packets` packets, if that is given."""
         yield from self.setup(request)
         if request.type & 0x80 and request.length:
@@ -235,12 +235,12 @@ class UsbHost:
             raise HostError(f"{request}: a status of {len(status)} bytes")
         return b""
 
-    def setup(self, request: Request) -> Steps[None]:
+    def setup(self, request: SetupPacket) -> Steps[None]:
         """The setup stage alone: what follows may never come."""
         packet = request.encode()
         yield from self._transaction(request, lambda: self.bus.setup(self.address, packet), Handshake.ACK, naks=0)
 
-    def _data_in(self, request: Request, packets: int | None) -> Steps[bytes]:
+    def _data_in(self, request: SetupPacket, packets: int | None) -> Steps[bytes]:
         received, toggle = b"", 1
         while packets is None or packets > 0:
             piece = yield from self._take_control(request, toggle)
@@ -253,7 +253,7 @@ class UsbHost:
                 break
         return received
 
-    def _take_control(self, request: Request, toggle: int) -> Steps[bytes]:
+    def _take_control(self, request: SetupPacket, toggle: int) -> Steps[bytes]:
         while True:
             answer = yield from self._transaction(request, lambda: self.bus.take(self.address, 0), Handshake.DATA)
             self.bus.acknowledge(self.address, 0)
@@ -262,7 +262,7 @@ class UsbHost:
             self.retries += 1  # our ACK was lost: the same again
 
     def _transaction(
-        self, request: Request, ask: Callable[[], Packet], want: Handshake, naks: int = NAKS
+        self, request: SetupPacket, ask: Callable[[], Packet], want: Handshake, naks: int = NAKS
     ) -> Steps[Packet]:
         silent = waited = 0
         while True:
@@ -281,7 +281,7 @@ class UsbHost:
             if silent >= self._errors or waited > naks:
                 raise HostError(f"{request}: {answer.kind.value}, {max(silent, waited)} times")
 
-    def refused(self, request: Request) -> Steps[None]:
+    def refused(self, request: SetupPacket) -> Steps[None]:
         """A request that the device does not know: it must say so at once."""
         try:
             yield from self.control(request)
