@@ -23,7 +23,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True)
-class MemoryUse:
+class MemoryBlock:
     """Bytes that belong together; `kind` is "code", "constants", "weights", "static", "arena" or "stack"."""
 
     name: str
@@ -37,7 +37,7 @@ class BankMap:
     """A bank of the chip, and what lies there in the order of addresses."""
 
     memory: MemoryBank
-    pieces: tuple[MemoryUse, ...]
+    pieces: tuple[MemoryBlock, ...]
 
     @property
     def used(self) -> int:
@@ -70,14 +70,14 @@ def ram_banks(image: Image) -> tuple[tuple[MemoryBank, int], ...]:
     return ((main, used[main] + image.ram.stack if others else image.ram.total), *others)
 
 
-def _piece(section: Section) -> MemoryUse:
+def _piece(section: Section) -> MemoryBlock:
     for begin, kind, name in _KINDS:
         if section.name.startswith(begin):
-            return MemoryUse(name, kind, section.address, section.size)
-    return MemoryUse(section.name.lstrip(".").replace("_", " "), "code", section.address, section.size)
+            return MemoryBlock(name, kind, section.address, section.size)
+    return MemoryBlock(section.name.lstrip(".").replace("_", " "), "code", section.address, section.size)
 
 
-def _stored(elf: Elf) -> list[MemoryUse]:
+def _stored(elf: Elf) -> list[MemoryBlock]:
     """Return the copies in flash of what start-up code moves to RAM."""
     return [
         replace(piece, name=f"{piece.name}, as stored", address=piece.address - s.address + s.physical)
@@ -88,5 +88,5 @@ def _stored(elf: Elf) -> list[MemoryUse]:
     ]
 
 
-def _inside(memory: MemoryBank, piece: MemoryUse) -> bool:
+def _inside(memory: MemoryBank, piece: MemoryBlock) -> bool:
     return memory.origin <= piece.address < memory.origin + memory.size

@@ -45,7 +45,7 @@ class WrongStream(CompileError):
 
 
 @dataclass(frozen=True)
-class NpuRegion:
+class DelegatedRegion:
     """What runs on the NPU at a time: its operators by the tensors that they make, and Vela's estimate."""
 
     layers: tuple[str, ...]
@@ -72,7 +72,7 @@ class Partition:
     """The graph with delegates, and what runs where."""
 
     graph: Graph
-    regions: tuple[NpuRegion, ...]
+    regions: tuple[DelegatedRegion, ...]
     left: tuple[Left, ...]
 
     @property
@@ -278,7 +278,7 @@ def _reads(nodes: Sequence[Node]) -> set[str]:
 
 def _delegate(
     graph: Graph, part: Graph, result: Result, npu: Npu, new: dict[str, Tensor]
-) -> tuple[list[Node], NpuRegion]:
+) -> tuple[list[Node], DelegatedRegion]:
     """The nodes that compute a region, with their tensors in `new`."""
     payload = result.payload
     inputs = _parts(part.of(part.inputs), payload.inputs, INPUT)
@@ -322,7 +322,7 @@ def _delegate(
         for name, place in zip(part.outputs, outputs, strict=True):
             row = add(Slice(0, place.offset, place.end), graph[name], made)
             nodes.append(Node(Reshape(graph[name].shape), (row,), (name,)))
-    return nodes, NpuRegion(
+    return nodes, DelegatedRegion(
         tuple(layer_of(part[node.outputs[0]]) for node in part.nodes),
         made,
         sum(t.bytes for t in part.of(part.inputs)),

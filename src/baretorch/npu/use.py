@@ -10,7 +10,7 @@ from baretorch.ir.graph import DType, Graph, Node
 from baretorch.npu import vela
 from baretorch.npu.accelerators import by_config, by_name
 from baretorch.npu.lower import why_not
-from baretorch.npu.partition import Judge, Left, NpuRegion, Partition, layer_of, partitioned, trusting
+from baretorch.npu.partition import DelegatedRegion, Judge, Left, Partition, layer_of, partitioned, trusting
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.move import Cat, Slice
@@ -53,10 +53,10 @@ def delegated(graph: Graph, board: Board, options: Options, judge: Judge = trust
     return found
 
 
-def _placed(graph: Graph, board: Board, options: Options) -> tuple[Graph, tuple[NpuRegion, ...]]:
+def _placed(graph: Graph, board: Board, options: Options) -> tuple[Graph, tuple[DelegatedRegion, ...]]:
     """The graph with those delegates that its file brought in the bank that the NPU reaches, and what they are. They
     are commands for one NPU: no other, and no CPU, can run them."""
-    regions, nodes = list[NpuRegion](), list[Node]()
+    regions, nodes = list[DelegatedRegion](), list[Node]()
     for node in graph.nodes:
         if isinstance(node.op, Delegate):
             npu = _need_npu(node.op, board, options)
@@ -100,10 +100,10 @@ def _need_npu(op: Delegate, board: Board, options: Options) -> Npu:
     )
 
 
-def _brought(graph: Graph, node: Node, op: Delegate) -> NpuRegion:
+def _brought(graph: Graph, node: Node, op: Delegate) -> DelegatedRegion:
     x, commands, weights = graph.of(node.inputs)
     (y,) = graph.of(node.outputs)
-    return NpuRegion(op.layers, y.name, x.bytes, y.bytes, commands.bytes, weights.bytes, op.scratch, None)
+    return DelegatedRegion(op.layers, y.name, x.bytes, y.bytes, commands.bytes, weights.bytes, op.scratch, None)
 
 
 def _in_the_way(options: Options) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from baretorch.measure.layers import Peak, layer_of
-from baretorch.measure.memory_map import BankMap, MemoryUse
+from baretorch.measure.memory_map import BankMap, MemoryBlock
 from baretorch.measure.numbers import capacity, cut, share
 from baretorch.plan.types import Bank, Buffer, Plan
 from baretorch.report.page.html import Html, el, line, rect, svg, text
@@ -42,7 +42,7 @@ def map_picture(banks: Sequence[BankMap]) -> Html:
     return svg(WIDTH, y - 24, "the chip's memories to scale, with their contents", *parts)
 
 
-def _whole_piece(bank: BankMap, piece: MemoryUse, scale: float, y: float) -> Html:
+def _whole_piece(bank: BankMap, piece: MemoryBlock, scale: float, y: float) -> Html:
     at = (piece.address - bank.memory.origin) * scale
     return rect(at, y, max(piece.size * scale, 0.7), 14, class_=f"k-{piece.kind}", data_tip=_piece_tip(piece))
 
@@ -66,7 +66,7 @@ def _zoomed(bank: BankMap, scale: float, y: float) -> Iterator[Html]:
         x += width
 
 
-def _piece_tip(piece: MemoryUse) -> str:
+def _piece_tip(piece: MemoryBlock) -> str:
     end = piece.address + piece.size
     return f"{piece.name}\n{piece.size:,} bytes\n{piece.address:#010x} to {end:#010x}"
 
