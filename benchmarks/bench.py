@@ -1,9 +1,7 @@
 """Measure models x boards: exact instructions on the emulator, bytes from the linker map.
 
-    make bench
-
-writes docs/benchmarks.md and benchmarks/results.json. Nothing here is timed: the same sources give the same
-figures on every machine with the same compiler.
+`make bench` writes docs/benchmarks.md and benchmarks/results.json. Nothing here is timed: the same sources give the
+same figures on every machine with the same compiler.
 """
 
 from __future__ import annotations
@@ -15,15 +13,14 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
-from typing import Any
 
-import beside_tinygrad
 import precisions
 import ram
+import tinygrad_c
 from page import markdown
 from peers import M0PLUS, M4F, M33, M55, TOOLCHAIN
 from rich.progress import track
+from tables import PAGE, ROOT, Row
 
 import cluster
 from baretorch import pipeline
@@ -38,7 +35,6 @@ from baretorch.pipeline import LoweredModel
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 
-ROOT = Path(__file__).resolve().parents[1]
 EVERY = (
     M4F, "mps2-an385", M0PLUS, "mps2-an500", M33, M55, "microbit",
     "pico", "pico2w", "nucleo-wb55rg", "nucleo-h743zi", "virt-rv32",
@@ -88,17 +84,17 @@ TWO_CORES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
 )
 
 
-def measure(path: str, int8: bool, boards: tuple[str, ...]) -> list[dict[str, Any]]:
-    """A model's rows: float sine with both toolchains everywhere, the others with gcc, and on their first board with
-    both."""
+def measure(path: str, int8: bool, boards: tuple[str, ...]) -> list[Row]:
+    """Return the rows of a model. Float sine is measured with both toolchains everywhere, other models with gcc, and on
+    their first board with both."""
     model = pipeline.lower_file(str(ROOT / path), Options(int8=int8))
     both = boards if path == SINE and not int8 else boards[:1]
     jobs = ((load_board(name), toolchain) for name in boards for toolchain in (NAMES if name in both else (TOOLCHAIN,)))
     return [row for board, toolchain in jobs for row in _rows(model, int8, board, toolchain)]
 
 
-def _rows(model: LoweredModel, int8: bool, board: Board, toolchain: str) -> Iterator[dict[str, Any]]:
-    """One row, or none where the toolchain is not installed."""
+def _rows(model: LoweredModel, int8: bool, board: Board, toolchain: str) -> Iterator[Row]:
+    """Yield one row, or none if the toolchain is not installed."""
     dtype = "int8" if int8 else "float32"
     try:
         find_toolchain(board, toolchain)
@@ -107,7 +103,7 @@ def _rows(model: LoweredModel, int8: bool, board: Board, toolchain: str) -> Iter
         return
     folder = ROOT / "build" / "bench" / f"{model.source.name}-{dtype}-{board.name}-{toolchain}"
     try:
-        compiled = _compiled(model, int8, board, Compiler(toolchain))
+        compiled = _compile(model, int8, board, Compiler(toolchain))
         image = pipeline.build_image(compiled, folder)
     except CompileError as error:
         if "too small" not in error.what:
@@ -119,8 +115,8 @@ def _rows(model: LoweredModel, int8: bool, board: Board, toolchain: str) -> Iter
     yield {k: v for k, v in facts.items() if k not in LEFT_OUT} | (_raw(compiled.graph) if int8 else {})
 
 
-def measure_cores(path: str, int8: bool, boards: tuple[str, ...]) -> list[dict[str, Any]]:
-    """A model's rows on both cores, beside one."""
+def measure_cores(path: str, int8: bool, boards: tuple[str, ...]) -> list[Row]:
+    """Return the rows of a model on two cores, compared with one."""
     model = pipeline.lower_file(str(ROOT / path), Options(int8=int8))
     rows = []
     for name in boards:
@@ -128,18 +124,18 @@ def measure_cores(path: str, int8: bool, boards: tuple[str, ...]) -> list[dict[s
         options = replace(_options(int8, Compiler(TOOLCHAIN)), cores=2)
         compiled = pipeline.compile_lowered(model.with_io(options.io), load_board(name), options)
         facts = measure_model(compiled, folder).facts
-        told = replace(facts, one_core=on_one_core(compiled)).to_json()
-        rows.append({k: v for k, v in told.items() if k not in LEFT_OUT})
+        compared = replace(facts, one_core=on_one_core(compiled)).to_json()
+        rows.append({k: v for k, v in compared.items() if k not in LEFT_OUT})
     return rows
 
 
 def _options(int8: bool, toolchain: Compiler) -> Options:
-    """All boards talk over their UARTs, so that code sizes compare."""
+    """Return the options of an image. All boards use their UARTs, so that code sizes are comparable."""
     return Options(toolchain=toolchain, io=Io.INT8 if int8 else Io.FLOAT, console=Console.UART)
 
 
-def _compiled(model: LoweredModel, int8: bool, board: Board, toolchain: Compiler) -> pipeline.Compiled:
-    """An int8 model with int8 inputs and outputs, unless its first layers compute in float."""
+def _compile(model: LoweredModel, int8: bool, board: Board, toolchain: Compiler) -> pipeline.Compiled:
+    """Compile an int8 model with int8 inputs and outputs, unless its first layers compute in float."""
     options = _options(int8, toolchain)
     try:
         return pipeline.compile_lowered(model.with_io(options.io), board, options)
@@ -150,7 +146,7 @@ def _compiled(model: LoweredModel, int8: bool, board: Board, toolchain: Compiler
 
 
 def _raw(graph: Graph) -> dict[str, int]:
-    """Bytes of an int8 model's weights and biases as they are, and its output channels."""
+    """Return the unpacked bytes of an int8 model's weights and biases, and its number of output channels."""
     layers = [graph.of(n.inputs) for n in graph.nodes if isinstance(n.op, (QLinear, QConv2d))]
     return {
         "raw_weights": sum(weight.bytes + bias.bytes for _, weight, bias, _ in layers),
@@ -159,7 +155,7 @@ def _raw(graph: Graph) -> dict[str, int]:
 
 
 def versions() -> list[str]:
-    """What the figures depend on."""
+    """Return the versions of the programs that the figures depend on."""
     lines = []
     for program in ("arm-none-eabi-gcc", "riscv64-unknown-elf-gcc", "qemu-system-arm"):
         try:
@@ -178,17 +174,17 @@ def main() -> None:
         total = len(MODELS) + len(TWO_CORES)
         rows = [row for part in track(chain(parts, both), "measuring", total=total) for row in part]
     planned = ram.measure_all()  # before anything here has threads, which processes that are forked would wait for
-    beside = beside_tinygrad.measure_all()
-    (ROOT / "benchmarks" / "results.json").write_text(json.dumps([*rows, *beside], indent=1) + "\n")
+    tinygrad = tinygrad_c.measure_all()
+    (ROOT / "benchmarks" / "results.json").write_text(json.dumps([*rows, *tinygrad], indent=1) + "\n")
     rest = "\n".join(
         [
-            beside_tinygrad.section(beside),
+            tinygrad_c.section(tinygrad),
             precisions.section(precisions.measure_all()),
             ram.section(planned),
             cluster.section(cluster.measure_all()),
         ]
     )
-    (ROOT / "docs" / "benchmarks.md").write_text(f"{markdown(rows, versions())}\n{rest}")
+    PAGE.write_text(f"{markdown(rows, versions())}\n{rest}")
     print(rest)
     print("wrote docs/benchmarks.md and benchmarks/results.json")
 

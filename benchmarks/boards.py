@@ -2,7 +2,7 @@
 
     python benchmarks/boards.py [BOARD …]
 
-writes benchmarks/boards.json; the named boards' rows anew, or all. `make docs` makes the pages of it.
+writes the rows of all boards, or of the named ones, to benchmarks/boards.json. `make docs` generates the pages from it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from tables import ROOT
+
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.measure.facts import image_json
@@ -21,7 +23,6 @@ from baretorch.measure.run import measure_model
 from baretorch.options import Io, Options
 from baretorch.targets.boards import board_names, load_board
 
-ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "boards.json"
 MODELS = ("examples/sine/model.py", "zoo/kws.py", "zoo/ad.py")
 KEPT = (
@@ -31,7 +32,7 @@ KEPT = (
 
 
 def measure(name: str) -> list[dict[str, Any]]:
-    """The board's rows: what does not fit says so, and what cannot run has sizes only."""
+    """Return the rows of a board: a model that does not fit has a misfit, and one that cannot run has sizes only."""
     board = load_board(name)
     rows = []
     for path in MODELS if not board.hosted else ():

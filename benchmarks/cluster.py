@@ -1,18 +1,17 @@
-"""Models on clusters, beside the goals: `make bench`, or alone
+"""Measure models on clusters, and compare them with their goals. Cycles are the simulator's, exact.
 
-    python benchmarks/cluster.py
-
-which writes the section of docs/benchmarks.md anew, and benchmarks/cluster.json. Cycles are the simulator's, exact.
+`python benchmarks/cluster.py` writes benchmarks/cluster.json and the section of docs/benchmarks.md; `make bench` writes
+them with all others.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from tables import ROOT, Row, replace_section
 
 from baretorch import pipeline
 from baretorch.measure.cluster import Traced, Use
@@ -21,9 +20,7 @@ from baretorch.options import Io, Options, Units
 from baretorch.pipeline import LoweredModel
 from baretorch.targets.boards import load_board
 
-ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "cluster.json"
-PAGE = ROOT / "docs" / "benchmarks.md"
 TITLE = "## Clusters"
 MODELS = ("kws", "ic", "vww", "ad")
 BOARDS = ("cluster8", "cluster4-soc")
@@ -35,7 +32,7 @@ PER_CYCLE = 16.0
 WAITING = 5.0  # percent of the time in a layer that is bound by compute
 
 
-def measure_all() -> list[dict[str, Any]]:
+def measure_all() -> list[Row]:
     rows = []
     for model in MODELS:
         lowered = _model(ROOT / "zoo" / f"{model}.py")
@@ -51,9 +48,9 @@ def measure_all() -> list[dict[str, Any]]:
     return rows
 
 
-def _row(model: str, board: str, lowered: LoweredModel) -> dict[str, Any]:
+def _row(model: str, board: str, lowered: LoweredModel) -> Row:
     one, all_ = _run(lowered, board, 1, Units.OFF), _run(lowered, board, None, Units.OFF)
-    row: dict[str, Any] = {"model": model, "board": board, "cores": all_.cores, "one": one.cycles, "all": all_.cycles}
+    row: Row = {"model": model, "board": board, "cores": all_.cores, "one": one.cycles, "all": all_.cycles}
     row |= {"waiting": _waiting(all_)}
     cluster = load_board(board).chip.cluster
     if cluster is not None and cluster.gemm is not None:
@@ -75,7 +72,7 @@ def _run(model: LoweredModel, board: str, cores: int | None, units: Units) -> Tr
     return found
 
 
-def _waiting(found: Traced) -> dict[str, Any]:
+def _waiting(found: Traced) -> Row:
     """Percent of the cores' time that goes by waiting for DMA: in all, and in the layer that is bound by compute, whose
     copies take less than what cores and unit do otherwise, in which it is most."""
     whole, dma = sum(found.uses, Use()), found.cluster.dma
@@ -88,15 +85,15 @@ def _waiting(found: Traced) -> dict[str, Any]:
     return {"all": round(100 * whole.dma / whole.cycles, 2), "most": round(100 * most, 2), "layer": where}
 
 
-def section(rows: Sequence[dict[str, Any]]) -> str:
-    """Of the page."""
+def section(rows: Sequence[Row]) -> str:
+    """Return the section of the page."""
     models = [row for row in rows if "one" in row]
     lines = [
         TITLE,
         "",
-        "Cycles of int8 models with int8 inputs and outputs, exact. The goals are of cluster8; bold misses its goal.",
-        "Waiting for DMA is the share of all cores' time: in all, and in the layer bound by compute (its copies take",
-        "less than the rest) in which it is most.",
+        "Exact cycles of int8 models with int8 inputs and outputs. Goals are for cluster8; a bold figure misses its",
+        "goal. Waiting for DMA is the share of all cores' time: in total, and in the worst layer that is bound by",
+        "compute (its copies take less time than the rest).",
         "",
         "| model | chip | one core | all cores | goal | ratio | goal | waiting for DMA | most in a layer |",
         "|---|---|--:|--:|--:|--:|--:|--:|--:|",
@@ -139,17 +136,10 @@ def _least(value: float, goal: float | None) -> str:
     return f"{value:.2f} | {goal:g}" if value >= goal else f"**{value:.2f}** | {goal:g}"
 
 
-def _shares(waiting: dict[str, Any]) -> str:
+def _shares(waiting: Row) -> str:
     most = f"{waiting['most']:.1f} % ({waiting['layer']})" if waiting["layer"] else "0 %"
     return f"{waiting['all']:.1f} % | {most if waiting['most'] <= WAITING else f'**{most}**'}"
 
 
-def main() -> None:
-    rows = measure_all()
-    text = re.sub(rf"\n{TITLE}\n.*?(?=\n## |\Z)", "", PAGE.read_text(), flags=re.DOTALL).rstrip("\n")
-    PAGE.write_text(f"{text}\n\n{section(rows)}")
-    print(section(rows))
-
-
 if __name__ == "__main__":
-    main()
+    replace_section(section(measure_all()))

@@ -1,9 +1,9 @@
-"""Hold two results of `make bench` against each other: no figure may get worse.
+"""Compare two results of `make bench`: no figure may get worse.
 
     python benchmarks/compare.py BEFORE.json AFTER.json
 
-prints what changed as a table, and ends with exit code 1 if instructions, model code, weights, arena or stack of any
-model on any board got worse, or if a row is missing.
+prints the changes as a table. The exit code is 1 if instructions, model code, weights, arena or stack of any model on
+any board got worse, or if a row is missing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WHAT = ("model", "board", "dtype", "toolchain", "optimize")
 
 @dataclass(frozen=True)
 class Change:
-    """A figure of a row that is not what it was; None: there was or is none."""
+    """A figure of a row that changed; None if the row did or does not exist."""
 
     row: tuple[str, ...]
     figure: str
@@ -55,7 +55,7 @@ def changes(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> Iterat
 
 
 def _name(row: dict[str, Any]) -> tuple[str, ...]:
-    """What tells a row from others: bands, two cores and tinygrad's own C have their own."""
+    """Return the name of a row; rows with bands, two cores or tinygrad's own C have names of their own."""
     more = [word for key, word in (("bands", "bands"), ("cores", "two cores")) if row.get(key)]
     more += [row["made_by"]] if "made_by" in row else []
     return (*(str(row.get(key, "")) for key in WHAT), *more)

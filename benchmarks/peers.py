@@ -1,4 +1,4 @@
-"""What other systems measure for the same models, and our goals.
+"""List the figures of other systems for the same models, and our goals.
 
 Peers: TFLM = TensorFlow Lite Micro 90b983c2 with CMSIS-NN, in int8 with int8-only registrations; ExecuTorch 1.4.1, -O2,
 its best hand-pruned size. Counts are executed instructions per inference on QEMU 7.2, arm-none-eabi-gcc 12.2, second
@@ -17,7 +17,7 @@ STACK = 512  # goal: below
 
 @dataclass(frozen=True)
 class Figures:
-    """Instructions, bytes of code, bytes of RAM; None where nobody measured it."""
+    """Instructions, bytes of code and bytes of RAM; None if a figure was not measured."""
 
     instructions: int | None = None
     code: int | None = None
@@ -29,8 +29,8 @@ NOTHING = Figures()
 
 @dataclass(frozen=True)
 class Peers:
-    """Our goal and what others take. `executorch` has its constants propagated ahead of time; `plain` is as its default
-    export makes it."""
+    """Our goal, and the figures of other systems. In `executorch`, constants were propagated ahead of time; `plain` is
+    ExecuTorch's default export."""
 
     goal: Figures
     tflm: Figures = NOTHING

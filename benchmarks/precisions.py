@@ -1,20 +1,21 @@
-"""The same layers in int8, int4 and int16, and a whole model: instructions and bytes. `python precisions.py` prints
-just these."""
+"""Measure layers, and a whole model, in int8, int4, int16 and float16: instructions and bytes.
+
+`python benchmarks/precisions.py` writes the section of docs/benchmarks.md; `make bench` writes it with all others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from peers import M0PLUS, M4F, M33, M55, TOOLCHAIN
+from tables import ROOT, Row, line, replace_section
 
 from baretorch import pipeline
 from baretorch.measure.run import measure_model
 from baretorch.options import Compiler, Io, Options
 from baretorch.targets.boards import load_board
 
-ROOT = Path(__file__).resolve().parents[1]
 LAYERS = (  # a file of benchmarks/layers, its layer's name, and precisions
     ("conv3x3", "conv2d", ("int8", "int4", "int16", "float16")),
     ("depthwise3x3", "conv2d", ("int8", "int4", "int16")),
@@ -27,27 +28,26 @@ WHOLE, WHOLE_ON = "kws", (M4F, M55)  # a model of the zoo with int16 in all its 
 IN_INT16 = ("conv2d", "linear", "avg_pool2d", "softmax")
 
 
-def measure_all() -> list[dict[str, Any]]:
-    """Each of them on each board, with int8 inputs and outputs: int16 includes the way there and back. Those of float16
-    are float."""
+def measure_all() -> list[Row]:
+    """Measure each layer in each precision on each board. Inputs and outputs are int8, and float for float16."""
     rows = []
     for file, layer, precisions in LAYERS:
         path = ROOT / "benchmarks" / "layers" / f"{file}.py"
         for precision in precisions:
             boards = [b for b in BOARDS if (file, precision, b) not in TOO_LARGE]
-            rows += measured(path, [layer], precision, boards)
+            rows += measure(path, [layer], precision, boards)
     return rows + measure_whole()
 
 
-def measure_whole() -> list[dict[str, Any]]:
+def measure_whole() -> list[Row]:
     path = ROOT / "zoo" / f"{WHOLE}.py"
     graph = pipeline.read(str(path)).graph
     made = [graph[n.outputs[0]] for n in graph.nodes if n.op.name in IN_INT16]
     layers = list(dict.fromkeys(t.origin.path or t.name for t in made))
-    return [row for precision in ("int8", "int16") for row in measured(path, layers, precision, WHOLE_ON)]
+    return [row for precision in ("int8", "int16") for row in measure(path, layers, precision, WHOLE_ON)]
 
 
-def measured(path: Path, layers: Sequence[str], precision: str, boards: Sequence[str]) -> Iterator[dict[str, Any]]:
+def measure(path: Path, layers: Sequence[str], precision: str, boards: Sequence[str]) -> Iterator[Row]:
     config = ROOT / "build" / "bench" / f"{path.stem}-{precision}.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text("[layers]\n" + "".join(f'"{layer}" = "{precision}"\n' for layer in layers))
@@ -57,23 +57,23 @@ def measured(path: Path, layers: Sequence[str], precision: str, boards: Sequence
         options = Options(toolchain=Compiler(TOOLCHAIN), io=io)
         compiled = pipeline.compile_lowered(model.with_io(io), load_board(board), options)
         facts = measure_model(compiled, config.with_suffix("") / board).facts.to_json()
-        told = {"model": path.stem, "precision": precision, "board": board, "instructions": facts["instructions"]}
-        yield told | {"weights": facts["flash"]["weights"], "arena": facts["ram"]["arena"]}
+        found = {"model": path.stem, "precision": precision, "board": board, "instructions": facts["instructions"]}
+        yield found | {"weights": facts["flash"]["weights"], "arena": facts["ram"]["arena"]}
 
 
-def section(rows: Sequence[dict[str, Any]]) -> str:
-    """Of the page."""
+def section(rows: Sequence[Row]) -> str:
+    """Return the section of the page."""
     first = {(r["model"], r["board"]): r for r in rows if r["precision"] == "int8"}
     lines = [
         "## Precisions",
         "",
-        "A layer in the precisions of `--config`, with how many times as much as int8 each takes. Inputs and outputs",
-        "are int8: int16 includes the way there and back; of float16 they are float. Last a whole model with all its",
-        "layers in int16. Goals on Cortex-M4F are "
+        "Single layers in the precisions of `--config`, with their figures divided by those of int8. Inputs and",
+        "outputs are int8, and float for float16; int16 includes the conversions. The last rows are a whole model",
+        "with all its layers in int16. Goals on Cortex-M4F are "
         + ", ".join(f"{most} for {model} in {precision}" for (model, precision), most in GOALS.items())
         + ".",
         "",
-        "| layer | board | precision | instructions | of int8 | weights | of int8 | arena |",
+        "| layer | board | precision | instructions | / int8 | weights | / int8 | arena |",
         "|---|---|---|--:|--:|--:|--:|--:|",
     ]
     for r in rows:
@@ -81,12 +81,10 @@ def section(rows: Sequence[dict[str, Any]]) -> str:
         ratios = [r[what] / of[what] for what in ("instructions", "weights")]
         goal = GOALS.get((r["model"], r["precision"])) if r["board"] == M4F else None
         of_int8 = f"{ratios[0]:.2f}" if goal is None or ratios[0] <= goal else f"**{ratios[0]:.2f}**"
-        lines.append(
-            f"| {r['model']} | {r['board']} | {r['precision']} | {r['instructions']:,} | {of_int8} | "
-            f"{r['weights']:,} | {ratios[1]:.2f} | {r['arena']:,} |"
-        )
+        cells = [r["model"], r["board"], r["precision"], f"{r['instructions']:,}", of_int8]
+        lines.append(line([*cells, f"{r['weights']:,}", f"{ratios[1]:.2f}", f"{r['arena']:,}"]))
     return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    print(section(measure_all()))
+    replace_section(section(measure_all()))

@@ -1,8 +1,6 @@
-"""The memory plans of the whole zoo: the arena, what no plan can go below, and the proof; planned, not built.
+"""Plan the memory of the whole zoo, without building images: the arena, its lower bound, and the proof.
 
-    python benchmarks/ram.py
-
-writes the last section of docs/benchmarks.md anew; `make bench` writes it with all the rest.
+`python benchmarks/ram.py` writes the section of docs/benchmarks.md; `make bench` writes it with all others.
 """
 
 from __future__ import annotations
@@ -10,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from peers import M4F, PEERS
 from rich.progress import track
+from tables import ROOT, line, replace_section
 
 from baretorch import pipeline
 from baretorch.errors import CompileError
@@ -25,14 +23,13 @@ from baretorch.plan.memory.offsets import lower_bound, place
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 
-ROOT = Path(__file__).resolve().parents[1]
 TITLE = "## RAM: every model of the zoo"
 ROWS_GOAL = 20_000  # of vww in int8, in bands, its input's rows pulled through a callback
 
 
 @dataclass(frozen=True)
 class Packed:
-    """An arena; no packing of its buffers is smaller than `bound`, and if `optimal`, none is smaller than it is."""
+    """An arena. No packing of its buffers is smaller than `bound`; if `optimal`, none is smaller than the arena."""
 
     arena: int
     bound: int
@@ -51,8 +48,8 @@ class Packed:
 
 @dataclass(frozen=True)
 class Row:
-    """A model's plans: buffers that never share bytes, and as it is compiled; `pulled` is the arena in bands with
-    pulled rows, where that has a goal."""
+    """The plans of a model: `apart` with buffers that never share bytes, `shared` as it is compiled. `pulled` is the
+    arena in bands with pulled rows, if that has a goal."""
 
     model: str
     dtype: str
@@ -63,14 +60,14 @@ class Row:
 
 
 def measure(path: str, int8: bool) -> list[Row]:
-    """One row, or none where the model cannot be quantized."""
+    """Return one row, or none if the model cannot be quantized."""
     try:
         model = pipeline.lower_file(str(ROOT / path), Options(int8=int8))
     except CompileError as error:
         print(f"left out: {path} in int8: {error.what}")
         return []
     source, graph, dtype = model.source, model.graph, "int8" if int8 else "float32"
-    graph = _bare(graph) if int8 else graph
+    graph = _with_int8_io(graph) if int8 else graph
     board = roomy(load_board(M4F))
     plan = make_plan(graph, board)
     peers = PEERS.get((source.name, dtype, M4F))
@@ -81,8 +78,8 @@ def measure(path: str, int8: bool) -> list[Row]:
     return [Row(source.name, dtype, _apart(plan), shared, peers.goal.ram if peers else None, pulled)]
 
 
-def _bare(graph: Graph) -> Graph:
-    """With int8 inputs and outputs, where the first and last layers are in int8."""
+def _with_int8_io(graph: Graph) -> Graph:
+    """Return the graph with int8 inputs and outputs if its first and last layers are in int8."""
     try:
         return pipeline.with_io(graph, Io.INT8)
     except CompileError:
@@ -90,38 +87,38 @@ def _bare(graph: Graph) -> Graph:
 
 
 def _apart(plan: Plan) -> Packed:
-    """The same steps, without any buffer in the place of one that dies."""
+    """Pack the buffers of a plan so that none shares bytes with another that is alive."""
     _, arena, optimal = place(plan.layout.buffers, plan.layout.banks[0].name, {s.name for s in plan.graph.state})
     return Packed(arena, lower_bound(plan.layout.buffers), optimal)
 
 
 def section(rows: Sequence[Row]) -> str:
-    """The tables, as Markdown."""
+    """Return the section of the page."""
     goals = [line for row in rows for line in _goals(row)]
     lines = [
         TITLE,
         "",
-        f"Planned for {M4F}, int8 models with int8 inputs and outputs. The bound is the most bytes that live at once,",
-        "scratch included: no arena is smaller. Apart: no buffer shares bytes with another that lives. Shared, as",
-        "models are compiled: outputs run into inputs that die, as far as the kernels allow.",
+        f"Plans are for {M4F}, with int8 inputs and outputs for int8 models. The bound is the most bytes that are",
+        "alive at once, scratch included; no arena is smaller. *Apart*: no buffer shares bytes with another that is",
+        "alive. *Shared*, as models are compiled: outputs overlap inputs that die, as far as the kernels allow.",
         "",
-        "| model | apart: arena | bound | ratio | proof | shared: arena | bound | ratio | proof | of apart |",
+        "| model | apart: arena | bound | ratio | proof | shared: arena | bound | ratio | proof | / apart |",
         "|---|--:|--:|--:|---|--:|--:|--:|---|--:|",
-        *(_line(row) for row in rows),
+        *(_row(row) for row in rows),
         "",
-        "| RAM goal | arena | goal | of it | |",
+        "| RAM goal | arena | goal | ratio | |",
         "|---|--:|--:|--:|---|",
         *goals,
     ]
     return "\n".join(lines) + "\n"
 
 
-def _line(row: Row) -> str:
+def _row(row: Row) -> str:
     cells = [f"{row.model} {row.dtype}"]
     for packed in (row.apart, row.shared):
         cells += [f"{packed.arena:,}", f"{packed.bound:,}", f"{packed.ratio:.2f}", packed.proof]
     cells.append(f"{row.shared.arena / row.apart.arena:.2f}" if row.apart.arena else "–")
-    return f"| {' | '.join(cells)} |"
+    return line(cells)
 
 
 def _goals(row: Row) -> Iterator[str]:
@@ -130,7 +127,7 @@ def _goals(row: Row) -> Iterator[str]:
     for name, arena, goal in pairs:
         if goal:
             verdict = "met" if arena <= goal else f"**{arena - goal:,} too many**"
-            yield f"| {name} | {arena:,} | {goal:,} | {arena / goal:.2f} | {verdict} |"
+            yield line([name, f"{arena:,}", f"{goal:,}", f"{arena / goal:.2f}", verdict])
 
 
 def measure_all() -> list[Row]:
@@ -141,12 +138,5 @@ def measure_all() -> list[Row]:
         return [row for part in track(parts, "planning", total=len(jobs)) for row in part]
 
 
-def main() -> None:
-    page = ROOT / "docs" / "benchmarks.md"
-    rows = section(measure_all())
-    page.write_text(page.read_text().partition(TITLE)[0].rstrip("\n") + "\n\n" + rows)
-    print(rows)
-
-
 if __name__ == "__main__":
-    main()
+    replace_section(section(measure_all()))

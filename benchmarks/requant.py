@@ -1,6 +1,6 @@
-"""The accuracy of narrow requantization: python benchmarks/requant.py [ZOO MODEL]…
+"""Measure the accuracy of narrow requantization: python benchmarks/requant.py [ZOO MODEL]…
 
-Prints the signal to noise ratio of each model's outputs in int8 against float, over a part of its calibration data.
+It prints the signal to noise ratio of each model's outputs in int8 against float, over a part of its calibration data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ZOO = Path(__file__).parent.parent / "zoo"
 
 
 def outputs(graph: Graph, samples: tuple[tuple[Array, ...], ...]) -> Iterator[list[Array]]:
-    """Of each sample, as real numbers; state goes on from one to the next."""
+    """Yield the outputs for each sample, as real numbers; state persists from one sample to the next."""
     with on_host(graph) as run:
         for sample in samples:
             values = run(stored(graph, sample))
@@ -47,7 +47,7 @@ def signal_to_noise(model: LoweredModel) -> float | None:
 
 
 def narrow_layers(graph: Graph) -> tuple[int, int]:
-    """How many layers with weights are narrow, and how many there are."""
+    """Return the number of narrow layers with weights, and of all layers with weights."""
     layers = [n for n in graph.nodes if isinstance(n.op, (QConv2d, QLinear))]
     calls = [Call(n.op, graph.of(n.inputs), graph.of(n.outputs)) for n in layers]
     return sum(narrow_form(call) is not None for call in calls), len(layers)

@@ -1,7 +1,7 @@
-"""How fast the cluster's simulator is: `python benchmarks/simulator.py`.
+"""Measure the speed of the cluster's simulator: `python benchmarks/simulator.py`.
 
-Of all that is measured here only this depends on the computer: instructions per second of CPU time, of a model on one
-core and on all.
+It prints instructions per second of CPU time, of a model on one core and on all. No other figure here depends on the
+computer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RUNS = 20
 
 
 def speed(cores: int) -> float:
-    """Million instructions per second, of all cores together."""
+    """Return million instructions per second, of all cores together."""
     options = Options(int8=True, io=Io.INT8, cores=cores, units=Units.OFF)
     model = pipeline.lower_file(str(ROOT / "zoo" / "kws.py"), options)
     compiled = pipeline.compile_lowered(model, load_board("cluster8"), options)

@@ -1,4 +1,4 @@
-"""The page that `make bench` writes: figures beside the peers', and an honest word about each goal."""
+"""The page that `make bench` writes compares figures with those of peers, and lists each missed goal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def page(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("page")
 
 
-def test_a_missed_goal_is_told_with_its_gap(page: ModuleType) -> None:
+def test_a_missed_goal_is_listed_with_its_gap(page: ModuleType) -> None:
     text = page.markdown([ROW], ["a compiler"])
     assert "- a compiler\n" in text
     assert (
@@ -50,7 +50,7 @@ def test_a_goal_that_is_reached_is_met(page: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("stored", "missed"), [(1_224, False), (1_225, True)])
-def test_what_is_stored_of_an_int8_model_has_a_goal(page: ModuleType, stored: int, missed: bool) -> None:
+def test_stored_bytes_of_an_int8_model_have_a_goal(page: ModuleType, stored: int, missed: bool) -> None:
     text = page.markdown([INT8 | {"flash": ROW["flash"] | {"weights": stored}}], [])
     assert ("- kws int8 on Cortex-M4F: 1,225 bytes of weights, goal 1,224: 1 too many\n" in text) == missed
 
@@ -67,21 +67,21 @@ def test_cores_without_a_goal_are_shown_too(page: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cycles", "told"), [(12_000, "12,000 | 12,000 | 1.00"), (15_000, "15,000 | 12,000 | **1.25**")]
+    ("cycles", "cells"), [(12_000, "12,000 | 12,000 | 1.00"), (15_000, "15,000 | 12,000 | **1.25**")]
 )
-def test_an_8_bit_chip_has_goals(page: ModuleType, cycles: int, told: str) -> None:
+def test_an_8_bit_chip_has_goals(page: ModuleType, cycles: int, cells: str) -> None:
     uno = {"board": "arduino-uno", "dtype": "int8", "cycles": cycles, "time_ms": 0.75}
     text = page.markdown([ROW | uno | {"flash": ROW["flash"] | {"total": 5_284}}], [])
-    assert f"| sine | arduino-uno | {told} | 0.75 | 5,284 | 260 | 300 | 0.87 | 1.5e-07 |\n" in text
+    assert f"| sine | arduino-uno | {cells} | 0.75 | 5,284 | 260 | 300 | 0.87 | 1.5e-07 |\n" in text
 
 
 @pytest.fixture
 def second(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("second")
+    return importlib.import_module("second_goals")
 
 
-def test_a_second_goal_is_told_with_gap_and_cause(second: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_goal_is_listed_with_gap_and_cause(second: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     goal = second.Goal("sine", "float32", "mps2-an386", "instructions", 1_200, "Too few registers.")
     monkeypatch.setattr(second, "GOALS", (goal,))
     text = second.section([ROW])
@@ -94,24 +94,24 @@ def test_a_second_goal_is_told_with_gap_and_cause(second: ModuleType, monkeypatc
 
 def test_every_second_goal_is_measured_and_a_missed_one_has_a_cause(second: ModuleType) -> None:
     rows = json.loads((ROOT / "benchmarks" / "results.json").read_text())
-    found = list(second.found([row for row in rows if "instructions" in row and not row.get("cores")]))
+    found = list(second.goals_of([row for row in rows if "instructions" in row and not row.get("cores")]))
     assert [goal for goal, _ in found] == list(second.GOALS)
     assert not [goal for goal, have in found if have > goal.most and not goal.why]
 
 
-def test_what_does_not_fit_is_listed_apart(page: ModuleType) -> None:
+def test_models_that_do_not_fit_are_listed_separately(page: ModuleType) -> None:
     misfit = {"model": "ic", "dtype": "float32", "board": "pico", "toolchain": "gcc", "misfit": "SRAM is too small"}
     assert page.markdown([ROW, misfit], []).endswith("## Too large\n\n- ic float32, gcc: SRAM is too small\n")
 
 
 @pytest.mark.slow
-def test_tinygrads_own_c_gives_its_answers_in_more_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tinygrads_own_c_takes_more_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    beside = importlib.import_module("beside_tinygrad")
-    monkeypatch.setattr(beside, "BOARDS", ("mps2-an386",))
-    theirs, ours, int8 = beside.measure_all()
+    tinygrad_c = importlib.import_module("tinygrad_c")
+    monkeypatch.setattr(tinygrad_c, "BOARDS", ("mps2-an386",))
+    theirs, ours, int8 = tinygrad_c.measure_all()
     assert [row["made_by"] for row in (theirs, ours, int8)] == ["tinygrad", "Baretorch", "Baretorch"]
     assert (int8["dtype"], int8["max_error"] < 0.1) == ("int8", True)
     assert theirs["flash"]["weights"] == ours["flash"]["weights"]
     assert theirs["instructions"] > 3 * ours["instructions"]
-    assert "| mps2-an386 | tinygrad | float32 | " in beside.section([theirs, ours])
+    assert "| mps2-an386 | tinygrad | float32 | " in tinygrad_c.section([theirs, ours])

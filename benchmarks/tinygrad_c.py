@@ -1,10 +1,8 @@
-"""A tinygrad model, compiled by Baretorch and as the C that tinygrad itself renders: same compiler, same board.
+"""Compare a tinygrad model compiled by Baretorch with the C that tinygrad renders: same compiler, same board.
 
-    python benchmarks/beside_tinygrad.py
-
-writes its section of docs/benchmarks.md and its rows of benchmarks/results.json anew; `make bench` writes them with all
-the rest. tinygrad 0.14.0 has no export: its kernels are rendered one by one by its own renderer for C, with what it
-optimizes, but without vectors of Clang; they are called in its order, on a buffer for each tensor, as it would.
+`python benchmarks/tinygrad_c.py` writes its section of docs/benchmarks.md and its rows of benchmarks/results.json;
+`make bench` writes them with all others. tinygrad 0.14.0 has no export. Its own renderer for C renders its optimized
+kernels one by one, without vectors of Clang, and they are called in its order, with a buffer for each tensor.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from peers import M4F, TOOLCHAIN
+from tables import ROOT, line, replace_section
 
 from baretorch import pipeline
 from baretorch.emit.c import values
@@ -29,23 +28,21 @@ from baretorch.measure.run import measure_model
 from baretorch.options import Compiler, Console, Io, Options
 from baretorch.targets.boards import load_board
 
-ROOT = Path(__file__).resolve().parents[1]
 MODEL = ROOT / "examples" / "mnist" / "in_tinygrad.py"
 BOARDS = (M4F, "pico")
-TITLE = "## Beside tinygrad's own C"
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """tinygrad's kernels in the order of their calls: name, code, and the numbers of the buffers they are called with.
-    Of each buffer its elements, and what it holds if it is a constant; the first is the input, the last the output."""
+    """The kernels of tinygrad in the order of their calls: name, code, and the numbers of their buffers. A buffer has a
+    number of elements, and its data if it is a constant. The first is the input, the last the output."""
 
     kernels: tuple[tuple[str, str, tuple[int, ...]], ...]
     buffers: tuple[tuple[int, Array | None], ...]
 
 
-def rendered() -> Rendered:
-    """What tinygrad makes of the model."""
+def render() -> Rendered:
+    """Render the model with tinygrad."""
     model, methods, _ = load_model_file(MODEL)
     from tinygrad import Tensor
     from tinygrad.codegen import do_to_program
@@ -55,7 +52,7 @@ def rendered() -> Rendered:
     from tinygrad.renderer.cstyle import ClangRenderer
 
     class Source(TinyCompiler):
-        """The C itself is the result."""
+        """A compiler whose result is the C itself."""
 
         def __init__(self) -> None:
             super().__init__(None)
@@ -64,7 +61,7 @@ def rendered() -> Rendered:
             return src.encode()
 
     class Plain(ClangRenderer):
-        """For one core, without vectors that only Clang knows."""
+        """A renderer for one core, without vectors that only Clang knows."""
 
         has_threads = False
         supports_float4 = False
@@ -94,7 +91,7 @@ def rendered() -> Rendered:
 
 
 def c_files(made: Rendered, name: str) -> dict[str, str]:
-    """The kernels as a model with the interface of Baretorch's images, so that the same glue calls it."""
+    """Return the kernels as a model with the interface of Baretorch's images, so that the same glue calls it."""
     offsets, at = {}, 0
     for i, (count, data) in enumerate(made.buffers):
         if data is None:
@@ -127,7 +124,7 @@ def c_files(made: Rendered, name: str) -> dict[str, str]:
 
 def measure_all() -> list[dict[str, Any]]:
     model, int8 = (pipeline.lower_file(str(MODEL), Options(int8=int8)) for int8 in (False, True))
-    made = rendered()
+    made = render()
     rows = []
     for name in BOARDS:
         board, folder = load_board(name), ROOT / "build" / "bench" / f"tinygrad-{name}"
@@ -148,7 +145,7 @@ def _ours(compiled: pipeline.Compiled, folder: Path) -> dict[str, Any]:
 
 
 def _theirs(made: Rendered, compiled: pipeline.Compiled, folder: Path) -> dict[str, Any]:
-    """The figures of tinygrad's C in the same image; its answers are checked."""
+    """Return the figures of tinygrad's C in the same image, after checking its results."""
     files = {**c_files(made, compiled.graph.name), "glue.c": compiled.c.glue}
     files["kernels/bt.h"] = compiled.c.files["kernels/bt.h"]
     for name, text in files.items():
@@ -164,7 +161,7 @@ def _theirs(made: Rendered, compiled: pipeline.Compiled, folder: Path) -> dict[s
     expected = compiled.source.expected
     assert expected is not None
     error = float(np.abs(run.outputs[0] - expected[0]).max())
-    assert error < 1e-4, f"tinygrad's C gives another answer: {error}"
+    assert error < 1e-4, f"tinygrad's C gives another result: {error}"
     flash, ram = image.flash, image.ram
     return {
         "model": compiled.graph.name,
@@ -181,13 +178,13 @@ def _theirs(made: Rendered, compiled: pipeline.Compiled, folder: Path) -> dict[s
 
 
 def section(rows: Sequence[dict[str, Any]]) -> str:
-    """The table, as Markdown."""
+    """Return the section of the page."""
     lines = [
-        TITLE,
+        "## Compared with tinygrad's own C",
         "",
-        "The classifier of digits, 784-400-10, from `examples/mnist/in_tinygrad.py`: compiled by Baretorch, and as",
-        "the C that tinygrad 0.14.0 renders for each of its kernels, in fp32, called in its order. Same compiler and",
-        "flags, same image around it.",
+        "The model is the classifier of digits, 784-400-10, in `examples/mnist/in_tinygrad.py`. It is compiled by",
+        "Baretorch, and compared with the float32 C that tinygrad 0.14.0 renders for each of its kernels, called in",
+        "its order. Compiler, flags and the rest of the image are the same.",
         "",
         "| board | made by | type | instructions | per MAC | model code | weights | arena | stack | max error |",
         "|---|---|---|--:|--:|--:|--:|--:|--:|--:|",
@@ -195,22 +192,16 @@ def section(rows: Sequence[dict[str, Any]]) -> str:
     for r in rows:
         numbers = (r["flash"]["model_code"], r["flash"]["weights"], r["ram"]["arena"], r["ram"]["stack"])
         cells = [r["board"], r["made_by"], r["dtype"], f"{r['instructions']:,}", f"{r['instructions'] / r['macs']:.2f}"]
-        lines.append(f"| {' | '.join([*cells, *(f'{n:,}' for n in numbers), format(r['max_error'], '.1e')])} |")
+        lines.append(line([*cells, *(f"{n:,}" for n in numbers), f"{r['max_error']:.1e}"]))
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     rows = measure_all()
-    results, page = ROOT / "benchmarks" / "results.json", ROOT / "docs" / "benchmarks.md"
+    results = ROOT / "benchmarks" / "results.json"
     others = [row for row in json.loads(results.read_text()) if "made_by" not in row]
     results.write_text(json.dumps([*others, *rows], indent=1) + "\n")
-    before, _, rest = page.read_text().partition(f"{TITLE}\n")
-    after = rest[rest.index("\n## ") + 1 :] if "\n## " in rest else ""
-    if not rest:
-        before, mark, after = before.partition("## RAM: every model of the zoo")
-        after = mark + after
-    page.write_text(f"{before}{section(rows)}\n{after}")
-    print(section(rows))
+    replace_section(section(rows))
 
 
 if __name__ == "__main__":

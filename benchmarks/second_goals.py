@@ -1,14 +1,12 @@
-"""Harder goals, set when those of peers.py were met, and why some of them are missed."""
+"""List harder goals, set when those of peers.py were met, and why some of them are missed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from peers import M0PLUS, M4F, M55, TOOLCHAIN
-
-Row = dict[str, Any]
+from tables import Row, line
 
 FIGURES: dict[str, Callable[[Row], float]] = {
     "instructions": lambda row: row["instructions"],
@@ -22,7 +20,7 @@ RECORDS = {"kws": 5_180_000, "vww": 10_670_000, "ic": 19_800_000, "ad": 490_000}
 
 @dataclass(frozen=True)
 class Goal:
-    """`why` tells what keeps us from it, if anything does."""
+    """The largest acceptable figure of a model. `why` explains why it is missed, if it is."""
 
     model: str
     dtype: str
@@ -33,8 +31,9 @@ class Goal:
 
 
 LOADS = (
-    "The inner loop of dense layers takes 25 cycles for 24 products, as loads of two words count 3 and of three words "
-    "4: 6.97 M of the cycles are its. Other blocks of windows and channels need more registers than there are."
+    "The inner loop of dense layers takes 25 cycles for 24 products, because loads of two words take 3 cycles and "
+    "loads of three words 4. It takes 6.97 M of the cycles. Other blocks of windows and channels need more registers "
+    "than the core has."
 )
 GOALS = (
     Goal("kws", "int8", M4F, "instructions", 2_750_000),
@@ -58,8 +57,8 @@ GOALS = (
 
 
 def section(rows: Sequence[Row]) -> list[str]:
-    """The lines of the page."""
-    goals = list(found(rows))
+    """Return the lines of the section."""
+    goals = list(goals_of(rows))
     if not goals:
         return []
     missed = [(goal, have) for goal, have in goals if have > goal.most]
@@ -67,30 +66,30 @@ def section(rows: Sequence[Row]) -> list[str]:
     return [
         "## Second goals",
         "",
-        "Set when the first were met. Cycles of Cortex-M4F are our estimate; records of closed engines, measured in",
-        f"silicon, are {records}.",
+        "These goals were set when the first were met. Cycles of Cortex-M4F are our estimate. Records of closed",
+        f"engines, measured in silicon, are {records}.",
         "",
-        "| model | board | figure | have | goal | of it |",
+        "| model | board | figure | have | goal | ratio |",
         "|---|---|---|--:|--:|--:|",
-        *(_line(goal, have) for goal, have in goals),
+        *(_row(goal, have) for goal, have in goals),
         "",
         *(f"- {g.model} {g.dtype} on {g.board}: {_gap(g, have)} too many. {g.why}" for g, have in missed),
         *([""] if missed else []),
     ]
 
 
-def found(rows: Sequence[Row]) -> Iterator[tuple[Goal, float]]:
-    """The goals that rows tell of, and what we have."""
+def goals_of(rows: Sequence[Row]) -> Iterator[tuple[Goal, float]]:
+    """Yield the goals of the measured rows, with our figures."""
     for goal in GOALS:
         for row in rows:
             if tuple(row[key] for key in KEY) == (goal.model, goal.dtype, goal.board, TOOLCHAIN):
                 yield goal, FIGURES[goal.figure](row)
 
 
-def _line(goal: Goal, have: float) -> str:
+def _row(goal: Goal, have: float) -> str:
     part = f"{have / goal.most:.3f}"
     cells = (f"{goal.model} {goal.dtype}", goal.board, goal.figure, _number(have), _number(goal.most))
-    return f"| {' | '.join(cells)} | {part if have <= goal.most else f'**{part}**'} |"
+    return line([*cells, part if have <= goal.most else f"**{part}**"])
 
 
 def _gap(goal: Goal, have: float) -> str:
