@@ -33,7 +33,7 @@ from baretorch.ir.verify import verify
 from baretorch.machines import open_machine
 from baretorch.machines.blame import layer_that_ran, layers_between
 from baretorch.machines.host_program import on_host
-from baretorch.machines.npu.cached_check import Judgement
+from baretorch.machines.npu.stream_check import Judgement
 from baretorch.machines.run import Run, run_on
 from baretorch.machines.types import CoresRace, DeviceFault
 from baretorch.npu.partition import Partition

@@ -94,7 +94,7 @@ def test_addresses() -> None:
     case = kept(CONV)
     assert fault(with_value(case, Set.IFM_BASE0, 0x7FFF0000 << 16)).kind is FaultKind.BUS
     assert fault(with_value(case, Set.WEIGHT_BASE, 8 << 16)).what.endswith("are not aligned")
-    assert "region 6, which there is not" in fault(with_value(case, Set.OFM_REGION, 6)).what
+    assert "region 6, which does not exist" in fault(with_value(case, Set.OFM_REGION, 6)).what
     assert "which cannot be written" in fault(with_value(case, Set.OFM_REGION, 0)).what
     wide = kept("mul16-ethos-u55-256")
     assert "which is not a multiple of 2" in fault(with_value(wide, Set.OFM_BASE0, 1 << 16)).what
@@ -154,7 +154,7 @@ def test_the_layer_is_named() -> None:
 
 def test_inputs_of_another_size() -> None:
     case = kept(CONV)
-    with pytest.raises(NpuFault, match="an input has 3 bytes, and the stream wants"):
+    with pytest.raises(NpuFault, match="an input has 3 bytes, and the stream needs"):
         run_payload(case.payload, [b"abc"])
 
 

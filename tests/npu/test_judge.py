@@ -10,12 +10,10 @@ import pytest
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.ir.graph import Builder, DType, Graph, Quant
-from baretorch.machines.npu import cached_check
 from baretorch.machines.npu import stream_check as judge_module
-from baretorch.machines.npu.cached_check import Judgement
 from baretorch.machines.npu.commands import Do, decode
 from baretorch.machines.npu.faults import NpuFault
-from baretorch.machines.npu.stream_check import judge, random_inputs
+from baretorch.machines.npu.stream_check import Judgement, judge, random_inputs
 from baretorch.measure.npu import npu_warnings
 from baretorch.npu import reference, vela
 from baretorch.npu.accelerators import Family
@@ -140,7 +138,7 @@ def test_delegates_are_judged_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     for _ in range(2):
         partitioned(graph, NPU, by_vela, judge=Judgement(graph, examples))
     assert seen == [3]
-    monkeypatch.setattr(cached_check, "_judge", lambda: "another judge")
+    monkeypatch.setattr(judge_module, "_emulated_npu", lambda: "another judge")
     partitioned(graph, NPU, by_vela, judge=Judgement(graph, examples))
     assert seen == [3, 3], "what an older emulated NPU called right is judged anew"
     monkeypatch.undo()

@@ -18,7 +18,7 @@ from baretorch.frontends.pte.export import PteInfo, write_whole
 from baretorch.frontends.pte.host import importing_executorch
 from baretorch.ir.graph import DType, Graph, Node, Port
 from baretorch.ir.io import stored
-from baretorch.machines.npu.cached_check import Judgement
+from baretorch.machines.npu.stream_check import Judgement
 from baretorch.npu import vela
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.lower import to_tosa

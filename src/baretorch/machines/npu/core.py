@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from baretorch.machines.npu.arithmetic import source_size, upscale
 from baretorch.machines.npu.commands import Set
 from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.memory import INTERNAL, NpuMemory
-from baretorch.machines.npu.registers import Element, FeatureMapRegisters, Ints, Registers, Shape, Window, surface
-from baretorch.machines.npu.windows import source_size, upscaled
+from baretorch.machines.npu.registers import FeatureMap, Ints, Registers, Shape, Window, surface, zero_point
 from baretorch.npu.accelerators import Accelerator
 
 SCALE_BYTES = 10  # of a channel's bias, factor and shift
@@ -27,22 +27,18 @@ class NpuCore:
     sums: Ints | None = None  # U85: accumulators that the next operation goes on with
 
 
-def read_window(core: NpuCore, names: FeatureMapRegisters, w: Window, out: Shape, depth: int) -> Ints:
-    """The part of an input that an output is made of, less its zero point."""
+def read_window(core: NpuCore, names: FeatureMap, w: Window, out: Shape, depth: int) -> Ints:
+    """Read the part of an input that an output is computed from, and subtract its zero point."""
     rows, columns = w.needs(out[0], out[1])
     mode = core.registers[Set.IFM_UPSCALE]
     where = surface(core.registers, names)
     small = source_size(mode, rows, columns)
     x = core.memory.read(where, (*small, depth)) - zero_point(core.registers, names, where.element)
-    return upscaled(x, mode, rows, columns)
+    return upscale(x, mode, rows, columns)
 
 
-def zero_point(r: Registers, names: FeatureMapRegisters, element: Element) -> int:
-    return r.signed(names.zero, element.signed)
-
-
-def stream(core: NpuCore, region: Set, base: Set, length: Set, name: str) -> bytes:
-    """Compressed weights, or scales."""
+def read_stream(core: NpuCore, region: Set, base: Set, length: Set, name: str) -> bytes:
+    """Read compressed weights, or scales."""
     r = core.registers
     count = r.second(length)
     if count == 0:
@@ -53,14 +49,14 @@ def stream(core: NpuCore, region: Set, base: Set, length: Set, name: str) -> byt
     return core.memory.read_bytes(r[region], at, count, name)
 
 
-def table(core: NpuCore, address: int, kind: str, count: int) -> Ints:
-    """A lookup table of internal memory."""
+def read_table(core: NpuCore, address: int, kind: str, count: int) -> Ints:
+    """Read a lookup table from internal memory."""
     size = np.dtype(kind).itemsize * count
     data = core.memory.read_bytes(INTERNAL, address, size, "a lookup table")
     return np.frombuffer(data, kind).astype(np.int64)
 
 
-def interpolated(pairs: Ints, values: Ints) -> Ints:
+def interpolate(pairs: Ints, values: Ints) -> Ints:
     """Interpolate 16-bit numbers with 7 fractional bits in a table of 512 pairs of base and slope."""
     base, slope = pairs[0::2], pairs[1::2]
     entry = (values + 32768) >> 7

@@ -1,8 +1,8 @@
-"""Ethos-U as a core sees it: a page of registers that start it, and say how it went. Registers, their bits and their
+"""Ethos-U as a core sees it: a page of registers that start it and report its state. Registers, their bits and their
 values after a reset are those of Arm's ethosu55_interface.h, ethosu65_interface.h and ethosu85_interface.h.
 
-It takes its time: the first look at STATUS finds it running, and only then it works, when somebody looks again or the
-core sleeps. So a driver that does not wait reads what was there before.
+The first read of STATUS finds it running. It computes when STATUS is read again, or when the core sleeps, so that a
+driver that does not wait reads old results.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from baretorch.npu.accelerators import Accelerator, Family
 
 SIZE = 0x1000
 REGIONS = 8
-EXTERNAL = 0  # the space of what is outside
+EXTERNAL = 0  # the space of memory outside of the NPU
 
 ID, STATUS, CMD, RESET, QBASE, QBASE_HIGH, QREAD, QCONFIG, QSIZE, PROT, CONFIG, LOCK = range(0x00, 0x30, 4)
 REGIONCFG = 0x3C
-LIMITS = range(0x40, 0x50, 4)  # of accesses to memory; the U85 has its kinds of memory there, and limits behind them
+LIMITS = range(0x40, 0x50, 4)  # of accesses to memory; the U85 has its kinds of memory there, and limits after them
 AXI_SRAM, AXI_EXT = 0x50, 0x54  # U85
 BASEP = range(0x80, 0xC0, 4)
-QUIET = (LOCK, *range(0x180, 0x1C0, 4), *range(0x300, 0x380, 4))  # what measures: reads as 0
+QUIET = (LOCK, *range(0x180, 0x1C0, 4), *range(0x300, 0x380, 4))  # LOCK and performance counters: read as 0
 IDENTITY = range(0xFD0, 0x1000, 4)
 ALIGNED, ALIGNED_BASES = 16, (QBASE, *BASEP[::2])
 
@@ -42,7 +42,7 @@ PRIVILEGED, NON_SECURE = 1, 2  # bits of RESET and PROT
 
 RUNNING, IRQ, BUS_ERROR, RESETTING, PARSE_ERROR, END = (1 << bit for bit in range(6))
 DECODER_FAULT, ECC_FAULT, BRANCH_FAULT = (1 << bit for bit in (7, 8, 9))
-HISTORY = 0xFFFF_0000  # what the stream's IRQ and STOP said, until CMD clears it, bit by bit
+HISTORY = 0xFFFF_0000  # the parameters of the stream's IRQ and STOP, until CMD clears them bit by bit
 RUN, CLEAR_IRQ, CLOCK_GATING, POWER_GATING = 1, 2, 4, 8
 GATING = CLOCK_GATING | POWER_GATING
 ERRORS = {FaultKind.PARSE: PARSE_ERROR, FaultKind.BUS: BUS_ERROR, FaultKind.DECODER: DECODER_FAULT}
@@ -61,13 +61,15 @@ def _registers(family: Family) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class NpuBank:
-    """Memory that the NPU reaches, where the core has it."""
+    """A memory that the NPU reaches, at the core's address."""
 
     origin: int
     region: NpuRegion  # all of it
 
 
 class Progress(Enum):
+    """The progress of a stream."""
+
     IDLE = auto()
     STARTED = auto()
     SEEN_RUNNING = auto()
@@ -90,6 +92,8 @@ class OddNpu:
 
 
 class NpuDevice:
+    """An Ethos-U with its registers, between a core and memory."""
+
     def __init__(self, accelerator: Accelerator, banks: Sequence[NpuBank], variant: OddNpu = OddNpu()) -> None:
         self.accelerator = accelerator
         self.variant = variant
@@ -127,7 +131,7 @@ class NpuDevice:
 
     @property
     def seen(self) -> bool:
-        """It is busy, and the core knows."""
+        """Whether it is busy, and the core has seen that."""
         return self._state is Progress.SEEN_RUNNING
 
     def read(self, offset: int) -> int:
@@ -181,7 +185,7 @@ class NpuDevice:
             self._status &= ~END
 
     def _command(self, value: int) -> None:
-        """Gating may be changed by a write for it alone: one that starts the NPU, or clears its interrupt, keeps it."""
+        """Execute a write to CMD. One that starts the NPU or clears its interrupt must not change the gating."""
         gating = value & GATING
         if value & (RUN | CLEAR_IRQ) and gating != self._gating:
             raise Misuse(f"CMD = {value:#x} changes clock and power gating from {self._gating:#x} to {gating:#x}")
@@ -231,7 +235,7 @@ class NpuDevice:
         try:
             return memory.read_bytes(0, 0, size, "the command stream")
         except NpuFault as fault:
-            raise fault.placed(0, None) from None
+            raise fault.at_position(0, None) from None
 
     def _memory(self) -> NpuMemory:
         found = {i: self._region(self._address(BASEP[2 * i])) for i in range(REGIONS)}
@@ -249,8 +253,8 @@ class NpuDevice:
 def _part(bank: NpuBank, address: int) -> NpuRegion:
     whole, at = bank.region, address - bank.origin
 
-    def moved(told: Callable[[int, int], None] | None) -> Callable[[int, int], None] | None:
-        return None if told is None else lambda low, end: told(low + at, end + at)
+    def shift(notify: Callable[[int, int], None] | None) -> Callable[[int, int], None] | None:
+        return None if notify is None else lambda low, end: notify(low + at, end + at)
 
-    fetch, wrote = moved(whole.fetch), moved(whole.wrote)
+    fetch, wrote = shift(whole.fetch), shift(whole.wrote)
     return NpuRegion(whole.data[at:], None, whole.constant, EXTERNAL, address, fetch, wrote)

@@ -1,4 +1,4 @@
-"""Copies from region to region, and of tables into the NPU; on a U85 also of lines, by a list of their numbers."""
+"""DMA: copy from region to region, and tables into the NPU; on a U85 also lines, by a list of their numbers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ MOST_LINES = 1 << 20
 
 
 def run(core: NpuCore) -> None:
+    """Run one DMA transfer."""
     r = core.registers
     source, target = r[Set.DMA0_SRC_REGION], r[Set.DMA0_DST_REGION]
     length = r.address(Set.DMA0_LEN)
@@ -27,7 +28,7 @@ def run(core: NpuCore) -> None:
         core.memory.copy(out_of, begin, into, end, length, "DMA")
         return
     if core.accelerator.family is not Family.U85:
-        raise NpuFault(FaultKind.MODEL, "DMA with strides, which nothing here makes for a U55 or U65")
+        raise NpuFault(FaultKind.MODEL, "DMA with strides, which Baretorch never uses on a U55 or U65")
     for first, second in _lines(core, source, target):
         core.memory.copy(out_of, begin + first, into, end + second, length, "DMA")
 

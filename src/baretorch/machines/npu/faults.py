@@ -6,18 +6,18 @@ from enum import Enum
 
 
 class FaultKind(Enum):
-    """The reaction of the hardware, if there is one."""
+    """The kind of a fault, by the reaction of the hardware."""
 
-    PARSE = "illegal command"  # STATUS says so, and the NPU stops
+    PARSE = "illegal command"  # STATUS reports it, and the NPU stops
     BUS = "bus error"  # the same
     DECODER = "weight decoder fault"  # the same, but the U85 has no bit for it
     BRANCH = "branch fault"  # the same, U85 only
-    MODEL = "not modelled"  # the hardware may know better; here it ends the run
-    STRICT = "unsafe stream"  # the hardware would go on, and compute something that depends on chance
+    MODEL = "not modelled"  # the hardware may support it; here it ends the run
+    STRICT = "unsafe stream"  # the hardware would continue, with a result that depends on chance
 
 
 class NpuFault(Exception):
-    """`at` is the position of the command, in bytes from the beginning of the stream."""
+    """A fault of a stream. `at` is the position of the command, in bytes from the beginning of the stream."""
 
     def __init__(self, kind: FaultKind, what: str, at: int | None = None, layer: str | None = None) -> None:
         super().__init__(what)
@@ -31,6 +31,6 @@ class NpuFault(Exception):
         layer = "" if self.layer is None else f", in {self.layer}"
         return f"{self.kind.value}: {self.what}{place}{layer}"
 
-    def placed(self, at: int, layer: str | None) -> NpuFault:
-        """The same, with its place."""
+    def at_position(self, at: int, layer: str | None) -> NpuFault:
+        """Return the fault with its position, unless it has one."""
         return NpuFault(self.kind, self.what, at if self.at is None else self.at, layer)

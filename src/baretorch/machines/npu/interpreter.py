@@ -1,7 +1,7 @@
-"""Runs a command stream: one command after the other, as the hardware's result is defined, and strictly.
+"""Run a command stream, one command after the other, and strictly.
 
-The hardware overlaps operations; a stream says where it must not. What it says is checked: an operation that reads what
-another has not yet written, or may not have, is an error, although here everything happens in order.
+The hardware overlaps operations, and a stream contains waits where it must not. An operation that reads what another
+one may not have written yet is a fault, although everything is computed in order here.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from baretorch.npu.payload import FAST, INPUT, OUTPUT, SCRATCH, WEIGHTS, Payload
 
 KERNELS = (Do.CONV, Do.DEPTHWISE, Do.POOL, Do.ELEMENTWISE, Do.RESIZE)
 
-
-Watch = Callable[[Command, Ints], None]  # told of each operation, and of the feature map that it wrote
+Watch = Callable[[Command, Ints], None]  # called with each operation and the feature map that it wrote
 
 
 def run_stream(
@@ -33,9 +32,9 @@ def run_stream(
     layers: Mapping[int, str] | None = None,
     watch: Watch | None = None,
 ) -> None:
-    """Run all operations of a stream, in order. An NpuFault has the position of the failure.
+    """Run all operations of a stream in order. An NpuFault has the position of the failure.
 
-    `layers` are names of layers, by the position of their first command.
+    `layers` are the names of layers by the position of their first command.
     """
     core = NpuCore(accelerator, memory)
     queues = Queues(accelerator.family)
@@ -67,10 +66,10 @@ def run_stream(
                     raise NpuFault(FaultKind.BRANCH, f"a branch to {target:#x} in a stream of {len(words):#x} bytes")
                 raise NpuFault(FaultKind.MODEL, "a branch in a command stream")
     except NpuFault as fault:
-        raise fault.placed(at, _layer(layers, at)) from None
+        raise fault.at_position(at, _layer_at(layers, at)) from None
 
 
-def _layer(layers: Mapping[int, str] | None, at: int) -> str | None:
+def _layer_at(layers: Mapping[int, str] | None, at: int) -> str | None:
     if not layers:
         return None
     before = [position for position in layers if position <= at]
@@ -78,14 +77,14 @@ def _layer(layers: Mapping[int, str] | None, at: int) -> str | None:
 
 
 def payload_memory(payload: Payload) -> NpuMemory:
-    """Return the memory before a stream runs: constants, and uninitialized memory."""
-    scratch = _unwritten(payload.scratch, SCRATCH)
+    """Return the memory before a stream runs: constants and uninitialized memory."""
+    scratch = _new_region(payload.scratch, SCRATCH)
     regions = {
         WEIGHTS: NpuRegion(np.frombuffer(payload.weights, np.uint8), constant=True),
         SCRATCH: scratch,
-        FAST: _unwritten(payload.fast, FAST) if payload.fast else scratch,
-        INPUT: _unwritten(payload.room(INPUT), INPUT),
-        OUTPUT: _unwritten(payload.room(OUTPUT), OUTPUT),
+        FAST: _new_region(payload.fast, FAST) if payload.fast else scratch,
+        INPUT: _new_region(payload.room(INPUT), INPUT),
+        OUTPUT: _new_region(payload.room(OUTPUT), OUTPUT),
         INTERNAL: internal_memory(payload.accelerator),
     }
     return NpuMemory(regions)
@@ -93,21 +92,21 @@ def payload_memory(payload: Payload) -> NpuMemory:
 
 def internal_memory(accelerator: Accelerator) -> NpuRegion:
     """Return the internal memory that holds tables."""
-    return _unwritten(accelerator.internal, INTERNAL)
+    return _new_region(accelerator.internal, INTERNAL)
 
 
-def _unwritten(size: int, space: int) -> NpuRegion:
+def _new_region(size: int, space: int) -> NpuRegion:
     return NpuRegion(np.full(size, 0xA5, np.uint8), np.zeros(size, np.bool_), space=space)
 
 
 def run_payload(
     payload: Payload, inputs: Sequence[bytes], layers: Mapping[int, str] | None = None, watch: Watch | None = None
 ) -> list[bytes]:
-    """Run a graph: return its outputs. Inputs and outputs have their memory order."""
+    """Run a graph and return its outputs. Inputs and outputs have their memory order."""
     memory = payload_memory(payload)
     for slot, data in zip(payload.inputs, inputs, strict=True):
         if len(data) != slot.size:
-            raise NpuFault(FaultKind.BUS, f"an input has {len(data)} bytes, and the stream wants {slot.size}")
+            raise NpuFault(FaultKind.BUS, f"an input has {len(data)} bytes, and the stream needs {slot.size}")
         memory.write_bytes(slot.region, slot.offset, data, "an input")
     run_stream(payload.accelerator, payload.commands, memory, layers, watch)
     return [memory.read_bytes(slot.region, slot.offset, slot.size, "an output") for slot in payload.outputs]

@@ -1,4 +1,4 @@
-"""The memory that an NPU sees: regions, some of which may not be written, and what is in them so far."""
+"""The memory of an NPU: regions, some of them constant, and which bytes were ever written."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from baretorch.machines.npu.registers import Ints, Shape, Surface
 Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
 Flags: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
-INTERNAL = 8  # the number of the memory inside the NPU, behind those of the regions
+INTERNAL = 8  # the number of the memory inside the NPU, after those of the regions
 
 
 @dataclass
 class NpuRegion:
-    """`data` may be a copy of memory that is elsewhere: then `fetch` is told which bytes, from one to before another,
-    are going to be looked at, and `wrote` which ones were changed."""
+    """A part of memory. `data` may be a copy of memory elsewhere: then `fetch` is called with the range of bytes that
+    will be read, and `wrote` with the range that was changed."""
 
     data: Bytes
-    known: Flags | None = None  # which bytes were ever written; None: all
+    known: Flags | None = None  # the bytes that were ever written; None: all
     constant: bool = False
     space: int = 0  # regions of one space are parts of the same memory,
     base: int = 0  # and begin there
@@ -60,10 +60,12 @@ class Touched:
 
     reads: list[NpuAccess] = field(default_factory=list)
     writes: list[NpuAccess] = field(default_factory=list)
-    made: Ints | None = None  # the feature map that it wrote, as it lies in memory
+    made: Ints | None = None  # the feature map that it wrote, as it is in memory
 
 
 class NpuMemory:
+    """The regions of an NPU by number."""
+
     def __init__(self, regions: dict[int, NpuRegion]) -> None:
         self._regions = regions
         self.touched = Touched()
@@ -73,11 +75,11 @@ class NpuMemory:
         self.touched = Touched()
 
     def read(self, surface: Surface, shape: Shape) -> Ints:
-        """The elements of a feature map."""
+        """Read the elements of a feature map."""
         surface.check(shape)
         addresses = surface.addresses(shape)
         size = surface.element.size
-        region = self._reached(surface.region, addresses, size, surface.name)
+        region = self._reach(surface.region, addresses, size, surface.name)
         spread = addresses[..., None] + np.arange(size) if size > 1 else addresses[..., None]
         self._check_known(region, spread, surface.name)
         self.touched.reads.append(access(region, spread))
@@ -90,7 +92,7 @@ class NpuMemory:
         surface.check((height, width, depth))
         addresses = surface.addresses((height, width, depth))
         size = surface.element.size
-        region = self._reached(surface.region, addresses, size, surface.name)
+        region = self._reach(surface.region, addresses, size, surface.name)
         if region.constant:
             raise NpuFault(FaultKind.BUS, f"{surface.name} is in region {surface.region}, which cannot be written")
         spread = addresses[..., None] + np.arange(size) if size > 1 else addresses[..., None]
@@ -102,53 +104,53 @@ class NpuMemory:
         region.data[spread] = raw
         if region.known is not None:
             region.known[spread] = True
-        _tell(region, int(addresses.min()), int(addresses.max()) + size)
+        _notify(region, int(addresses.min()), int(addresses.max()) + size)
         self.touched.writes.append(access(region, spread))
         self.touched.made = values
 
     def read_bytes(self, number: int, address: int, length: int, name: str) -> bytes:
-        region = self._stretch(number, address, length, name)
+        region = self._range(number, address, length, name)
         self._check_known(region, np.arange(address, address + length), name)
         self.touched.reads.append(access(region, np.arange(address, address + length)))
         return region.data[address : address + length].tobytes()
 
     def write_bytes(self, number: int, address: int, data: bytes, name: str) -> None:
-        region = self._stretch(number, address, len(data), name)
+        region = self._range(number, address, len(data), name)
         if region.constant:
             raise NpuFault(FaultKind.BUS, f"{name} is in region {number}, which cannot be written")
         region.data[address : address + len(data)] = np.frombuffer(data, np.uint8)
         if region.known is not None:
             region.known[address : address + len(data)] = True
-        _tell(region, address, address + len(data))
+        _notify(region, address, address + len(data))
         self.touched.writes.append(access(region, np.arange(address, address + len(data))))
 
     def copy(self, out_of: int, begin: int, into: int, end: int, length: int, name: str) -> None:
-        """Bytes that nobody has written may be moved; who then reads them is at fault."""
-        source, target = self._stretch(out_of, begin, length, name), self._stretch(into, end, length, name)
+        """Copy bytes. Bytes that were never written may be copied; only an operation that reads them is at fault."""
+        source, target = self._range(out_of, begin, length, name), self._range(into, end, length, name)
         if target.constant:
             raise NpuFault(FaultKind.BUS, f"{name} writes to region {into}, which is constant")
         target.data[end : end + length] = source.data[begin : begin + length].copy()
         if target.known is not None:
             known = True if source.known is None else source.known[begin : begin + length].copy()
             target.known[end : end + length] = known
-        _tell(target, end, end + length)
+        _notify(target, end, end + length)
         self.touched.reads.append(access(source, np.arange(begin, begin + length)))
         self.touched.writes.append(access(target, np.arange(end, end + length)))
 
     def forget(self, number: int, address: int, length: int) -> None:
         """Make the contents invalid."""
-        region = self._stretch(number, address, length, "what is forgotten")
+        region = self._range(number, address, length, "an invalid part")
         if region.known is not None:
             region.known[address : address + length] = False
 
-    def _stretch(self, number: int, address: int, length: int, name: str) -> NpuRegion:
+    def _range(self, number: int, address: int, length: int, name: str) -> NpuRegion:
         if length < 1:
             raise NpuFault(FaultKind.PARSE, f"{name} has {length} bytes")
-        return self._reached(number, np.array([address, address + length - 1]), 1, name)
+        return self._reach(number, np.array([address, address + length - 1]), 1, name)
 
-    def _reached(self, number: int, addresses: Ints, size: int, name: str) -> NpuRegion:
+    def _reach(self, number: int, addresses: Ints, size: int, name: str) -> NpuRegion:
         if number not in self._regions:
-            raise NpuFault(FaultKind.BUS, f"{name} is in region {number}, which there is not")
+            raise NpuFault(FaultKind.BUS, f"{name} is in region {number}, which does not exist")
         region = self._regions[number]
         low, high = int(addresses.min()), int(addresses.max()) + size
         if low < 0 or high > len(region.data):
@@ -169,6 +171,6 @@ class NpuMemory:
             raise NpuFault(FaultKind.STRICT, f"{name} reads byte {first:#x}, which was never written")
 
 
-def _tell(region: NpuRegion, low: int, end: int) -> None:
+def _notify(region: NpuRegion, low: int, end: int) -> None:
     if region.wrote is not None:
         region.wrote(low, end)

@@ -1,4 +1,4 @@
-"""The registers of a command stream, and what their bits say."""
+"""The registers of a command stream, and the meaning of their bits."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from baretorch.machines.npu.commands import Set
 from baretorch.machines.npu.faults import FaultKind, NpuFault
 
-MOST = 1 << 24  # elements of a feature map: more is damage, because no microcontroller has memory for it
+MOST = 1 << 24  # elements of a feature map; more is damage, because no microcontroller has memory for it
 
 Ints: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 Shape: TypeAlias = tuple[int, int, int]  # height, width, depth
 
 
 class Registers:
-    """They keep their values from operation to operation; to use one that was never set is an error."""
+    """Registers keep their values from operation to operation. Using one that was never set is a fault."""
 
     def __init__(self) -> None:
         self._values: dict[Set, int] = {}
@@ -26,20 +26,20 @@ class Registers:
         self._values[which] = carries
 
     def __getitem__(self, which: Set) -> int:
-        """The parameter: 16 bits."""
+        """Return the parameter: 16 bits."""
         return self._whole(which) & 0xFFFF
 
     def second(self, which: Set) -> int:
-        """The second word: 32 bits."""
+        """Return the second word: 32 bits."""
         return self._whole(which) >> 16
 
     def address(self, which: Set) -> int:
-        """40 bits."""
+        """Return an address of 40 bits."""
         value = self._whole(which)
         return value >> 16 | (value & 0xFF) << 32
 
     def stride(self, which: Set) -> int:
-        """40 bits, in two's complement."""
+        """Return 40 bits in two's complement."""
         value = self.address(which)
         return value - (1 << 40) if value >> 39 else value - (1 << 32) if value >> 31 == 1 else value
 
@@ -47,17 +47,14 @@ class Registers:
         return self[which] >> low & ((1 << count) - 1)
 
     def signed(self, which: Set, signed: bool = True) -> int:
-        """The parameter, of 16 bits with or without a sign."""
-        return signed16(self[which]) if signed else self[which]
+        """Return the parameter of 16 bits, with or without a sign."""
+        value = self[which]
+        return value - 0x10000 if signed and value & 0x8000 else value
 
     def _whole(self, which: Set) -> int:
         if which not in self._values:
             raise NpuFault(FaultKind.STRICT, f"{which.name} was never set")
         return self._values[which]
-
-
-def signed16(value: int) -> int:
-    return value - 0x10000 if value & 0x8000 else value
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ class Surface:
     region: int
     element: Element
     bricks: bool
-    bases: tuple[int, int, int, int]
+    bases: tuple[int, ...]  # of the four tiles
     width0: int
     height0: int
     height1: int
@@ -98,7 +95,7 @@ class Surface:
 
     def addresses(self, shape: Shape) -> Ints:
         """Return the address of the first byte of every element, within its region."""
-        height, width, depth = within(shape)
+        height, width, depth = check_size(shape)
         size = self.element.size
         y, x = np.arange(height)[:, None], np.arange(width)[None, :]
         right = x >= self.width0
@@ -134,101 +131,63 @@ class Surface:
 
 
 @dataclass(frozen=True)
-class FeatureMapRegisters:
-    """The registers of a feature map."""
+class FeatureMap:
+    """A feature map of an operation. The names of its registers begin with `prefix`."""
 
     name: str
-    region: Set
-    precision: Set
-    bases: tuple[Set, Set, Set, Set]
-    width0: Set
-    height0: Set
-    height1: Set
-    stride_y: Set
-    stride_x: Set
-    stride_c: Set
-    zero: Set
+    prefix: str
+
+    def register(self, name: str) -> Set:
+        return Set[f"{self.prefix}_{name}"]
 
 
-IFM = FeatureMapRegisters(
-    "the input",
-    Set.IFM_REGION,
-    Set.IFM_PRECISION,
-    (Set.IFM_BASE0, Set.IFM_BASE1, Set.IFM_BASE2, Set.IFM_BASE3),
-    Set.IFM_WIDTH0_M1,
-    Set.IFM_HEIGHT0_M1,
-    Set.IFM_HEIGHT1_M1,
-    Set.IFM_STRIDE_Y,
-    Set.IFM_STRIDE_X,
-    Set.IFM_STRIDE_C,
-    Set.IFM_ZERO_POINT,
-)
-IFM2 = FeatureMapRegisters(
-    "the second input",
-    Set.IFM2_REGION,
-    Set.IFM2_PRECISION,
-    (Set.IFM2_BASE0, Set.IFM2_BASE1, Set.IFM2_BASE2, Set.IFM2_BASE3),
-    Set.IFM2_WIDTH0_M1,
-    Set.IFM2_HEIGHT0_M1,
-    Set.IFM2_HEIGHT1_M1,
-    Set.IFM2_STRIDE_Y,
-    Set.IFM2_STRIDE_X,
-    Set.IFM2_STRIDE_C,
-    Set.IFM2_ZERO_POINT,
-)
-OFM = FeatureMapRegisters(
-    "the output",
-    Set.OFM_REGION,
-    Set.OFM_PRECISION,
-    (Set.OFM_BASE0, Set.OFM_BASE1, Set.OFM_BASE2, Set.OFM_BASE3),
-    Set.OFM_WIDTH0_M1,
-    Set.OFM_HEIGHT0_M1,
-    Set.OFM_HEIGHT1_M1,
-    Set.OFM_STRIDE_Y,
-    Set.OFM_STRIDE_X,
-    Set.OFM_STRIDE_C,
-    Set.OFM_ZERO_POINT,
-)
+IFM = FeatureMap("the input", "IFM")
+IFM2 = FeatureMap("the second input", "IFM2")
+OFM = FeatureMap("the output", "OFM")
 
 
-def element(r: Registers, names: FeatureMapRegisters) -> Element:
+def element(r: Registers, names: FeatureMap) -> Element:
     low = 1 if names is OFM else 2
-    return Element(1 << r.bits(names.precision, low, 2), bool(r.bits(names.precision, 0, 1)))
+    precision = names.register("PRECISION")
+    return Element(1 << r.bits(precision, low, 2), bool(r.bits(precision, 0, 1)))
 
 
-def surface(r: Registers, names: FeatureMapRegisters) -> Surface:
-    form = r.bits(names.precision, 6, 2)
+def zero_point(r: Registers, names: FeatureMap, element: Element) -> int:
+    return r.signed(names.register("ZERO_POINT"), element.signed)
+
+
+def surface(r: Registers, names: FeatureMap) -> Surface:
+    form = r.bits(names.register("PRECISION"), 6, 2)
     if form > 1:
         raise NpuFault(FaultKind.PARSE, f"{names.name} has the unknown format {form}")
-    base0, base1, base2, base3 = (r.address(each) for each in names.bases)
     return Surface(
-        names.name,
-        r[names.region],
-        element(r, names),
-        form == 1,
-        (base0, base1, base2, base3),
-        r[names.width0] + 1,
-        r[names.height0] + 1,
-        r[names.height1] + 1,
-        r.stride(names.stride_y),
-        r.stride(names.stride_x),
-        r.stride(names.stride_c),
+        name=names.name,
+        region=r[names.register("REGION")],
+        element=element(r, names),
+        bricks=form == 1,
+        bases=tuple(r.address(names.register(f"BASE{i}")) for i in range(4)),
+        width0=r[names.register("WIDTH0_M1")] + 1,
+        height0=r[names.register("HEIGHT0_M1")] + 1,
+        height1=r[names.register("HEIGHT1_M1")] + 1,
+        stride_y=r.stride(names.register("STRIDE_Y")),
+        stride_x=r.stride(names.register("STRIDE_X")),
+        stride_c=r.stride(names.register("STRIDE_C")),
     )
 
 
-def within(shape: Shape) -> Shape:
+def check_size(shape: Shape) -> Shape:
     if shape[0] * shape[1] * shape[2] > MOST:
         raise NpuFault(FaultKind.MODEL, f"a feature map of {shape[0]}x{shape[1]}x{shape[2]} elements")
     return shape
 
 
 def ofm_shape(r: Registers) -> Shape:
-    return within((r[Set.OFM_HEIGHT_M1] + 1, r[Set.OFM_WIDTH_M1] + 1, r[Set.OFM_DEPTH_M1] + 1))
+    return check_size((r[Set.OFM_HEIGHT_M1] + 1, r[Set.OFM_WIDTH_M1] + 1, r[Set.OFM_DEPTH_M1] + 1))
 
 
 @dataclass(frozen=True)
 class Window:
-    """A kernel: its size without what dilation spreads it to, and how it moves."""
+    """A kernel's window: its size before dilation, and how it moves."""
 
     height: int
     width: int
@@ -247,7 +206,7 @@ class Window:
         rows = (height - 1) * self.stride_y + (self.height - 1) * self.dilation_y + 1 - self.top - self.bottom
         columns = (width - 1) * self.stride_x + (self.width - 1) * self.dilation_x + 1 - self.left - self.right
         if rows < 1 or columns < 1:
-            raise NpuFault(FaultKind.PARSE, "padding is all that the window sees")
+            raise NpuFault(FaultKind.PARSE, "the window covers nothing but padding")
         return rows, columns
 
 
@@ -260,18 +219,18 @@ def window(r: Registers) -> Window:
     if word >> 5 & 1:
         raise NpuFault(FaultKind.MODEL, "kernels in parts of 4x4")
     return Window(
-        height // dilation_y + 1,
-        width // dilation_x + 1,
-        1 + (word >> 1 & 1) + 2 * (word >> 9 & 1),
-        1 + (word & 1) + 2 * (word >> 6 & 1),
-        dilation_y,
-        dilation_x,
-        r[Set.IFM_PAD_TOP],
-        r[Set.IFM_PAD_LEFT],
-        r[Set.IFM_PAD_BOTTOM],
-        r[Set.IFM_PAD_RIGHT],
-        bool(word >> 2 & 1),
+        height=height // dilation_y + 1,
+        width=width // dilation_x + 1,
+        stride_y=1 + (word >> 1 & 1) + 2 * (word >> 9 & 1),
+        stride_x=1 + (word & 1) + 2 * (word >> 6 & 1),
+        dilation_y=dilation_y,
+        dilation_x=dilation_x,
+        top=r[Set.IFM_PAD_TOP],
+        left=r[Set.IFM_PAD_LEFT],
+        bottom=r[Set.IFM_PAD_BOTTOM],
+        right=r[Set.IFM_PAD_RIGHT],
+        part_kernel=bool(word >> 2 & 1),
     )
 
 
-POINT = Window(1, 1, 1, 1, 1, 1, 0, 0, 0, 0, False)  # one element of the input for one of the output
+POINT = Window(1, 1, 1, 1, 1, 1, 0, 0, 0, 0, False)  # reads one element of the input for each of the output

@@ -1,17 +1,23 @@
-"""Does a stream compute its graph? It is run on the emulated NPU, and every byte of its answers is compared.
+"""Check that a command stream computes its graph: run it on the emulated NPU, and compare every byte of its outputs.
 
-What is right says the Graph itself, interpreted, and where it is installed Arm's TOSA reference model, which is asked
-for the TOSA that Vela was given. Where answers differ, the first operation is named whose result never was in memory.
+The interpreted Graph defines the correct outputs, and so does Arm's TOSA reference model, if it is installed, for the
+TOSA that Vela was given. If outputs differ, the error names the first operation whose result never was in memory. The
+user's cache remembers streams that passed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
 
 import numpy as np
 
 from baretorch.errors import InternalError
+from baretorch.firmware.cache import fingerprint, recall, remember
 from baretorch.ir.graph import Array, Graph, Node, interpret
+from baretorch.machines import hooks
 from baretorch.machines.npu.commands import Command
 from baretorch.machines.npu.faults import NpuFault
 from baretorch.machines.npu.interpreter import run_payload
@@ -24,6 +30,7 @@ from baretorch.npu.payload import Payload
 
 TRY = "--npu off, or another version of ethos-u-vela"
 SEED = 17
+RANDOM = 2  # random inputs per stream
 
 
 def random_inputs(graph: Graph, count: int) -> list[list[Array]]:
@@ -34,7 +41,7 @@ def random_inputs(graph: Graph, count: int) -> list[list[Array]]:
 
 
 def judge(graph: Graph, payload: Payload, samples: Iterable[Sequence[Array]]) -> None:
-    """WrongStream if the stream answers something else than the graph says, for any of these inputs."""
+    """Raise WrongStream if the stream's outputs differ from the graph's for any of these inputs."""
     for inputs in samples:
         values = interpret(graph, inputs, keep=True)
         _compare_with_tosa(graph, payload.accelerator.family, inputs, values)
@@ -44,19 +51,19 @@ def judge(graph: Graph, payload: Payload, samples: Iterable[Sequence[Array]]) ->
             seen.add(made.astype(np.int8).tobytes())
 
         try:
-            answers = run_payload(payload, [x.tobytes() for x in inputs], watch=watch)
+            outputs = run_payload(payload, [x.tobytes() for x in inputs], watch=watch)
         except NpuFault as fault:
             wrong = _wrong(graph, _first_missing(graph, values, seen), "", f"on the emulated NPU: {fault}")
             wrong.sure = False
             raise wrong from None
-        for name, answer in zip(graph.outputs, answers, strict=True):
+        for name, output in zip(graph.outputs, outputs, strict=True):
             right = values[name]
-            if answer != right.tobytes():
-                raise _differs(graph, name, right, answer, _first_missing(graph, values, seen))
+            if output != right.tobytes():
+                raise _difference(graph, name, right, output, _first_missing(graph, values, seen))
 
 
-def _differs(graph: Graph, name: str, right: Array, answer: bytes, first: Node) -> WrongStream:
-    got = np.frombuffer(answer, right.dtype).reshape(right.shape).astype(np.int64)
+def _difference(graph: Graph, name: str, right: Array, output: bytes, first: Node) -> WrongStream:
+    got = np.frombuffer(output, right.dtype).reshape(right.shape).astype(np.int64)
     distance = np.abs(got - right)
     have = f"{np.count_nonzero(distance):,} of {distance.size:,} values of {name} differ, by up to {distance.max()}"
     return _wrong(graph, first, ", the first operation that differs", have)
@@ -70,7 +77,7 @@ def _wrong(graph: Graph, first: Node, how: str, have: str) -> WrongStream:
 
 
 def _first_missing(graph: Graph, values: dict[str, Array], seen: set[bytes]) -> Node:
-    """The first operation whose result nobody has made, nor anybody something right of it."""
+    """Return the first operation whose result was not computed, and from which no correct result was computed."""
     right: set[str] = set()
     for node in reversed(graph.nodes):
         for name in node.outputs:
@@ -90,3 +97,47 @@ def _compare_with_tosa(graph: Graph, family: Family, inputs: Sequence[Array], va
     for name, y in zip(outputs, made, strict=True):
         if y.tobytes() != values[name].tobytes():
             raise InternalError(f"TOSA and the operator {name} have different results")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Judges streams for regions of a graph: with random inputs, and with the regions' inputs for the graph's
+    examples."""
+
+    graph: Graph
+    examples: Sequence[Array] | None
+
+    def __call__(self, region: Graph, payload: Payload) -> None:
+        """Raise WrongStream if the stream does not compute the region."""
+        key = fingerprint(*_identity(region, payload))
+        if recall("npu", key) is not None:
+            return
+        samples = random_inputs(region, RANDOM)
+        if self.examples is not None:
+            samples.append([self._values[name] for name in region.inputs])
+        judge(region, payload, samples)
+        remember("npu", key, {})
+
+    @cached_property
+    def _values(self) -> Mapping[str, Array]:
+        assert self.examples is not None
+        return interpret(self.graph, self.examples, keep=True)
+
+
+@cache
+def _emulated_npu() -> str:
+    """Return a fingerprint of the emulated NPU: another version judges all streams again."""
+    files = (*sorted(Path(__file__).parent.glob("*.py")), *Path(hooks.__file__).parent.glob("npu_*.c"))
+    return fingerprint(*(file.read_bytes() for file in files))
+
+
+def _identity(graph: Graph, payload: Payload) -> Iterator[str | bytes]:
+    """Return a fingerprint of everything that a check depends on."""
+    yield _emulated_npu()
+    yield from (payload.accelerator.name, payload.commands, payload.weights, f"{payload.scratch} {payload.inputs}")
+    yield f"{payload.outputs} {reference.installed()}"
+    for node in graph.nodes:
+        yield f"{node.op!r} {node.inputs} {node.outputs}"
+    for t in graph.tensors.values():
+        yield f"{t} {t.quant}"
+        yield b"" if t.data is None else t.data.tobytes()

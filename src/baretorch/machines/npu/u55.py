@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from baretorch.machines.npu.arithmetic import (
+    RoundingMode,
+    convolve,
+    convolve_depthwise,
+    max_windows,
+    reciprocal,
+    scale,
+    sum_windows,
+    wrap,
+)
 from baretorch.machines.npu.commands import Do, Set
 from baretorch.machines.npu.core import (
     SCALE_BYTES,
     NpuCore,
-    interpolated,
+    interpolate,
     leading_zeros,
+    read_stream,
+    read_table,
     read_window,
-    stream,
-    table,
-    zero_point,
 )
 from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.memory import INTERNAL
@@ -29,10 +38,9 @@ from baretorch.machines.npu.registers import (
     ofm_shape,
     surface,
     window,
+    zero_point,
 )
-from baretorch.machines.npu.scaling import RoundingMode, reciprocal, scaled, wrapped
-from baretorch.machines.npu.weights import LayerShape, decoded
-from baretorch.machines.npu.windows import convolved, convolved_depthwise, largest, summed
+from baretorch.machines.npu.weights import LayerShape, decode_weights
 
 TABLE_BYTES = 2048
 SLOT_BYTES = 256
@@ -46,18 +54,18 @@ MUL, ADD, SUB, MIN, MAXIMUM, LRELU, ABS, CLZ, SHR, SHL = range(10)
 
 def run(core: NpuCore, what: Do, parameter: int) -> None:
     """Run one operation that computes an output."""
-    keep_tables(core)
+    invalidate_tables(core)
     if what in (Do.CONV, Do.DEPTHWISE):
         y = _convolution(core, what is Do.DEPTHWISE)
     elif what is Do.POOL:
         y = _pool(core, parameter)
     else:
         y = _elementwise(core, parameter)
-    core.memory.write(surface(core.registers, OFM), _activated(core, y))
+    core.memory.write(surface(core.registers, OFM), _activate(core, y))
 
 
-def keep_tables(core: NpuCore) -> None:
-    """The smallest NPUs have accumulators where tables are, unless an operation uses those."""
+def invalidate_tables(core: NpuCore) -> None:
+    """Invalidate the tables of the smallest NPUs, which have accumulators there unless an operation uses a table."""
     if core.accelerator.macs <= 64 and core.registers.bits(Set.ACTIVATION, 0, 5) < FIRST_TABLE:
         core.memory.forget(INTERNAL, core.accelerator.lut, TABLE_BYTES)
 
@@ -68,38 +76,40 @@ def _convolution(core: NpuCore, depthwise: bool) -> Ints:
     x = read_window(core, IFM, w, out, out[2] if depthwise else r[Set.IFM_DEPTH_M1] + 1)
     wide = element(r, IFM).size == 2
     layer = LayerShape(out[2], 1 if depthwise else x.shape[2], w, r[Set.OFM_BLK_DEPTH_M1] + 1, wide, depthwise)
-    streams = [stream(core, Set.WEIGHT_REGION, Set.WEIGHT_BASE, Set.WEIGHT_LENGTH, "the weights")]
+    streams = [read_stream(core, Set.WEIGHT_REGION, Set.WEIGHT_BASE, Set.WEIGHT_LENGTH, "the weights")]
     if core.accelerator.cores == 2:
-        streams.append(stream(core, Set.WEIGHT_REGION, Set.WEIGHT1_BASE, Set.WEIGHT1_LENGTH, "the weights of core 1"))
-    weights = decoded(core.accelerator, layer, tuple(streams))
-    total = convolved_depthwise(x, weights, w, out) if depthwise else convolved(x, weights, w, out)
-    return _scaled(core, total)
+        streams.append(
+            read_stream(core, Set.WEIGHT_REGION, Set.WEIGHT1_BASE, Set.WEIGHT1_LENGTH, "the weights of core 1")
+        )
+    weights = decode_weights(core.accelerator, layer, tuple(streams))
+    total = convolve_depthwise(x, weights, w, out) if depthwise else convolve(x, weights, w, out)
+    return _scale_output(core, total)
 
 
-def _scaled(core: NpuCore, total: Ints) -> Ints:
-    """Biased and scaled as OFM_PRECISION says."""
+def _scale_output(core: NpuCore, total: Ints) -> Ints:
+    """Add the bias, and scale as OFM_PRECISION says."""
     r = core.registers
     how = _rounding(r.bits(Set.OFM_PRECISION, 14, 2))
     if r.bits(Set.OFM_PRECISION, 8, 1):
-        return scaled(total, r.second(Set.OFM_SCALE), r.bits(Set.OFM_SCALE, 0, 6), how)
+        return scale(total, r.second(Set.OFM_SCALE), r.bits(Set.OFM_SCALE, 0, 6), how)
     bias, factor, shift = _channels(core, total.shape[2])
-    return scaled(total + bias, factor, shift, how)
+    return scale(total + bias, factor, shift, how)
 
 
 def _channels(core: NpuCore, depth: int) -> tuple[Ints, Ints, Ints]:
-    """Bias, factor and shift of each channel; cores take channels in turn."""
+    """Return bias, factor and shift of each channel; cores take channels in turn."""
     names = [(Set.SCALE_BASE, Set.SCALE_LENGTH), (Set.SCALE1_BASE, Set.SCALE1_LENGTH)][: core.accelerator.cores]
     made = np.zeros((depth, SCALE_BYTES), np.uint8)
     for i, (base, length) in enumerate(names):
         rows = made[i :: len(names)]
-        data = stream(core, Set.SCALE_REGION, base, length, "the scales")
+        data = read_stream(core, Set.SCALE_REGION, base, length, "the scales")
         if len(data) < rows.size:
             raise NpuFault(FaultKind.PARSE, f"there are {len(data)} bytes of scales, for {len(rows)} channels")
         rows[:] = np.frombuffer(data, np.uint8)[: rows.size].reshape(rows.shape)
     wide = made.astype(np.int64)
     bias = sum((wide[:, i] << (8 * i) for i in range(5)), np.zeros(depth, np.int64))
     factor = sum((wide[:, 5 + i] << (8 * i) for i in range(4)), np.zeros(depth, np.int64))
-    return wrapped(bias, 40), factor, wide[:, 9] & 0x3F
+    return wrap(bias, 40), factor, wide[:, 9] & 0x3F
 
 
 def _pool(core: NpuCore, mode: int) -> Ints:
@@ -109,23 +119,23 @@ def _pool(core: NpuCore, mode: int) -> Ints:
         if out[2] != 1:
             raise NpuFault(FaultKind.PARSE, f"a sum over channels has {out[2]} of them")
         x = read_window(core, IFM, w, out, r[Set.IFM_DEPTH_M1] + 1)
-        return _scaled(core, summed(x.sum(2, keepdims=True), w, out)[0])
+        return _scale_output(core, sum_windows(x.sum(2, keepdims=True), w, out)[0])
     x = read_window(core, IFM, w, out, out[2])
     if mode == MAX:
-        return _scaled(core, largest(x, w, out))
+        return _scale_output(core, max_windows(x, w, out))
     if mode != AVERAGE:
-        raise NpuFault(FaultKind.PARSE, f"no pool is {mode}")
-    total, count = summed(x, w, out)
+        raise NpuFault(FaultKind.PARSE, f"invalid pool {mode}")
+    total, count = sum_windows(x, w, out)
     if w.top or w.left or w.bottom or w.right:
-        return divided(total, count)
-    return _scaled(core, total)
+        return average(total, count)
+    return _scale_output(core, total)
 
 
-def divided(total: Ints, count: Ints) -> Ints:
-    """Averages of windows that are not all of one size."""
+def average(total: Ints, count: Ints) -> Ints:
+    """Divide the sums of windows that are not all of one size."""
     most = int(count.max())
     pairs = np.array([reciprocal(max(n, 1)) for n in range(most + 1)], np.int64)[count]
-    return scaled(total, pairs[..., 0], pairs[..., 1], RoundingMode.NATURAL)
+    return scale(total, pairs[..., 0], pairs[..., 1], RoundingMode.NATURAL)
 
 
 def _elementwise(core: NpuCore, mode: int) -> Ints:
@@ -133,30 +143,30 @@ def _elementwise(core: NpuCore, mode: int) -> Ints:
     out = ofm_shape(r)
     a = read_window(core, IFM, POINT, out, out[2])
     if mode in (ABS, CLZ):
-        return _scaled(core, np.abs(a)) if mode == ABS else leading_zeros(a)
+        return _scale_output(core, np.abs(a)) if mode == ABS else leading_zeros(a)
     if mode == LRELU:
-        raise NpuFault(FaultKind.MODEL, "a leaky ReLU of a U55, which nothing here makes")
+        raise NpuFault(FaultKind.MODEL, "a leaky ReLU of a U55, which Baretorch never uses")
     b = _second(core, out)
     reversed_ = bool(r.bits(Set.IFM2_BROADCAST, 6, 1))
     if reversed_:
         a, b = b, a
     if mode in (ADD, SUB):
         a, b = _operands(core, a, b)
-        return _scaled(core, a + b if mode == ADD else a - b)
+        return _scale_output(core, a + b if mode == ADD else a - b)
     if mode == MUL:
-        return _scaled(core, a * b)
+        return _scale_output(core, a * b)
     if mode in (MIN, MAXIMUM):
         return np.minimum(a, b) if mode == MIN else np.maximum(a, b)
     if mode == SHL:
-        return wrapped(a << np.clip(b, 0, 63), 32)
+        return wrap(a << np.clip(b, 0, 63), 32)
     if mode == SHR:
         how = _rounding(r.bits(Set.OFM_PRECISION, 14, 2))
-        return scaled(a, 1, np.clip(b, 0, 62), how if how is RoundingMode.NATURAL else RoundingMode.DOWN)
-    raise NpuFault(FaultKind.PARSE, f"no elementwise operation is {mode}")
+        return scale(a, 1, np.clip(b, 0, 62), how if how is RoundingMode.NATURAL else RoundingMode.DOWN)
+    raise NpuFault(FaultKind.PARSE, f"invalid elementwise operation {mode}")
 
 
 def _second(core: NpuCore, out: Shape) -> Ints:
-    """The second input, less its zero point, as large as it is: NumPy broadcasts it."""
+    """Read the second input and subtract its zero point. NumPy broadcasts it."""
     r = core.registers
     word = r[Set.IFM2_BROADCAST]
     kind = element(r, IFM2)
@@ -168,7 +178,7 @@ def _second(core: NpuCore, out: Shape) -> Ints:
 
 
 def _operands(core: NpuCore, a: Ints, b: Ints) -> tuple[Ints, Ints]:
-    """The two of a sum, in one scale."""
+    """Return the operands of a sum in one scale."""
     r = core.registers
     mode = r.bits(Set.IFM_PRECISION, 8, 2)
     factor, shift = r.second(Set.OPA_SCALE), r.bits(Set.OPA_SCALE, 0, 6)
@@ -177,19 +187,19 @@ def _operands(core: NpuCore, a: Ints, b: Ints) -> tuple[Ints, Ints]:
     how = _rounding(r.bits(Set.IFM_PRECISION, 14, 2))
     left = 19 if element(r, IFM).size == 1 else 14
     if mode == 1:
-        return scaled(a, factor, shift, how), b << left
+        return scale(a, factor, shift, how), b << left
     if mode == 2:
-        return a << left, scaled(b, factor, shift, how)
-    raise NpuFault(FaultKind.PARSE, f"no way to scale operands is {mode}")
+        return a << left, scale(b, factor, shift, how)
+    raise NpuFault(FaultKind.PARSE, f"invalid scaling of operands: {mode}")
 
 
 def _rounding(number: int) -> RoundingMode:
     if number not in ROUNDINGS:
-        raise NpuFault(FaultKind.PARSE, f"no rounding is {number}")
+        raise NpuFault(FaultKind.PARSE, f"invalid rounding {number}")
     return ROUNDINGS[number]
 
 
-def _activated(core: NpuCore, y: Ints) -> Ints:
+def _activate(core: NpuCore, y: Ints) -> Ints:
     """Add the zero point, clamp, and apply the table."""
     r = core.registers
     kind = element(r, OFM)
@@ -197,21 +207,21 @@ def _activated(core: NpuCore, y: Ints) -> Ints:
     y = y + zero_point(r, OFM, kind)
     limits = {0: kind, 2: Element(1, False), 3: Element(1, True), 5: Element(2, True)}
     if clip not in limits:
-        raise NpuFault(FaultKind.PARSE, f"no range to limit an output to is {clip}")
+        raise NpuFault(FaultKind.PARSE, f"invalid range of an output: {clip}")
     if clip or kind.size < 4:
         ends = limits[clip]
         low, high = r.signed(Set.ACTIVATION_MIN, ends.signed), r.signed(Set.ACTIVATION_MAX, ends.signed)
         y = np.clip(y, max(low, ends.low), min(high, ends.high))
     if function >= FIRST_TABLE:
-        return _looked_up(core, y, kind, function - FIRST_TABLE)
+        return _look_up(core, y, kind, function - FIRST_TABLE)
     if function not in NO_FUNCTION:
-        raise NpuFault(FaultKind.MODEL, f"the activation function {function}, which nothing here makes")
-    return wrapped(y, 32) if kind.size == 4 else y
+        raise NpuFault(FaultKind.MODEL, f"the activation function {function}, which Baretorch never uses")
+    return wrap(y, 32) if kind.size == 4 else y
 
 
-def _looked_up(core: NpuCore, y: Ints, kind: Element, slot: int) -> Ints:
+def _look_up(core: NpuCore, y: Ints, kind: Element, slot: int) -> Ints:
     at = core.accelerator.lut + slot * SLOT_BYTES
     if kind.size == 2:
-        return (interpolated(table(core, at, "<i2", 1024), y) + 64) >> 7
-    values = table(core, at, ("<i4" if kind.size == 4 else "i1" if kind.signed else "u1"), 256)
+        return (interpolate(read_table(core, at, "<i2", 1024), y) + 64) >> 7
+    values = read_table(core, at, ("<i4" if kind.size == 4 else "i1" if kind.signed else "u1"), 256)
     return values[np.clip(y, -128, 127) + 128 if kind.signed else np.clip(y, 0, 255)]

@@ -1,4 +1,4 @@
-"""The operations of Ethos-U85. One may hand its output to the next through a buffer inside (a chain)."""
+"""The operations of Ethos-U85. One may pass its output to the next through an internal buffer (a chain)."""
 
 from __future__ import annotations
 
@@ -6,37 +6,45 @@ from collections.abc import Callable
 
 import numpy as np
 
+from baretorch.machines.npu.arithmetic import (
+    RoundingMode,
+    convolve,
+    convolve_depthwise,
+    max_windows,
+    scale,
+    sum_windows,
+    taps,
+    wrap,
+)
 from baretorch.machines.npu.commands import Do, Set
 from baretorch.machines.npu.core import (
     SCALE_BYTES,
     NpuCore,
-    interpolated,
+    interpolate,
     leading_zeros,
+    read_stream,
+    read_table,
     read_window,
-    stream,
-    table,
-    zero_point,
 )
 from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.registers import (
     IFM,
     IFM2,
     OFM,
-    FeatureMapRegisters,
+    FeatureMap,
     Ints,
     Shape,
     element,
     ofm_shape,
     surface,
     window,
+    zero_point,
 )
-from baretorch.machines.npu.resize import resized
-from baretorch.machines.npu.scaling import RoundingMode, scaled, wrapped
-from baretorch.machines.npu.u55 import divided
-from baretorch.machines.npu.weights import LayerShape, decoded
-from baretorch.machines.npu.windows import convolved, convolved_depthwise, largest, summed, taps
+from baretorch.machines.npu.u55 import average
+from baretorch.machines.npu.weights import LayerShape, decode_weights
 
-TILES, CHAINED, NOWHERE = 0, 2, 3  # where a feature map is
+BILINEAR, REPLICATE, NEAREST = range(3)  # the ways to resize
+TILES, CHAINED, NOWHERE = 0, 2, 3  # the storage of a feature map
 RESET, KEEP, FROM_IFM2 = range(3)  # what accumulators begin with
 MICROBLOCKS = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 16}  # how many pixels are worked on at once
 TRANSPOSED = {0: (0, 1, 2), 1: (1, 0, 2), 2: (0, 2, 1), 3: (1, 2, 0), 6: (2, 0, 1), 7: (2, 1, 0)}  # axes of an output
@@ -65,8 +73,8 @@ PAIRS: dict[int, Pair] = {
     SUB: lambda a, b: a - b,
     MINIMUM: np.minimum,
     MAXIMUM: np.maximum,
-    SHL: lambda a, b: wrapped(a << np.clip(b, 0, 63), 32),
-    LSR: lambda a, b: wrapped((a & 0xFFFFFFFF) >> np.clip(b, 0, 62), 32),
+    SHL: lambda a, b: wrap(a << np.clip(b, 0, 63), 32),
+    LSR: lambda a, b: wrap((a & 0xFFFFFFFF) >> np.clip(b, 0, 62), 32),
     DIV: lambda a, b: np.sign(a) * np.sign(b) * (np.abs(a) // np.maximum(np.abs(b), 1)),
     CMP_EQ: lambda a, b: -(a == b).astype(np.int64),  # all bits set
     CMP_NE: lambda a, b: -(a != b).astype(np.int64),
@@ -91,40 +99,40 @@ LUT_U8 = 1
 
 
 def run(core: NpuCore, what: Do, parameter: int) -> None:
-    """Run one operation that computes an output, or leaves its sums for the next operation."""
+    """Run one operation that computes an output, or keeps its accumulators for the next operation."""
     if what in (Do.CONV, Do.DEPTHWISE):
         y = _convolution(core, what is Do.DEPTHWISE, bool(parameter))
     elif what is Do.POOL:
         y = _pool(core, parameter)
     elif what is Do.RESIZE:
-        y = _scaled(core, resized(core, parameter) << 16)
+        y = _scale_output(core, _resize(core, parameter) << 16)
     else:
         y = _elementwise(core, parameter)
     if y is not None:
-        _write(core, _activated(core, y))
+        _write(core, _activate(core, y))
 
 
-def _storage(core: NpuCore, names: FeatureMapRegisters) -> int:
-    return core.registers.bits(names.precision, 14, 2)
+def _storage(core: NpuCore, names: FeatureMap) -> int:
+    return core.registers.bits(names.register("PRECISION"), 14, 2)
 
 
-def _input(core: NpuCore, names: FeatureMapRegisters, broadcast: Set, out: Shape) -> Ints:
-    """An input of an elementwise operation, less its zero point, as large as it is: NumPy broadcasts it."""
+def _input(core: NpuCore, names: FeatureMap, broadcast: Set, out: Shape) -> Ints:
+    """Read an input of an elementwise operation and subtract its zero point. NumPy broadcasts it."""
     r = core.registers
     word = r[broadcast]
     kind = element(r, names)
     zero = zero_point(r, names, kind)
     if word & 8:
         value = r.second(Set.OP_SCALAR)
-        return np.full((1, 1, 1), wrapped(np.array(value), 32) - zero, np.int64)
+        return np.full((1, 1, 1), wrap(np.array(value), 32) - zero, np.int64)
     if _storage(core, names) == CHAINED:
-        return _chained(core, names) - zero
+        return _read_chained(core, names) - zero
     shape = (1 if word & 1 else out[0], 1 if word & 2 else out[1], 1 if word & 4 else out[2])
     return core.memory.read(surface(r, names), shape) - zero
 
 
-def _chained(core: NpuCore, names: FeatureMapRegisters) -> Ints:
-    number = core.registers[names.region]
+def _read_chained(core: NpuCore, names: FeatureMap) -> Ints:
+    number = core.registers[names.register("REGION")]
     if number not in core.chained:
         raise NpuFault(FaultKind.STRICT, f"{names.name} comes from chain buffer {number}, which was never filled")
     return core.chained[number]
@@ -141,14 +149,14 @@ def _write(core: NpuCore, y: Ints) -> None:
         raise NpuFault(FaultKind.MODEL, f"an output stored in the way {storage}")
     turn, back = r.bits(Set.OFM_PRECISION, 11, 3), r.bits(Set.OFM_PRECISION, 9, 2)
     if turn not in TRANSPOSED:
-        raise NpuFault(FaultKind.PARSE, f"no order of axes is {turn}")
+        raise NpuFault(FaultKind.PARSE, f"invalid order of axes: {turn}")
     if back:
         y = np.flip(y, REVERSED[back])
     core.memory.write(surface(r, OFM), y.transpose(TRANSPOSED[turn]))
 
 
-def _finished(core: NpuCore, total: Ints, join: Pair = np.add) -> Ints | None:
-    """Sums, or what else is joined, with what they go on from, scaled; None: the next operation goes on with them."""
+def _finish(core: NpuCore, total: Ints, join: Pair = np.add) -> Ints | None:
+    """Join accumulators with their initial values and scale them; None if the next operation continues with them."""
     r = core.registers
     begin = r.bits(Set.ACC_FORMAT, 4, 2)
     if begin == KEEP:
@@ -162,7 +170,7 @@ def _finished(core: NpuCore, total: Ints, join: Pair = np.add) -> Ints | None:
     if r.bits(Set.ACC_FORMAT, 6, 1):
         core.sums = total
         return None
-    return _scaled(core, total)
+    return _scale_output(core, total)
 
 
 def _shape(values: Ints) -> Shape:
@@ -173,25 +181,25 @@ def _shape(values: Ints) -> Shape:
 def _rounding(core: NpuCore) -> RoundingMode:
     number = core.registers.bits(Set.OFM_SCALE, 13, 3)
     if number not in ROUNDINGS:
-        raise NpuFault(FaultKind.PARSE, f"no rounding is {number}")
+        raise NpuFault(FaultKind.PARSE, f"invalid rounding {number}")
     return ROUNDINGS[number]
 
 
-def _scaled(core: NpuCore, total: Ints) -> Ints:
-    """Biased and scaled, as OFM_PRECISION says by one factor or by one for each channel."""
+def _scale_output(core: NpuCore, total: Ints) -> Ints:
+    """Add the bias, and scale, as OFM_PRECISION says by one factor or by one for each channel."""
     r = core.registers
     how = _rounding(core)
     if r.bits(Set.OFM_SCALE, 6, 5):
         raise NpuFault(FaultKind.MODEL, "an output that is rounded a second time")
     if r.bits(Set.OFM_PRECISION, 8, 1):
-        return scaled(total, r.second(Set.OFM_SCALE), r.bits(Set.OFM_SCALE, 0, 6), how)
+        return scale(total, r.second(Set.OFM_SCALE), r.bits(Set.OFM_SCALE, 0, 6), how)
     bias, factor, shift = _channels(core, total.shape[2])
-    return scaled(total + bias, factor, shift, how)
+    return scale(total + bias, factor, shift, how)
 
 
 def _channels(core: NpuCore, depth: int) -> tuple[Ints, Ints, Ints]:
-    """Bias, factor and shift of each channel."""
-    data = stream(core, Set.SCALE_REGION, Set.SCALE_BASE, Set.SCALE_LENGTH, "the scales")
+    """Return bias, factor and shift of each channel."""
+    data = read_stream(core, Set.SCALE_REGION, Set.SCALE_BASE, Set.SCALE_LENGTH, "the scales")
     if len(data) < depth * SCALE_BYTES:
         raise NpuFault(FaultKind.PARSE, f"there are {len(data)} bytes of scales, for {depth} channels")
     rows = np.frombuffer(data, np.uint8)[: depth * SCALE_BYTES].reshape(depth, SCALE_BYTES).astype(np.int64)
@@ -199,7 +207,7 @@ def _channels(core: NpuCore, depth: int) -> tuple[Ints, Ints, Ints]:
     zeros = np.zeros(depth, np.int64)
     bias = sum((rows[:, i] << (8 * i) for i in range(split)), zeros)
     factor = sum((rows[:, i] << (8 * (i - split)) for i in range(split, 8)), zeros)
-    return wrapped(bias, 8 * split), factor & ((1 << (8 * (8 - split) - 1)) - 1), rows[:, 8] & 0x3F
+    return wrap(bias, 8 * split), factor & ((1 << (8 * (8 - split) - 1)) - 1), rows[:, 8] & 0x3F
 
 
 def _convolution(core: NpuCore, depthwise: bool, dynamic: bool) -> Ints | None:
@@ -210,7 +218,7 @@ def _convolution(core: NpuCore, depthwise: bool, dynamic: bool) -> Ints | None:
         if (w.height, w.width) != (1, 1):
             raise NpuFault(FaultKind.MODEL, "a kernel of more than one element that is computed")
         y = core.memory.read(surface(r, IFM2), (1, out[2], x.shape[2])) - zero_point(r, IFM2, element(r, IFM2))
-        return _finished(core, convolved(x, y.reshape(out[2], 1, 1, x.shape[2]), w, out))
+        return _finish(core, convolve(x, y.reshape(out[2], 1, 1, x.shape[2]), w, out))
     form = r[Set.WEIGHT_FORMAT]
     pixels = MICROBLOCKS.get(r.bits(Set.ACC_FORMAT, 8, 3))
     if pixels is None:
@@ -232,62 +240,62 @@ def _convolution(core: NpuCore, depthwise: bool, dynamic: bool) -> Ints | None:
         (Set.WEIGHT2_BASE, Set.WEIGHT2_LENGTH),
         (Set.WEIGHT3_BASE, Set.WEIGHT3_LENGTH),
     )[: 1 if layer.fast else core.accelerator.cores]
-    streams = tuple(stream(core, Set.WEIGHT_REGION, base, length, "the weights") for base, length in names)
-    weights = decoded(core.accelerator, layer, streams)
-    return _finished(core, convolved_depthwise(x, weights, w, out) if depthwise else convolved(x, weights, w, out))
+    streams = tuple(read_stream(core, Set.WEIGHT_REGION, base, length, "the weights") for base, length in names)
+    weights = decode_weights(core.accelerator, layer, streams)
+    return _finish(core, convolve_depthwise(x, weights, w, out) if depthwise else convolve(x, weights, w, out))
 
 
 def _pool(core: NpuCore, mode: int) -> Ints | None:
     r = core.registers
     out = ofm_shape(r)
     if mode == NONE:
-        return _finished(core, np.zeros(out, np.int64))
+        return _finish(core, np.zeros(out, np.int64))
     w = window(r)
     if mode == REDUCE_SUM:
         if out[2] != 1:
             raise NpuFault(FaultKind.PARSE, f"a sum over channels has {out[2]} of them")
         x = read_window(core, IFM, w, out, r[Set.IFM_DEPTH_M1] + 1)
-        return _finished(core, summed(x.sum(2, keepdims=True), w, out)[0])
+        return _finish(core, sum_windows(x.sum(2, keepdims=True), w, out)[0])
     x = read_window(core, IFM, w, out, out[2])
     if mode == MAX:
-        return _finished(core, largest(x, w, out), np.maximum)
+        return _finish(core, max_windows(x, w, out), np.maximum)
     if mode == MIN:
-        return _finished(core, -largest(-x, w, out), np.minimum)
+        return _finish(core, -max_windows(-x, w, out), np.minimum)
     if mode in (ARGMAX_X, ARGMAX_Y):
         seen = np.stack([each for _, _, each in taps(x, w, out, 0)])
-        return _finished(core, np.argmax(seen, 0) << 16)
-    total, count = summed(x, w, out)
-    return _finished(core, divided(total, count) if mode == AVERAGE else total)
+        return _finish(core, np.argmax(seen, 0) << 16)
+    total, count = sum_windows(x, w, out)
+    return _finish(core, average(total, count) if mode == AVERAGE else total)
 
 
 def _elementwise(core: NpuCore, mode: int) -> Ints:
-    """Both operands are scaled, and so is what is made of them."""
+    """Scale both operands, and the result."""
     r = core.registers
     out = ofm_shape(r)
     x = _input(core, IFM, Set.IFM_BROADCAST, out)
     a = np.zeros(out, np.int64) + _operand(core, x, Set.IFM_SCALE)
     if mode == LRELU:
-        return _scaled(core, np.where(a < 0, _operand(core, x, Set.IFM2_SCALE), a))
+        return _scale_output(core, np.where(a < 0, _operand(core, x, Set.IFM2_SCALE), a))
     if mode in ALONE:
-        return _scaled(core, ALONE[mode](a))
+        return _scale_output(core, ALONE[mode](a))
     b = np.zeros(out, np.int64) + _operand(core, _input(core, IFM2, Set.IFM2_BROADCAST, out), Set.IFM2_SCALE)
     if mode == SHR:
-        return scaled(a, 1, np.clip(b, 0, 62), _rounding(core))
+        return scale(a, 1, np.clip(b, 0, 62), _rounding(core))
     if mode not in PAIRS:
-        raise NpuFault(FaultKind.PARSE, f"no elementwise operation is {mode}")
-    return _scaled(core, PAIRS[mode](a, b))
+        raise NpuFault(FaultKind.PARSE, f"invalid elementwise operation {mode}")
+    return _scale_output(core, PAIRS[mode](a, b))
 
 
 def _operand(core: NpuCore, values: Ints, name: Set) -> Ints:
-    """Scaled on its own."""
+    """Scale an operand."""
     r = core.registers
     if r.bits(name, 6, 5):
         raise NpuFault(FaultKind.MODEL, f"{name.name} that rounds a second time")
     how = RoundingMode.NATURAL if r.bits(name, 13, 1) else RoundingMode.DOUBLE
-    return scaled(values, r.second(name), r.bits(name, 0, 6), how)
+    return scale(values, r.second(name), r.bits(name, 0, 6), how)
 
 
-def _activated(core: NpuCore, y: Ints) -> Ints:
+def _activate(core: NpuCore, y: Ints) -> Ints:
     """Add the zero point, clamp, and apply the table."""
     r = core.registers
     kind = element(r, OFM)
@@ -297,17 +305,54 @@ def _activated(core: NpuCore, y: Ints) -> Ints:
         low = r.signed(Set.ACTIVATION_MIN)
         y = np.clip(y, low, r.signed(Set.ACTIVATION_MAX, low < 0))
     if function:
-        y = _looked_up(core, y, function)
-    return wrapped(y, 8 * kind.size) if kind.size > 2 else np.clip(y, kind.low, kind.high)
+        y = _look_up(core, y, function)
+    return wrap(y, 8 * kind.size) if kind.size > 2 else np.clip(y, kind.low, kind.high)
 
 
-def _looked_up(core: NpuCore, y: Ints, function: int) -> Ints:
+def _look_up(core: NpuCore, y: Ints, function: int) -> Ints:
     if function not in LUT:
-        raise NpuFault(FaultKind.MODEL, f"the activation function {function}, which nothing here makes")
+        raise NpuFault(FaultKind.MODEL, f"the activation function {function}, which Baretorch never uses")
     kind, count, wide = LUT[function]
     size = np.dtype(kind).itemsize * count
-    entries = table(core, core.accelerator.lut + core.registers.bits(Set.ACTIVATION, 5, 3) * size, kind, count)
+    entries = read_table(core, core.accelerator.lut + core.registers.bits(Set.ACTIVATION, 5, 3) * size, kind, count)
     if wide:
-        found = interpolated(entries, np.clip(y, -32768, 32767))
+        found = interpolate(entries, np.clip(y, -32768, 32767))
         return found if function == LUT_S16_S32 else (found + 64) >> 7
     return entries[np.clip(y, 0, 255) if function == LUT_U8 else np.clip(y, -128, 127) + 128]
+
+
+def _places(count: int, n: int, step: int, offset: int, size: int) -> tuple[Ints, Ints, Ints]:
+    """Return for each output along an axis the two nearest inputs, and its distance from the first in n-ths."""
+    at = np.arange(count) * step + offset
+    first, past = at // n, at % n
+    return np.clip(first, 0, size - 1), np.clip(first + 1, 0, size - 1), past
+
+
+def _axis(core: NpuCore, count: int, scale: Set, step: Set, offset: Set, size: int) -> tuple[Ints, Ints, Ints, int]:
+    r = core.registers
+    n = r[scale] + 1
+    whole, rest = r.bits(step, 0, 4), r.second(step) & 0x7FF
+    begin = r[offset] - (0x1000 if r[offset] & 0x800 else 0)
+    return *_places(count, n, whole * n + rest, begin, size), n
+
+
+def _resize(core: NpuCore, mode: int) -> Ints:
+    """Resize an image. Interpolated pixels are too large by the number of parts between four of them."""
+    r = core.registers
+    out = ofm_shape(r)
+    height, width = r[Set.KERNEL_HEIGHT_M1] + 1, r[Set.KERNEL_WIDTH_M1] + 1
+    where = surface(r, IFM)
+    x = core.memory.read(where, (height, width, out[2])) - zero_point(r, IFM, where.element)
+    y0, y1, py, ny = _axis(core, out[0], Set.RESIZE_Y_SCALE_N_M1, Set.RESIZE_Y, Set.RESIZE_Y_OFFSET, height)
+    x0, x1, px, nx = _axis(core, out[1], Set.RESIZE_X_SCALE_N_M1, Set.RESIZE_X, Set.RESIZE_X_OFFSET, width)
+    if mode == NEAREST:
+        return x[np.where(2 * py >= ny, y1, y0)[:, None], np.where(2 * px >= nx, x1, x0)[None, :]]
+    if mode == REPLICATE:
+        return x[y0[:, None], x0[None, :]]
+    if mode != BILINEAR:
+        raise NpuFault(FaultKind.PARSE, f"invalid way to resize: {mode}")
+    a, b = py[:, None, None], px[None, :, None]
+    upper: Ints = x[y0][:, x0] * (nx - b) + x[y0][:, x1] * b
+    lower: Ints = x[y1][:, x0] * (nx - b) + x[y1][:, x1] * b
+    mixed: Ints = upper * (ny - a) + lower * a
+    return mixed

@@ -1,12 +1,11 @@
-"""Weights as the NPU's decoders give them: compressed, and in the order in which its units want them."""
+"""Decode weights, which are compressed and in the order in which the NPU's units need them."""
 
 from __future__ import annotations
 
 import ctypes
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from functools import cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -24,8 +23,9 @@ _MOST = 1 << 28  # places in a stream of weights
 _KEPT = 256  # layers
 
 
-class _Order(ctypes.Structure):
-    """order_t of npu_weights.c."""
+@dataclass
+class _Order:
+    """The order of weights in a stream: the fields of order_t in npu_weights.c, in its order."""
 
     outputs: int
     rows: int
@@ -41,32 +41,15 @@ class _Order(ctypes.Structure):
     stride_y: int
     stride_x: int
     padding: int
-    part_kernel: int
-    depthwise: int
-    sparse: int
+    part_kernel: bool
+    depthwise: bool
+    sparse: bool
     core: int
     cores: int
-    _fields_: ClassVar = [
-        ("outputs", ctypes.c_int32),
-        ("rows", ctypes.c_int32),
-        ("columns", ctypes.c_int32),
-        ("inputs", ctypes.c_int32),
-        ("block", ctypes.c_int32),
-        ("input_block", ctypes.c_int32),
-        ("unit", ctypes.c_int32),
-        ("input_unit", ctypes.c_int32),
-        ("sub_rows", ctypes.c_int32),
-        ("sub_columns", ctypes.c_int32),
-        ("round", ctypes.c_int32),
-        ("stride_y", ctypes.c_int32),
-        ("stride_x", ctypes.c_int32),
-        ("padding", ctypes.c_int32),
-        ("part_kernel", ctypes.c_int32),
-        ("depthwise", ctypes.c_int32),
-        ("sparse", ctypes.c_int32),
-        ("core", ctypes.c_int32),
-        ("cores", ctypes.c_int32),
-    ]
+
+    def encode(self) -> ctypes.Array[ctypes.c_int32]:
+        """Return order_t, whose fields are all int32_t."""
+        return (ctypes.c_int32 * len(fields(self)))(*astuple(self))
 
 
 @dataclass(frozen=True)
@@ -74,7 +57,7 @@ class LayerShape:
     """The properties of a layer that determine the order of its weights."""
 
     outputs: int
-    inputs: int  # 1 of a depthwise layer
+    inputs: int  # 1 for depthwise layers
     window: Window
     block: int  # depth of an output block
     wide: bool  # inputs of 16 bits
@@ -92,18 +75,18 @@ def _library() -> ctypes.CDLL:
 _kept: OrderedDict[tuple[Accelerator, LayerShape, tuple[bytes, ...]], Ints] = OrderedDict()
 
 
-def decoded(accelerator: Accelerator, layer: LayerShape, streams: tuple[bytes, ...]) -> Ints:
-    """[output, row, column, input], from a stream per core (of the fast decoder: one)."""
+def decode_weights(accelerator: Accelerator, layer: LayerShape, streams: tuple[bytes, ...]) -> Ints:
+    """Return weights [output, row, column, input] from a stream per core, or one stream of the fast decoder."""
     key = accelerator, layer, streams
     if key not in _kept:
-        _kept[key] = _decoded(accelerator, layer, streams)
+        _kept[key] = _decode(accelerator, layer, streams)
         if len(_kept) > _KEPT:
             _kept.popitem(last=False)
     _kept.move_to_end(key)
     return _kept[key]
 
 
-def _decoded(accelerator: Accelerator, layer: LayerShape, streams: tuple[bytes, ...]) -> Ints:
+def _decode(accelerator: Accelerator, layer: LayerShape, streams: tuple[bytes, ...]) -> Ints:
     w = layer.window
     shape = (layer.outputs, w.height, w.width, layer.inputs)
     new = accelerator.family is Family.U85
@@ -114,14 +97,14 @@ def _decoded(accelerator: Accelerator, layer: LayerShape, streams: tuple[bytes, 
         raise NpuFault(FaultKind.PARSE, f"a layer of {shape} weights, in blocks of {layer.block}")
     made = np.zeros(shape, np.int16)
     empty = np.zeros(1, np.int16)
-    counts = [place(ctypes.byref(o), _pointer(empty), 0, _pointer(made)) for o in orders]
+    counts = [place(o.encode(), _pointer(empty), 0, _pointer(made)) for o in orders]
     numbers = (
-        _fast(layer, orders, counts, streams[0])
+        _decode_fast(layer, orders, counts, streams[0])
         if layer.fast
-        else [_standard(count, stream) for count, stream in zip(counts, streams, strict=True)]
+        else [_decode_standard(count, stream) for count, stream in zip(counts, streams, strict=True)]
     )
     for o, count, found in zip(orders, counts, numbers, strict=True):
-        _check(place(ctypes.byref(o), _pointer(found), count, _pointer(made)))
+        _check(place(o.encode(), _pointer(found), count, _pointer(made)))
     return made.astype(np.int64)
 
 
@@ -133,7 +116,7 @@ def _places(layer: LayerShape, o: _Order) -> int:
     return (layer.outputs + o.block + o.unit) * elements * inputs
 
 
-def _standard(count: int, stream: bytes) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
+def _decode_standard(count: int, stream: bytes) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
     found = np.zeros(max(count, 1), np.int16)
     if not stream and not count:
         return found
@@ -143,7 +126,7 @@ def _standard(count: int, stream: bytes) -> np.ndarray[tuple[int], np.dtype[np.i
     return found
 
 
-def _fast(
+def _decode_fast(
     layer: LayerShape, orders: list[_Order], counts: list[int], stream: bytes
 ) -> list[np.ndarray[tuple[int], np.dtype[np.int16]]]:
     """Decode one stream for all cores, which take its blocks in turn."""
@@ -162,35 +145,36 @@ def _fast(
 
 def _order_u55(accelerator: Accelerator, layer: LayerShape, core: int) -> _Order:
     w = layer.window
-    made = _common(layer, core, accelerator.cores)
-    made.input_block = 16 if w.part_kernel or layer.wide else 32
-    made.unit = 4 if accelerator.macs == 32 else 8
-    made.input_unit = 8
-    made.round = 4 if layer.depthwise else 1 if not w.part_kernel else 2 if layer.wide else 4
-    return made
+    order = _common_order(accelerator, layer, core)
+    order.input_block = 16 if w.part_kernel or layer.wide else 32
+    order.unit = 4 if accelerator.macs == 32 else 8
+    order.input_unit = 8
+    order.round = 4 if layer.depthwise else 1 if not w.part_kernel else 2 if layer.wide else 4
+    return order
 
 
 def _order_u85(accelerator: Accelerator, layer: LayerShape, core: int) -> _Order:
     w = layer.window
-    made = _common(layer, core, accelerator.cores)
-    made.unit = layer.unit
-    made.padding = 0 if not layer.wide and accelerator.macs <= 256 else 2 if accelerator.macs <= 512 else 6
-    made.sparse = layer.sparse
+    order = _common_order(accelerator, layer, core)
+    order.unit = layer.unit
+    order.padding = 0 if not layer.wide and accelerator.macs <= 256 else 2 if accelerator.macs <= 512 else 6
+    order.sparse = layer.sparse
     if layer.depthwise:
-        made.input_block, made.input_unit, made.round = layer.block, 1, 10
+        order.input_block, order.input_unit, order.round = layer.block, 1, 10
     elif w.part_kernel:
-        made.input_block = 16
-        made.input_unit = 8 if layer.wide and not layer.sparse else 16
-        made.round = 10 if layer.wide or layer.sparse else 5
+        order.input_block = 16
+        order.input_unit = 8 if layer.wide and not layer.sparse else 16
+        order.round = 10 if layer.wide or layer.sparse else 5
     else:
         narrow = accelerator.macs in (128, 256) and layer.unit == 16 and not layer.sparse
-        made.input_block = 32 if narrow else 128 if layer.sparse and not layer.wide else 64
-        made.input_unit, made.round = made.input_block, 1
-        made.stride_y = made.stride_x = 1
-    return made
+        order.input_block = 32 if narrow else 128 if layer.sparse and not layer.wide else 64
+        order.input_unit, order.round = order.input_block, 1
+        order.stride_y = order.stride_x = 1
+    return order
 
 
-def _common(layer: LayerShape, core: int, cores: int) -> _Order:
+def _common_order(accelerator: Accelerator, layer: LayerShape, core: int) -> _Order:
+    """Return the order with zeros where the families differ."""
     w = layer.window
     return _Order(
         outputs=layer.outputs,
@@ -198,14 +182,20 @@ def _common(layer: LayerShape, core: int, cores: int) -> _Order:
         columns=w.width,
         inputs=layer.inputs,
         block=layer.block,
+        input_block=0,
+        unit=0,
+        input_unit=0,
         sub_rows=8 // w.dilation_y,
         sub_columns=8 // w.dilation_x,
+        round=0,
         stride_y=w.stride_y,
         stride_x=w.stride_x,
+        padding=0,
         part_kernel=w.part_kernel,
         depthwise=layer.depthwise,
+        sparse=False,
         core=core,
-        cores=cores,
+        cores=accelerator.cores,
     )
 
 
