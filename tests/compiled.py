@@ -103,7 +103,7 @@ def _key(command: Sequence[str], folder: Path) -> str | None:
 
 @cache
 def _version(*command: str) -> str | None:
-    """Return what tells this compiler from others, or None if it is no compiler."""
+    """Return a text that identifies this compiler, or None if the program is not a compiler."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return f"{command[0]} {done.stdout}" if done.returncode == 0 else None
 

@@ -49,7 +49,7 @@ class Together(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first, so that no worker is left alone with it at the end."""
+    """Run the slowest tests first, so that no worker is left alone with one of them at the end."""
     items.sort(
         key=lambda item: next((i for i, name in enumerate(LONGEST) if item.nodeid.startswith(name)), len(LONGEST))
     )

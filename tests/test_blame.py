@@ -65,7 +65,7 @@ def test_of_two_cores(core: int, tmp_path: Path) -> None:
 
 
 def test_where_the_image_is_not_at_hand(tmp_path: Path) -> None:
-    """As of a board behind a port: it is built again."""
+    """The image of a board on a port is built again."""
     source = frontends.from_module(Net(), (torch.randn(1, 8),), "net")
     options = Options(toolchain=Compiler.GCC, emulator="unicorn")
     compiled = pipeline.compile_source(source, load_board("pico"), options)

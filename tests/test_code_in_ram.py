@@ -62,7 +62,7 @@ def test_both_in_ram_have_room(tmp_path: Path) -> None:
 
 
 def test_weights_have_all_that_code_leaves(tmp_path: Path) -> None:
-    """Weights that fit beside the code, but not beside a guess of what that takes."""
+    """The weights fit next to the code, but not next to an estimate of its size."""
     image, _ = ran("pico", tmp_path, Options(toolchain=Compiler.GCC, weights=Weights.FLASH, code=CodeIn.RAM))
     board, bytes_ = load_board("pico"), image.flash.weights
     need = board.chip.stack_bytes + STATIC + image.ram.arena + image.ram.code + bytes_ + 2 * SECTION + SLACK + 256

@@ -1,4 +1,4 @@
-"""What compilers made of the same files is taken again, and only that."""
+"""Results of compilers are reused for the same files, and only for these."""
 
 from __future__ import annotations
 

@@ -98,6 +98,6 @@ def test_what_fetches_with_npm_has_it_installed() -> None:
 
 
 def test_help_lists_the_targets() -> None:
-    """`make` alone tells of everything that tasks run."""
+    """`make` alone lists everything that tasks run."""
     told = set(re.findall(r'echo "make ([\w-]+)', (ROOT / "Makefile").read_text()))
     assert told == TARGETS - {"help"}

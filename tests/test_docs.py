@@ -1,4 +1,4 @@
-"""What people read is true: generated pages are fresh, links lead somewhere, snippets and commands work."""
+"""The docs are true: generated pages are fresh, links lead somewhere, snippets and commands work."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_files_named_exist(page: Path) -> None:
 
 
 def test_every_page_is_linked() -> None:
-    """From the README or from another page."""
+    """Each page is linked from the README or from another page."""
     linked = {
         (page.parent / target.partition("#")[0]).resolve()
         for page in PAGES

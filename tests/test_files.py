@@ -44,7 +44,7 @@ def full(*_: object, **__: object) -> None:
 
 
 def holder(folder: Path) -> subprocess.Popen[str]:
-    """A process that has locked the folder, until it is told to go on."""
+    """Start a process that locks the folder until it gets a line."""
     command = [sys.executable, "-c", HOLD, str(folder)]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None and child.stdout.readline() == "locked\n"
@@ -120,7 +120,7 @@ BINARY = ["tiny.elf", "tiny.bin", "tiny.hex", "tiny.uf2", "tiny.map", "tuned.npz
 
 @pytest.mark.parametrize("name", BINARY)
 def test_files_without_a_mark_are_replaced_as_long_as_they_are_ours(name: str, tmp_path: Path) -> None:
-    """By the record, also where another command wrote the folder's other files."""
+    """They are in the record, even if another command wrote the other files of the folder."""
     put_all(tmp_path, {"model.h": OLD, name: b"first"})
     put_all(tmp_path, {"bt_board.h": OLD})
     put_all(tmp_path, {name: b"second", "other.bin": b"third"})

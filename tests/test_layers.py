@@ -76,14 +76,16 @@ LAYERS: dict[str, str] = {
 
 
 def layer_of(module: str) -> str:
-    """Of the module's name behind `baretorch.`, the longest beginning that is in the table, else its first word."""
+    """Return the longest beginning of the module's name after `baretorch.` that is in the table, else its first
+    word."""
     words = module.split(".")
     names = [".".join(words[:n]) for n in range(len(words), 0, -1)]
     return next((name for name in names if name in LAYERS), words[0])
 
 
 def imported(source: str) -> Iterator[tuple[int, str]]:
-    """Line and name of every module of ours that is imported anywhere in a file: in functions and for types too."""
+    """Yield line and name of every module of Baretorch that is imported anywhere in a file, in functions and for types
+    too."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

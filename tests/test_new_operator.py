@@ -1,5 +1,5 @@
-"""What a new operator costs: tests/new_operator/ holds one in float, in int8 and for one more CPU, and this test adds
-it to a copy of the package by the steps of docs/contributing/operators.md."""
+"""A new operator takes few files: this test adds the one of tests/new_operator/, in float, in int8 and for one more
+CPU, to a copy of the package by the steps of docs/contributing/operators.md."""
 
 from __future__ import annotations
 

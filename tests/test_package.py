@@ -134,7 +134,7 @@ def test_run_a_pte_without_torch(clean: Path, tmp_path: Path, pte: str) -> None:
 
 
 def test_run_a_tflite_without_torch_and_litert(clean: Path, tmp_path: Path) -> None:
-    """What `pip install baretorch` brings reads the file; nobody else can be asked for its answers."""
+    """`pip install baretorch` alone reads the file, and there is no reference runtime to compare with."""
     options = ("--board", "pico2w", "--toolchain", "zig", "--json")
     done = baretorch(clean, "run", str(PTE / "lstm_int8.tflite"), *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -158,7 +158,7 @@ def fresh(folder: Path, extra: str) -> str:
 
 @pytest.mark.slow
 def test_pip_install_baretorch_tflite_runs_a_tflite(tmp_path: Path) -> None:
-    """In a fresh environment, on the emulated pico2w."""
+    """It runs in a fresh environment, on the emulated pico2w."""
     done = run(
         *(fresh(tmp_path, "tflite"), "-m", "baretorch", "run", str(PTE / "kws_int8.tflite"), "--board", "pico2w"),
         *("--toolchain", "zig", "--json"),
@@ -172,8 +172,8 @@ def test_pip_install_baretorch_tflite_runs_a_tflite(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_pip_install_baretorch_onnx_runs_an_onnx(tmp_path: Path) -> None:
-    """In a fresh environment, on the emulated pico2w: onnx.reference answers, as there is no onnxruntime. With
-    calibration data beside the file it is quantized, too."""
+    """It runs in a fresh environment, on the emulated pico2w; onnx.reference computes the expected results, as there is
+    no onnxruntime. With calibration data next to the file it is quantized, too."""
     from tests.frontends.onnx.files import small_cnn
 
     (tmp_path / "net.onnx").write_bytes(small_cnn().SerializeToString())

@@ -1,4 +1,4 @@
-"""The whole road: the sine model on every board that has an emulator, with both toolchains."""
+"""The sine model runs on every board that has an emulator, with both toolchains."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_goals_on_cortex_m4f(sine: Source, tmp_path) -> None:  # type: ignor
 @pytest.mark.parametrize("toolchain", ["gcc", "zig"])
 @pytest.mark.parametrize("board", ["mps2-an386", "mps2-an385", "mps2-an500", "mps2-an505", "microbit"])
 def test_qemu_and_unicorn_count_alike(sine: Source, board: str, toolchain: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    """The same image, two emulators, one count."""
+    """Two emulators count the same instructions in the same image."""
     compiled = pipeline.compile_source(sine, load_board(board), Options(toolchain=Compiler(toolchain)))
     image = pipeline.build_image(compiled, tmp_path)
     runs = []

@@ -125,8 +125,8 @@ def work(run: Callable[[], None]) -> Counter[str]:
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("compile_", [in_int8, watched])
 def test_work_grows_linearly(compile_: Callable[[int, bool], None], residual: bool) -> None:
-    """In each function: 40 layers more cost twice what 20 more do, and would cost four times as much if each looked at
-    all others."""
+    """Work grows linearly in each function: 40 layers more cost twice what 20 more do. They would cost four times as
+    much if each looked at all others."""
     compile_(10, residual)  # what is read once
     few, more, many = (work(lambda n=n: compile_(n, residual)) for n in (20, 40, 80))
     grown = {name: (more[name] - few[name], many[name] - more[name]) for name in many}

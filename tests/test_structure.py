@@ -1,4 +1,4 @@
-"""State, several methods, nested inputs and outputs: what a model may be beside one tensor in and one out."""
+"""A model may have state, several methods, and nested inputs and outputs."""
 
 from __future__ import annotations
 

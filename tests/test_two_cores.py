@@ -107,7 +107,7 @@ def test_state(options: Options, tmp_path: Path) -> None:
 
 
 def test_a_missing_meeting_is_a_race_between_layers(tmp_path: Path) -> None:
-    """Two convolutions behind each other: the second reads rows that the other core makes."""
+    """The second of two consecutive convolutions reads rows that the other core computes."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(4, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1))
     source = from_module(model, (torch.randn(1, 4, 12, 12).to(memory_format=torch.channels_last),), "two")

@@ -10,7 +10,6 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import click
@@ -108,19 +107,24 @@ def read(path: Path) -> str:
     return path.read_text(errors="replace")
 
 
-@cache
-def docstrings(package: str) -> list[tuple[str, str]]:
-    """Return the docstrings of a package, or of a module at the root, with their places."""
-    folder = PACKAGE / package
-    found = []
+def docstrings(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the docstrings of a folder, or of a single module, with their places and without code."""
     for path in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = ast.get_docstring(node)
                 if text:
-                    place = f"{path.relative_to(PACKAGE)}:{getattr(node, 'name', 'module')}"
-                    found.append((place, re.sub(r"`[^`]*`", "", text)))
-    return found
+                    place = f"{path.relative_to(ROOT)}:{getattr(node, 'name', 'module')}"
+                    yield place, re.sub(r"`[^`]*`", "", text)
+
+
+def bad_docstrings(folder: Path) -> list[str]:
+    """List docstrings whose first line is a fragment, and those with words that read like a translation."""
+    return [
+        f"{place}: {hit[0]!r}"
+        for place, text in docstrings(folder)
+        if (hit := FRAGMENT.match(text) or WORDS.search(text))
+    ]
 
 
 def packages() -> list[str]:
@@ -135,12 +139,13 @@ def packages() -> list[str]:
 @pytest.mark.parametrize("package", packages())
 def test_docstrings(package: str) -> None:
     """The first line makes sense on its own: it is a sentence or an imperative, and uses the field's own words."""
-    wrong = [
-        f"{place}: {hit[0]!r}"
-        for place, text in docstrings(package)
-        if (hit := FRAGMENT.match(text) or WORDS.search(text))
-    ]
+    wrong = bad_docstrings(PACKAGE / package)
     assert not wrong or package in PACKAGES_TODO, wrong
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "examples", "tests", "tools", "zoo"])
+def test_docstrings_of_scripts_and_tests(folder: str) -> None:
+    assert bad_docstrings(ROOT / folder) == []
 
 
 def test_no_public_class_has_the_name_of_another() -> None:

@@ -1,5 +1,6 @@
-"""Draws the plot of a page of `baretorch tune` as a PNG, with a headless Chromium. The picture of docs/how-to/tune.md
-is that of the search for words, whose figures stand there too:
+"""Draw the plot of a page of `baretorch tune` as a PNG, with a headless Chromium.
+
+The picture and the figures of docs/how-to/tune.md are those of the search for words:
 
 baretorch tune examples/words/model.py --board pico --accuracy-drop 1 --trials 24
 python tools/draw_front.py build/words-pico-tuned/tuned.html docs/how-to/tune.png
@@ -22,7 +23,7 @@ PLAIN = (
 
 
 def plot_of(page: str) -> tuple[str, int, int]:
-    """Of a page of `tune`: another that shows its plot alone, and how large that is."""
+    """Return a page that shows only the plot of a page of `tune`, and its size."""
     style, plot = (re.search(rf"<{tag}\b.*?</{tag}>", page, re.DOTALL) for tag in ("style", "svg"))
     size = re.search(r'<svg [^>]*width="(\d+)" height="(\d+)"', page)
     if style is None or plot is None or size is None:

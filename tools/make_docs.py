@@ -283,7 +283,7 @@ def refreshed(text: str) -> str:
 
 
 def output_of(line: str) -> str:
-    """What `$ baretorch …`, perhaps with `| grep WORD` behind it, prints."""
+    """Return what `$ baretorch …` prints, perhaps filtered by `| grep WORD`."""
     words = shlex.split(line)
     words, word = (words[:-3], words[-1]) if words[-3:-1] == ["|", "grep"] else (words, "")
     if words[:2] != ["$", "baretorch"] or "|" in words:

@@ -1,10 +1,10 @@
-"""What of the zoo four NPUs take: writes docs/reference/npu.md.
+"""Write docs/reference/npu.md: which operators of the zoo run on four NPUs.
 
-python tools/make_npu_table.py                        writes the page
-python tools/make_npu_table.py --measure [MODEL …]    measures before, all models or these
+python tools/make_npu_table.py                        writes the page from benchmarks/npu.json
+python tools/make_npu_table.py --measure [MODEL …]    measures all models, or these, first
 
-Figures are in benchmarks/npu.json. A model is compiled for a Corstone-300 that has the NPU, and memory enough; every
-delegate is judged on the emulated NPU, as always when it is first compiled. Vela and QEMU are needed.
+A model is compiled for a Corstone-300 with the NPU and enough memory. Every delegate is checked on the emulated NPU, as
+always when it is first compiled. Vela and QEMU are needed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ NPUS = (
 
 
 def board_with(npu: Npu) -> Board:
-    """A Corstone-300 with this NPU, and memory enough."""
+    """Return a Corstone-300 with this NPU and enough memory."""
     plain = load_board(BOARD)
     assert plain.chip.npu is not None
     memories = tuple(replace(m, size=ROOM, origin=m.origin + i * ROOM) for i, m in enumerate(plain.chip.memories))
@@ -67,7 +67,7 @@ def board_with(npu: Npu) -> Board:
 
 
 def options_for(model: LoweredModel) -> Options:
-    """int8 at the edges, where the model is int8 there."""
+    """Return options with int8 inputs and outputs, if the first and last layers of the model are int8."""
     try:
         model.with_io(Io.INT8)
     except CompileError:
@@ -76,7 +76,7 @@ def options_for(model: LoweredModel) -> Options:
 
 
 def on_npu(model: LoweredModel, npu: Npu) -> dict[str, Any]:
-    """What runs where."""
+    """Return what runs where, and its cost."""
     options = options_for(model)
     compiled = pipeline.compile_lowered(model.with_io(options.io), board_with(npu), options)
     found, plan = compiled.partition, compiled.plan
@@ -97,7 +97,7 @@ def measured(path: Path) -> dict[str, Any]:
 
 
 def on_cpu(model: LoweredModel) -> dict[str, Any]:
-    """Without an NPU; no instructions if the board is too small for it."""
+    """Measure the model without an NPU; there is no instruction count if the board is too small for it."""
     options = replace(options_for(model), npu=UseNpu.OFF)
     model = model.with_io(options.io)
     plan = pipeline.compile_lowered(model, board_with(NPUS[0]), options).plan
@@ -114,7 +114,7 @@ def on_cpu(model: LoweredModel) -> dict[str, Any]:
 
 
 def reasons(left: list[list[str]]) -> str:
-    """Operators that stay behind, the same together."""
+    """List the operators that stay on the CPU, equal ones together."""
     told = Counter((op, why) for op, why in left)
     return "; ".join(f"{f'{n} × ' if n > 1 else ''}`{op}`: {why}" for (op, why), n in told.items()) or "–"
 

@@ -24,7 +24,7 @@ from baretorch.frontends.pte.export import write_pte  # noqa: E402
 
 
 def make(folder: Path) -> None:
-    """Each file, and beside it the program as text, to be looked at before it is committed."""
+    """Write each file, and next to it the program as text, to review before it is committed."""
     folder.mkdir(parents=True, exist_ok=True)
     sine, cnn, curves, last = case("sine"), case("cnn"), case("curves"), case("cnn_channels_last")
     caller_owns_io = ExecutorchBackendConfig(

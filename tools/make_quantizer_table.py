@@ -3,9 +3,9 @@
 python tools/make_quantizer_table.py                        writes the page from benchmarks/quantizer.json
 python tools/make_quantizer_table.py --measure [MODEL …]    measures first, all models or these
 
-Where a value lies between two steps, the last bit of a scale decides which it becomes, and with it perhaps a decibel of
-a small model's noise. So noise is measured several times, with scales a little larger, and averaged; `spread_db` is how
-far the single measurements lie apart (their standard deviation).
+The last bit of a scale decides how values between two steps are rounded, which may change the noise of a small model by
+a decibel. Therefore noise is measured several times, with slightly larger scales, and averaged. `spread_db` is the
+standard deviation of the single measurements.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def _accuracy(path: Path, session: Session) -> dict[str, float] | None:
 
 
 def _varied(graph: Graph, seed: int) -> Graph:
-    """With activation scales up to a few thousandths larger; the same for tensors that share one."""
+    """Return the graph with activation scales up to a few thousandths larger; tensors that share a scale keep sharing
+    one."""
     rng = np.random.default_rng(seed)
     found: dict[Quant, Quant] = {}
     fixed = set(FIXED.values())

@@ -20,7 +20,7 @@ KERNELS = Path(__file__).parents[1] / "src" / "baretorch" / "kernels"
 
 @dataclass(frozen=True)
 class Loop:
-    """What a loop repeats: so many lines of assembly from the first that begins so."""
+    """The body of a loop: a number of lines of assembly, from the first that begins with `begin`."""
 
     file: str
     begin: str

@@ -1,9 +1,11 @@
-"""Trains the network that `baretorch studio` brings along, a few minutes on two cores, and writes it with the training
-images that it is quantized with: `python tools/train_digits.py`, after `make mnist`. Needs torch and executorch. With
-the word `measure` it only tells how many of the test images the network reads in int8.
+"""Train the network that is part of `baretorch studio`, a few minutes on two cores.
 
-A small convolutional network, 17,690 parameters. Its training images are tilted, scaled, sheared and shifted a little,
-and their strokes made thicker or thinner, because people draw with a mouse otherwise than with a pen.
+python tools/train_digits.py            trains it, after `make mnist`, and writes it with its calibration images
+python tools/train_digits.py measure    prints how many of the test images it reads in int8
+
+It needs torch and executorch. The network is convolutional and has 17,690 parameters. Its training images are tilted,
+scaled, sheared and shifted a little, and their strokes made thicker or thinner, because drawing with a mouse differs
+from drawing with a pen.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def accuracy(net: nn.Module) -> float:
 
 
 def measure() -> None:
-    """The C of the image, on this computer: in int8 it gives the same bits as on the chip."""
+    """Measure the C of the image on this computer: in int8 it computes the same bits as the chip."""
     model = baretorch.compile(FOLDER / "digits.pte", board="host", int8=True)
     images, digits = images_and_labels("t10k")
     answers = [int(np.argmax(model.run(image.reshape(1, 1, 28, 28)))) for image in images]

@@ -1,4 +1,4 @@
-"""What the models of the zoo share: seeded weights, seeded inputs and a few blocks."""
+"""Share seeded weights, seeded inputs and a few blocks among the models of the zoo."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def seeded(build: Callable[[], nn.Module], seed: int = 0) -> nn.Module:
 
 
 def seeded_images(build: Callable[[], nn.Module], seed: int = 0) -> nn.Module:
-    """The same for networks on images: channels last in memory, as the kernels want them."""
+    """Return seeded inputs for networks on images: channels last in memory, as the kernels want them."""
     return seeded(build, seed).to(memory_format=torch.channels_last)
 
 
@@ -63,7 +63,7 @@ def signal(channels: int, length: int, seed: int) -> torch.Tensor:
 
 
 def standardized(x: torch.Tensor) -> torch.Tensor:
-    """With mean 0 and deviation 1."""
+    """Return numbers with mean 0 and standard deviation 1."""
     return (x - x.mean()) / x.std()
 
 

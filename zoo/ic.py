@@ -10,7 +10,7 @@ from torch import nn
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions beside a shortcut."""
+    """Two 3x3 convolutions with a shortcut."""
 
     def __init__(self, in_: int, out: int, stride: int) -> None:
         super().__init__()

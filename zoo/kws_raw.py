@@ -2,7 +2,7 @@
 
 16,000 samples, one second of sound at 16 kHz, become 49 frames of 10 cepstral coefficients: windows of 30 ms every
 20 ms, the power of their spectra in 40 bands from 20 Hz to 4 kHz, logarithm, cosine transform. In int8 the front end
-computes in float up to the logarithm: powers differ by more than eight bits can tell.
+computes in float up to the logarithm, because powers differ by more than eight bits can represent.
 """
 
 import math

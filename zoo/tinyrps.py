@@ -1,8 +1,8 @@
 """Rock, paper, scissors from 28x28 grey pixels: 425,219 parameters, 7,740,032 MACs.
 
 Three 3x3 convolutions, two max pools and two linear layers, the usual shape of a first vision project on a board with
-a camera. Its second convolution makes 100 kB of activations that the max pool behind it shrinks to a quarter: fused,
-they are never stored.
+a camera. Its second convolution makes 100 kB of activations, which the following max pool shrinks to a quarter. Both
+are fused, so the activations are never stored.
 """
 
 import torch

@@ -1,7 +1,8 @@
 """A small U-Net, 32x32 grey pixels in, a mask of the same size out: 14,641 parameters, 4,210,688 MACs.
 
 Segmentation of small images and of spectrograms. Two steps down with max pools, two steps up with nearest-neighbour
-upsampling; each step up sees the step down beside it by concatenation, which must therefore stay in memory meanwhile.
+upsampling. Each step up is concatenated with the output of the corresponding step down, which must therefore stay in
+memory.
 """
 
 import torch

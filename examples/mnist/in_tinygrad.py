@@ -1,4 +1,4 @@
-"""The same digits, the same weights, in tinygrad: the model is three lines."""
+"""Read the same digits with the same weights in tinygrad: the model is three lines."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -32,7 +32,7 @@ def calibration() -> list[tuple[torch.Tensor, ...]]:
 
 
 def train(model: nn.Module, epochs: int = 3, batch: int = 200) -> None:
-    """For `baretorch tune`: let a smaller one learn the digits anew, from the training images."""
+    """Let a smaller network learn the digits from the training images, for `baretorch tune`."""
     torch.manual_seed(0)
     images, digits = (torch.from_numpy(part) for part in images_and_labels("train"))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)

@@ -1,10 +1,10 @@
-"""Trains the network of in_tinygrad.py in tinygrad, some minutes, after `make mnist`:
+"""Train the network of in_tinygrad.py in tinygrad, which takes some minutes, after `make mnist`:
 
     python examples/mnist/train_in_tinygrad.py
 
-It tells how many test images and photographs the network reads, and keeps the weights in build/mnist/in_tinygrad.npz.
-Half of what it sees is moved by up to two pixels, a quarter are photographs. tinygrad needs a compiler: clang, or
-Zig's, which comes with Baretorch.
+It prints how many test images and photographs the network reads, and writes the weights to build/mnist/in_tinygrad.npz.
+Half of the training images are moved by up to two pixels, and a quarter are photographs. tinygrad needs a compiler:
+clang, or Zig's, which comes with Baretorch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def network(pixels: int = 784, hidden: int = 400) -> list[Any]:
 
 
 def moved(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """All of them by the same few pixels: the next batch gets others."""
+    """Move all images by the same few pixels; the next batch gets another shift."""
     return np.roll(images.reshape(-1, 28, 28), rng.integers(-SHIFT, SHIFT + 1, 2), (1, 2)).reshape(len(images), -1)
 
 

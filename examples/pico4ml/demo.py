@@ -123,7 +123,7 @@ def _large(screen: Picture.Image, times: int = SCALE) -> Picture.Image:
 
 
 def _strip(screens: list[Picture.Image]) -> Picture.Image:
-    """Beside each other."""
+    """Return the pictures next to each other."""
     gap = 4 * SCALE
     large = [_large(s) for s in screens]
     whole = Picture.new("RGB", (sum(s.width + gap for s in large) - gap, large[0].height), "white")
@@ -133,7 +133,7 @@ def _strip(screens: list[Picture.Image]) -> Picture.Image:
 
 
 def _judge(image: Image, run: str, frames: list[np.ndarray]) -> list[Watched]:
-    """All frames once, shared among processes; their scenes are numbered as the frames are."""
+    """Read all frames once, shared among processes. Scenes are numbered like their frames."""
 
     def part(job: int) -> Watched:
         own = range(job, len(frames), JOBS)
@@ -154,7 +154,8 @@ def _rate(shown: Watched) -> float:
 
 
 def _evaluated(network: Network) -> dict[str, float]:
-    """With the verb that users have: the host's C over all test images, and the chip for a sample, bit for bit."""
+    """Evaluate the model with the verb that users have: the host's C for all test images, and the chip for a sample,
+    bit for bit."""
     command = [sys.executable, "-m", "baretorch", "evaluate", str(network.model), "--board", "pico4ml", "--int8"]
     done = subprocess.run([*command, "--target-samples", "20", "--json"], check=True, capture_output=True, text=True)
     metrics = json.loads(done.stdout)["metrics"]

@@ -1,4 +1,5 @@
-"""What the camera's firmware runs: the small convolutional network of examples/mnist, with probabilities at its end."""
+"""The camera's firmware runs this model: the small convolutional network of examples/mnist, with probabilities as its
+output."""
 
 import sys
 from collections.abc import Callable

@@ -36,8 +36,7 @@ def built(model: Path, folder: Path, weights: Weights) -> tuple[Image, str]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the firmware said of a frame: the scene that was in it, the digit and how sure it is, and how long core 0
-    worked on it."""
+    """The firmware's result for a frame: the scene in it, the digit, its probability, and the time that core 0 took."""
 
     scene: int
     digit: int | None
@@ -47,7 +46,8 @@ class Answer:
 
 @dataclass
 class Watched:
-    """What came out, so far. `pictures` are whole pictures on the display: when, in milliseconds, and their PNG."""
+    """The outputs of the demo so far. `pictures` are whole pictures on the display: the time in milliseconds, and a
+    PNG."""
 
     answers: list[Answer] = field(default_factory=list)
     said: list[str] = field(default_factory=list)

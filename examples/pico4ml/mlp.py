@@ -1,4 +1,5 @@
-"""What the camera's firmware can run, too: the 784-400-10 of examples/mnist, with probabilities at its end."""
+"""The camera's firmware can also run this model: the 784-400-10 network of examples/mnist, with probabilities as its
+output."""
 
 import sys
 from collections.abc import Callable

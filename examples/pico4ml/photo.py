@@ -73,7 +73,7 @@ def photographs(digits: Sequence[np.ndarray] | np.ndarray, seed: int) -> Iterato
 
 
 def seen(frame: np.ndarray) -> np.ndarray:
-    """What the firmware's driver makes of a frame: a view of 80x80 cells."""
+    """Return the 80x80 cells that the firmware's driver reads from a frame."""
     inner = frame[BORDER : BORDER + VIEW * CELL, BORDER : BORDER + VIEW * CELL].astype(np.uint32)
     return (inner.reshape(VIEW, CELL, VIEW, CELL).sum((1, 3)) // CELL**2).astype(np.uint8)
 

@@ -47,7 +47,7 @@ def train(count: int = 1000, epochs: int = 3, batch: int = 50) -> nn.Module:
 
 
 def model() -> nn.Module:
-    """The trained network; its weights are kept beside this file."""
+    """Return the trained network; its weights are stored next to this file."""
     if not WEIGHTS.exists():
         partial = WEIGHTS.with_suffix(f".{os.getpid()}")
         torch.save(train().state_dict(), partial)

@@ -1,4 +1,4 @@
-"""The whole road once: train, compile, build, emulate, compare, plot. Run by `make demo`."""
+"""Run all stages once: train, compile, build, emulate, compare, plot. `make demo` runs it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def command(*arguments: str) -> None:
 
 
 def largest_error() -> float:
-    """The same image once more, from Python: its answers against sin(x)."""
+    """Run the same image from Python, and return the largest difference from sin(x)."""
     model = baretorch.compile(ROOT / MODEL, board=BOARD)
     xs = torch.linspace(0, 2 * math.pi, 200)
     error = max(abs(model.run(x.reshape(1, 1)).item() - math.sin(x)) for x in xs)

@@ -47,7 +47,7 @@ def train(steps: int = 1000) -> Sine:
 
 
 def model() -> nn.Module:
-    """The trained network; its weights are kept beside this file."""
+    """Return the trained network; its weights are stored next to this file."""
     if not WEIGHTS.exists():
         partial = WEIGHTS.with_suffix(f".{os.getpid()}")
         torch.save(train().state_dict(), partial)
@@ -62,7 +62,7 @@ def inputs() -> tuple[torch.Tensor, ...]:
 
 
 def calibration() -> list[tuple[torch.Tensor, ...]]:
-    """What `--int8` measures the ranges of activations with."""
+    """Return the data with which `--int8` measures the ranges of activations."""
     return [(x.reshape(1, 1),) for x in torch.linspace(0, 2 * math.pi, 64)]
 
 
@@ -78,5 +78,5 @@ def sweep() -> list[tuple[torch.Tensor, ...]]:
 
 
 def truth(x: torch.Tensor) -> torch.Tensor:
-    """What the model should have said."""
+    """Return the correct results."""
     return torch.sin(x)

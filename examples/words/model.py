@@ -31,7 +31,7 @@ TRACKS = torch.tensor(  # per word three tones: the band where each begins and e
 
 
 def words(each: int, seed: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """So many of each word [n, 1, size, 16], and which they are."""
+    """Return `each` samples of each word [n, 1, size, 16], and their classes."""
     pen = torch.Generator().manual_seed(seed)
     kinds = torch.arange(WORDS * each) % WORDS
 
@@ -81,7 +81,7 @@ def train(model: nn.Module, epochs: int = 6, batch: int = 64, size: int = 32) ->
 
 
 def model(width: float = 1, size: int = 32) -> nn.Module:
-    """The trained network; its weights are kept beside this file."""
+    """Return the trained network; its weights are stored next to this file."""
     net, weights = network(width, size), Path(__file__).with_name(f"words-{width}-{size}.pt")
     if not weights.exists():
         train(net, size=size)

@@ -1,4 +1,4 @@
-"""What `run --compare-cores` and `profile` report of a model on several cores, and how long the tool took."""
+"""`run --compare-cores` and `profile` report on models that use several cores, and how long the tool took."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def calibration(size=16): return [inputs(size)]
 
 
 def test_widths_and_sizes(folder: Path) -> None:
-    """What is not named is what the file's own defaults are."""
+    """Widths and sizes that are not named keep the defaults of the file."""
     (folder / "net.py").write_text(SIZED)
     shapes = {"width = 0.5\n": (16, 6), "size = 8\nwidth = 1\n": (8, 12)}
     for text, (inputs, outputs) in shapes.items():

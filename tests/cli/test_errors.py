@@ -307,7 +307,7 @@ def test_a_report_without_task(folder: Path) -> None:
 
 
 def test_failure_keeps_what_there_is(folder: Path) -> None:
-    """A compile and a build that fail leave the files of the last success, and nothing beside them."""
+    """A compile and a build that fail leave the files of the last success, and no others."""
     good, bad = copy_model("tiny", folder), copy_model("large_arena", folder)
     for verb in ("compile", "build"):
         assert baretorch(verb, good, "--board", "microbit", "--out", "out").code == 0

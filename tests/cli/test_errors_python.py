@@ -1,4 +1,4 @@
-"""What can be wrong in Python files that name a model file, or hold a tinygrad model: exactly these texts."""
+"""Mistakes in Python files that name a model file or hold a tinygrad model give exactly these texts."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_an_answer_that_differs_is_an_error() -> None:
 
 
 class Places:
-    """Runs a model that says where the largest number is, as it is told to."""
+    """Runs a model that always returns the given index of the largest number."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -183,8 +183,8 @@ class Places:
 
 
 def test_an_index_may_be_that_of_an_equal_number() -> None:
-    """On another machine two numbers may trade places that differ in their last bits; no others, however long the row
-    is: the index is no number of which a thousandth does not matter."""
+    """On another machine, two numbers that differ in their last bits may change places, and no others. An index is not
+    compared with a relative tolerance, however long the row is."""
     b = Builder()
     graph = b.graph([b.input("x", (5000,), DType.FLOAT32)], [b.add(ArgMax(0, False), "x")])
     x = np.zeros(5000, np.float32)

@@ -36,7 +36,7 @@ def test_advice_makes_it_fit(model: Path, board: str, options: list[str]) -> Non
 
 
 def test_every_board(folder: Path) -> None:
-    """All boards but this computer; the same code is built once for boards with the same CPU."""
+    """Every board but this computer is listed; boards with the same CPU share one build of the code."""
     data = baretorch("fit", copy_model("tiny", folder), "--json").json()
     boards = {b["board"]: b for b in data["boards"]}
     assert {"pico", "pico2w", "microbit", "virt-rv32"} < set(boards) and "host" not in boards
@@ -50,7 +50,7 @@ def test_every_board(folder: Path) -> None:
 
 
 def test_time(folder: Path) -> None:
-    """As `run` has it, flash included."""
+    """The estimated time is that of `run`, flash included."""
     model = copy_model("tiny", folder)
     asked = ("--board", "pico2w", "--board", "mps2-an386", "--time")
     pico, mps = baretorch("fit", model, *asked, "--json").json()["boards"]
@@ -63,7 +63,7 @@ def test_time(folder: Path) -> None:
 
 
 def test_pulled_rows_for_a_program_of_ones_own(folder: Path) -> None:
-    """An image of ours holds the whole input, so --input rows is no change that makes it fit; C files can have it."""
+    """An image of Baretorch holds the whole input, so `--input rows` cannot make it fit. Only C files can use it."""
     (found,) = baretorch("fit", copy_model("wide_image", folder), "--board", "microbit", "--json").json()["boards"]
     assert found["fits"] is False and found["change"] is None
     words = "`baretorch compile` with --int8 --input rows writes C that needs "

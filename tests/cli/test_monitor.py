@@ -85,7 +85,7 @@ def test_interrupt_gives_the_summary(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_serial_port(folder: Path) -> None:
-    """A program behind a pseudo-terminal is to `--port` what a board behind a cable is."""
+    """A pseudo-terminal connects a program to `--port` like a cable connects a board."""
     model = copy_model("curve", folder)
     elf = baretorch("build", model, "--board", "host", "--json").json()["files"]["elf"]
     ours, theirs = pty.openpty()
@@ -128,7 +128,7 @@ def test_plot() -> None:
 
 
 def test_plot_of_odd_values() -> None:
-    """Nothing, one point, equal values, NaN and infinity are no reason to fail."""
+    """No values, one point, equal values, NaN and infinity do not make the plot fail."""
     for values in ([], [3.0], [2.0, 2.0], [float("nan"), 1.0], [float("inf"), -1e30, 1e-30]):
         text = _draw(Plot([Series("s", list(range(len(values))), values, "red")], height=4), 30)
         assert "⣿ s" in text

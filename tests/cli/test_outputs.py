@@ -20,7 +20,7 @@ OURS = "/* model: interface\n * Made by Baretorch 0.1.0 for host. */\n"
 
 
 def write(names: list[str], out: str = "out") -> None:
-    """As `compile` and `build` do."""
+    """Write the files as `compile` and `build` do."""
     with staged(Path(out)) as work:
         for name in names:
             (work / name).parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What is left behind when a command is told to end, or the disk is full: nothing."""
+"""A command that is interrupted, or that meets a full disk, leaves no partial files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Place:
         return [sys.executable, "-m", "baretorch", *arguments]
 
     def processes(self) -> list[str]:
-        """What still runs with this environment."""
+        """Return the processes that still run with this environment."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:

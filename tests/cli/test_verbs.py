@@ -1,4 +1,4 @@
-"""What each verb answers, to programs and to people."""
+"""Each verb answers programs in JSON, and people in text."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_inspect_stages(folder: Path) -> None:
 
 
 def test_inspect_all_boards(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every board has a row: it fits, it does not and by how much, or nobody can tell."""
+    """Every board has a row: the model fits, or it does not and by how many bytes, or this is unknown."""
     model = copy_model("large_arena", folder)
     data = baretorch("inspect", model, "--board", "all", "--json").json()
     rows = {row["board"]: row for row in data["boards"]}

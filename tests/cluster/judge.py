@@ -27,7 +27,7 @@ RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 
 
 def missing() -> str | None:
-    """What the judge lacks here; None if it can be built."""
+    """Return what the RTL simulation needs and this computer lacks; None if it can be built."""
     if shutil.which("verilator") is None:
         return "verilator is not installed: apt-get install verilator"
     if importlib.util.find_spec(RTL) is None:
@@ -36,7 +36,8 @@ def missing() -> str | None:
 
 
 def judge(simulator: Simulator, cycles: int, answers: int) -> None:
-    """Runs what is loaded on the RTL, until so many bytes were written to the console, or so many cycles passed."""
+    """Run the loaded program on the RTL until it has written `answers` bytes to the console, or for at most
+    `cycles`."""
     _library().bt_judge(simulator.handle, cycles, answers)
 
 
@@ -51,7 +52,7 @@ def _library() -> ctypes.CDLL:
 
 
 def _built() -> Path:
-    """From the user's cache, if it is there."""
+    """Return the simulation from the user's cache, or build it."""
     spec = importlib.util.find_spec(RTL)
     assert spec is not None and spec.origin is not None
     source = Path(spec.origin).parent / "system_verilog"
@@ -66,7 +67,7 @@ def _built() -> Path:
 
 
 def _compiled(source: Path, folder: Path) -> Path:
-    """All in one file: half of the time went to headers."""
+    """Compile everything in one file, because headers took half of the time."""
     lines = (source / "cv32e40p_manifest.flist").read_text().splitlines()
     files = [line.replace("${DESIGN_RTL_DIR}", str(source / "rtl")) for line in lines if not line.startswith("//")]
     wanted = [line for line in files if line and not any(name in line for name in LEFT_OUT)]

@@ -28,7 +28,8 @@ def chip(cores: int = 1, banks: int = 16, wait: int = 10) -> ConfigStruct:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a program did: its requests until it wrote to the console, when barriers let cores go, and memory."""
+    """The results of a program: its requests until it wrote to the console, when barriers released cores, and
+    memory."""
 
     requests: tuple[Event, ...]
     let_go: tuple[tuple[int, int], ...]

@@ -1,8 +1,6 @@
-"""Random programs for CV32E40P: every instruction that the simulator knows, and more hazards than chance has.
-
-A program sets all registers, runs its body, stores the registers to RESULT and writes a byte to the console. Registers
-that hold addresses are written by nothing but loads and stores that increment them, and are set anew now and then.
-"""
+"""Generate random programs for CV32E40P, with every instruction of the simulator and more hazards than chance has. A
+program sets all registers, runs its body, stores the registers to RESULT and writes a byte to the console. Registers
+that hold addresses are written only by loads and stores that increment them, and are set again now and then."""
 
 from __future__ import annotations
 
@@ -270,7 +268,7 @@ def _jump(p: Program) -> None:
 
 
 def _call(p: Program) -> None:
-    """A function that soon returns, called behind anything: the jumps may have had to wait."""
+    """Call a function that soon returns, after any instruction; the jumps may have to wait."""
     c = p.chance
     inside = [_word(p) for _ in range(c.choice((0, 0, 1, 2)))]
     halves = c.randrange(3)
@@ -335,7 +333,8 @@ def _barrier(p: Program) -> None:
 
 
 def random_program(seed: int, length: int, cores: int = 1) -> bytes:
-    """About so many instructions; all cores run the same, on memory of their own, and meet now and then."""
+    """Return a program of about `length` instructions. All cores run the same, on memory of their own, and meet now and
+    then."""
     p = Program(random.Random(seed))
     c = p.chance
     if seed % 2:

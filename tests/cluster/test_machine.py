@@ -57,7 +57,7 @@ def built(model: str, board: str, folder: Path) -> tuple[Compiled, Image]:
 
 
 class Recorded(ClusterMachine):
-    """It remembers what it was told."""
+    """A machine that records the commands it receives."""
 
     told = b""
 
@@ -67,7 +67,8 @@ class Recorded(ClusterMachine):
 
 
 def replayed(image: Image, run: str, told: bytes, rtl_answers: int = 0) -> list[Event]:
-    """What the image does at its registers, and when, if all is told at once; on the RTL until it has said so much."""
+    """Return what the image does at its registers, with cycles, if all input arrives at once. With `rtl_answers`, the
+    RTL runs it until it has written that many bytes."""
     chip = image.board.chip
     assert chip.cluster is not None
     code = read_code(image, run)
@@ -101,7 +102,8 @@ def test_answers_are_those_of_the_host(model: str, board: str, tmp_path: Path) -
 
 
 def small_enough(model: str, units: Units, folder: Path) -> tuple[Compiled, Image] | None:
-    """With int8 inputs and outputs, unless the first layers compute in float; None if it does not fit."""
+    """Return the model with int8 inputs and outputs, unless the first layers compute in float; None if it does not
+    fit."""
     board, source = load_board("cluster8"), lowered(model, int8=True)
     for io in (Io.INT8, Io.FLOAT):
         try:
@@ -119,8 +121,8 @@ def small_enough(model: str, units: Units, folder: Path) -> tuple[Compiled, Imag
 @pytest.mark.parametrize("units", [Units.OFF, Units.AUTO])
 @pytest.mark.parametrize("model", MODELS)
 def test_cycles_are_those_of_the_rtl(model: str, units: Units, tmp_path: Path) -> None:
-    """Of every model of the zoo that fits: start-up, an inference, with state two, and what is said about them, with
-    each write to the console, to the DMA engine and to the GEMM unit in the same cycle."""
+    """Every model of the zoo that fits takes the cycles of the RTL: start-up, an inference (two if it has state) and
+    its answer. Each write to the console, the DMA engine and the GEMM unit is in the same cycle."""
     found = small_enough(model, units, tmp_path)
     assert (found is None) == (model in TOO_LARGE)
     if found is not None:
@@ -150,7 +152,7 @@ def judged(compiled: Compiled, image: Image) -> None:
 @pytest.mark.parametrize("units", [Units.OFF, Units.AUTO])
 @pytest.mark.parametrize("model", ["ad", "ic", "kws"])
 def test_cycles_on_eight_cores_are_those_of_the_rtl(model: str, units: Units, tmp_path: Path) -> None:
-    """Kernels beside each other at the banks, with barriers, copies and the unit."""
+    """Kernels that compete for banks, barriers, copies and the unit take the cycles of the RTL."""
     options = Options(io=Io.INT8, units=units)
     compiled = compile_model(lowered(model, int8=True), load_board("cluster8"), options)
     judged(compiled, pipeline.build_image(compiled, tmp_path))

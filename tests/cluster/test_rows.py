@@ -33,7 +33,7 @@ ALL = Options(io=Io.INT8, units=Units.OFF)
 
 @cache
 def source() -> Source:
-    """The output of the second layer is too large beside its input."""
+    """Return a model whose second layer has an output that is too large to be stored together with its input."""
     torch.manual_seed(0)
     x = torch.randn(1, 4, 24, 24).to(memory_format=torch.channels_last)
     net = nn.Sequential(
@@ -90,7 +90,7 @@ def test_weights_of_tiles_are_told_by_their_layers() -> None:
 
 
 class Residual(nn.Module):
-    """A unit makes both operands of the sum, which is made where the second of them lies."""
+    """A model in which a unit computes both operands of a sum. The sum is computed in place of the second."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ def swapped(text: str) -> str:
 
 
 def unawaited(text: str) -> str:
-    """Nobody waits for the rows that came last."""
+    """Remove the wait for the rows that were copied last."""
     channel = re.findall(r"bt_team_copy\((\d+), AT\(void, \d+\), IN\(", text)[-1]
     head, tail = text.rsplit(f"    bt_team_await({channel});", 1)
     return head + tail
@@ -161,7 +161,7 @@ def with_copy(
     change: Callable[[BackgroundCopy], BackgroundCopy | None],
     to: int = 0,
 ) -> Plan:
-    """The first such copy changed, and begun so many phases later."""
+    """Return the schedule with the first such copy changed, and started some phases later."""
     phases = list(plan.phases)
     time = next(t for t, phase in enumerate(phases) if any(map(of, phase.copies)))
     copy = next(filter(of, phases[time].copies))

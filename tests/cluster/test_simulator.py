@@ -94,7 +94,7 @@ def registers(base: int, *values: int) -> list[int]:
 
 
 def dma(rows: int, row: int) -> list[int]:
-    """From FAR, rows that are 100 bytes apart, to DATA, without gaps; on channel 3."""
+    """Copy rows that are 100 bytes apart from FAR to DATA, without gaps, on channel 3."""
     return [*registers(DMA, FAR, DATA, row, rows, 100, row), addi(7, 0, 3), s_type(24, 7, 6, 2, STORE)]
 
 

@@ -130,7 +130,7 @@ def phases_of(plan: Plan, name: str) -> list[int]:
 
 
 def with_steps(plan: Plan, changed: dict[int, tuple[Step, ...]]) -> Plan:
-    """With other steps in some phases, and what these await as it was."""
+    """Return the schedule with other steps in some phases, and unchanged waits."""
 
     def now(time: int, phase: Phase) -> Phase:
         steps = changed.get(time, phase.steps)
@@ -160,12 +160,12 @@ def swapped(plan: Plan) -> Plan:
 
 
 def _resident(step: Step) -> Step:
-    """With constants where they are stored, as if none had to come."""
+    """Return the schedule with constants where they are stored, as if no copies were needed."""
     return replace(step, operands=tuple(replace(o, buffer="") if o.constant else o for o in step.operands))
 
 
 def overlapping(plan: Plan) -> Plan:
-    """What the layer reads lies where its sums do."""
+    """Place the input of the layer where its sums are."""
     sums = plan.steps[[s.layer for s in plan.steps].index("same")].writes[0].storage
     at = plan.layout.buffer(sums).offset
     moved = tuple(replace(b, offset=at) if b.name == "wide" else b for b in plan.layout.buffers)

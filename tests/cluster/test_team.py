@@ -101,7 +101,7 @@ def without_meetings(compiled: pipeline.Compiled, number: int) -> pipeline.Compi
 
 
 def test_a_missing_barrier_is_seen_with_the_layers_name(tmp_path: Path) -> None:
-    """The layer named is that behind it, or that before it if its core was late."""
+    """The error names the layer after the missing barrier, or the one before it if its core was late."""
     compiled = compile_model(small(), load_board("cluster8"), ALL)
     layers = ["0", "2", "2", "3", "4", "6"]  # between meetings
     assert sum(phase.meet for phase in compiled.plan.phases) == len(layers) - 1
@@ -143,7 +143,8 @@ def test_tiles_of_the_first_layer_may_be_larger() -> None:
 
 
 def test_weights_come_earlier_where_two_phases_are_too_short(tmp_path: Path) -> None:
-    """Behind two small layers: the copy for the large one begins before both, as the scratchpad has room."""
+    """The copy for a large layer starts before the two small layers that precede it, because the scratchpad has
+    room."""
     torch.manual_seed(0)
     x = torch.randn(1, 128)
     net = nn.Sequential(
@@ -167,7 +168,7 @@ def test_weights_come_earlier_where_two_phases_are_too_short(tmp_path: Path) -> 
 
 
 def test_cores_meet_before_one_writes_where_another_reads_what_was_brought() -> None:
-    """The output of a layer lies where the weights of the one before are, and it waits for nothing."""
+    """The output of a layer is stored where the weights of the previous layer are, and the layer waits for nothing."""
     plan = on_all_cores().plan
     pairs = pairwise(plan.phases[1:])
     before, phase = next((a, b) for a, b in pairs if a.steps[0].call.y.name != b.steps[0].call.y.name)
@@ -297,7 +298,7 @@ def test_some_modes_give_the_bits_of_the_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize("board", ["cluster8", "cluster4-soc"])
 @pytest.mark.parametrize("model", ["kws", "ic", "vww", "ad"])
 def test_all_modes_give_the_bits_of_the_host(model: str, board: str, narrow: bool, tmp_path: Path) -> None:
-    """Without its quantization a model is as one of a file that was quantized: its scales stay."""
+    """A model without its quantization is handled like a file that was quantized elsewhere: its scales stay."""
     lowered = int8_file(str(ZOO / f"{model}.py"))
     source = lowered.narrow if narrow else replace(lowered, quantization=None)
     _, host = run(source, ONE, tmp_path / "host", "host")

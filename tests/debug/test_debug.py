@@ -60,7 +60,7 @@ def compiled(board: Board, optimize: Optimize = Optimize.SPEED, toolchain: Compi
 
 
 def debugged(model: Compiled, image: Image, emulator: str, script: str, folder: Path, python: bool = True) -> str:
-    """What gdb prints."""
+    """Return what gdb prints."""
     commands, start = folder / "script.gdb", folder / "start.gdb"
     commands.write_text(script)
     put_all(image.elf.parent, DebugInfo(model).files())
@@ -74,7 +74,7 @@ def debugged(model: Compiled, image: Image, emulator: str, script: str, folder: 
 
 
 def numbers(printed: str, layer: str) -> Array:
-    """What print-tensor printed of a layer."""
+    """Return the numbers that print-tensor printed for a layer."""
     rows = printed.splitlines()
     at = next(i for i, row in enumerate(rows) if row.startswith(f"{layer}  "))
     return np.array(ast.literal_eval(next(row for row in rows[at + 1 :] if row.startswith("["))))
@@ -161,7 +161,7 @@ def test_the_stub_steps_and_changes_things(board: str, emulator: str, fpu: str, 
 @needs_rp2040js
 @pytest.mark.slow
 def test_rp2040js_hears_ctrl_c_asleep(tmp_path: Path) -> None:
-    """Nobody feeds the image: it sleeps until a byte comes."""
+    """The image sleeps until a byte arrives, and no byte arrives."""
     model = compiled(load_board("pico"))
     image = pipeline.build_image(model, tmp_path / "image", debug=True)
     with emulated(image, model.c.run, "rp2040js", tmp_path) as server, socket.socket(socket.AF_UNIX) as gdb:
@@ -210,7 +210,7 @@ def test_a_fault_is_seen_where_it_happens(board: str, emulator: str, fault: str,
 
 @pytest.mark.parametrize("toolchain", [Compiler.GCC, pytest.param(Compiler.ZIG, marks=pytest.mark.slow)])
 def test_what_is_flashed_stays_the_same(toolchain: Compiler, tmp_path: Path) -> None:
-    """And what is told of sources tells nothing of this computer."""
+    """The flashed bytes do not change, and paths of sources do not contain names of this computer."""
     model = compiled(load_board("pico"), toolchain=toolchain)
     plain, told = (pipeline.build_image(model, tmp_path / str(d), debug=d) for d in (False, True))
     assert plain.uf2 is not None and told.uf2 is not None and plain.bin is not None and told.bin is not None
@@ -238,7 +238,7 @@ def test_ctrl_c_is_heard() -> None:
 
 
 def test_probes() -> None:
-    """Of boards whose settings are known."""
+    """Boards with known settings have a probe."""
     with pytest.raises(CompileError, match="OpenOCD's settings for mps2-an386 are not known"):
         openocd(load_board("mps2-an386"), 3333)
 
@@ -301,7 +301,7 @@ SWEEP = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "int8", "board", "emulator"), SWEEP)
 def test_all_tensors_of_a_model(name: str, int8: bool, board: str, emulator: str, tmp_path: Path) -> None:
-    """Behind each layer of an int8 model, what it made is the reference's, bit for bit."""
+    """After each layer of an int8 model, its output equals the reference, bit for bit."""
     source = int8_file(str(ZOO / f"{name}.py"))
     model = compile_model(source, load_board(board), Options(int8=True))
     image = pipeline.build_image(model, tmp_path / "image", debug=True)

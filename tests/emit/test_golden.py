@@ -1,4 +1,4 @@
-"""The C of three tiny models, word for word. `python -m tests.emit.test_golden` writes the files anew."""
+"""The C of tiny models does not change by a character. `python -m tests.emit.test_golden` rewrites the files."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_a_sample_on_the_chip() -> None:
 
 
 def test_small_digits_on_an_uno() -> None:
-    """Of 14×14 pixels, in 2 KiB of RAM."""
+    """Digits of 14×14 pixels are read in 2 KiB of RAM."""
     options = ("--samples", "200", "--target-samples", "4", "--io", "int8")
     metrics = evaluated(*options, model=str(EXAMPLE / "small.py"), board="arduino-uno")["metrics"]
     assert metrics["host"] == metrics["target"], "the same bits"

@@ -18,7 +18,7 @@ EXAMPLE = ROOT / "examples" / "mnist"
 
 
 def in_numpy() -> np.ndarray:
-    """What the network gives for the first test image."""
+    """Return the network's output for the first test image."""
     with np.load(EXAMPLE / "weights.npz") as w, np.load(EXAMPLE / "sample.npz") as sample:
         x = sample["t10k_images"][:1].reshape(1, 784) / 255
         hidden = np.maximum(x @ w["0.weight"].astype(np.float64).T + w["0.bias"], 0)
@@ -69,8 +69,8 @@ print(before, accuracy(layers, part))
 
 @pytest.mark.slow
 def test_training_in_tinygrad_on_a_small_budget() -> None:
-    """It learns the few digits it is given. In a process of its own, where nobody has prepared tinygrad for being
-    traced, and compiled: in Python it takes minutes."""
+    """The network learns the few digits that it is given. It runs in another process, in which tinygrad is not patched
+    for tracing, and compiled, because it takes minutes in Python."""
     env = {name: value for name, value in os.environ.items() if name != "DEV"}
     command = [sys.executable, "-c", LEARNS]
     done = subprocess.run(command, cwd=EXAMPLE, env=env, capture_output=True, text=True, check=False)

@@ -46,7 +46,7 @@ def paper(level: int = 200) -> np.ndarray:
 
 @pytest.mark.parametrize("toolchain", ["gcc", pytest.param("zig", marks=pytest.mark.slow)])
 def test_the_c_is_clean(toolchain: str, tmp_path: Path) -> None:
-    """With all the warnings that our own files are compiled with."""
+    """The C compiles with all warnings that Baretorch's own files are compiled with."""
     board = load_board("pico4ml")
     (tmp_path / "bt_board.h").write_text(board_header(board, cores=2, app=True))
     tools = find_toolchain(board, toolchain)
@@ -107,7 +107,7 @@ def test_any_view_is_survived(vision: Any) -> None:
 
 
 def test_photographs_look_like_their_digits(vision: Any) -> None:
-    """What is made of a photograph resembles the digit more than other ones of the same."""
+    """The frame made from a photograph resembles its digit more than other digits made in the same way."""
     images, _ = digits(12)
     near = 0
     for n, frame in enumerate(photo.photographs(images, seed=3)):
@@ -138,7 +138,7 @@ def test_training_on_a_small_budget(name: str, vision: Any, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("name", "least"), [("digits", 0.95), ("mlp", 0.92)])
 def test_networks_read_photographs(name: str, least: float, pictures: np.ndarray) -> None:
-    """In float, a few of them; `make demo-mnist` shows 500 to the emulated chip."""
+    """The networks read a few photographs in float. `make demo-mnist` shows 500 to the emulated chip."""
     import torch
 
     module = import_file(EXAMPLE / f"{name}.py")

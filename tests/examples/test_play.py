@@ -19,7 +19,7 @@ PATIENCE = 200.0  # the first game trains the network
 
 
 class Game:
-    """The program behind a terminal of 100 columns."""
+    """The program in a terminal of 100 columns."""
 
     def __init__(self, *arguments: str) -> None:
         self.master, slave = pty.openpty()
@@ -35,7 +35,7 @@ class Game:
         self.seen = ""
 
     def until(self, text: str) -> str:
-        """What is shown up to `text`, without colours; it is then forgotten."""
+        """Return the output up to `text`, without colours, and forget it."""
         end = time.monotonic() + PATIENCE
         while text not in self.seen:
             ready, _, _ = select.select([self.master], [], [], max(0.0, end - time.monotonic()))

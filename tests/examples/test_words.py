@@ -1,4 +1,4 @@
-"""The words of examples/words are the same every time, and can be told apart."""
+"""The generated words of examples/words are reproducible and distinguishable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_words() -> None:
 
 
 def test_what_evaluate_counts() -> None:
-    """Of eight words of each kind, one kind is always said."""
+    """One kind of word is always recognized among eight words of each kind."""
     found = MODEL.evaluate(lambda word: torch.nn.functional.one_hot(torch.tensor([5]), 8), 64)
     assert found == {"accuracy": 1 / 8}
 

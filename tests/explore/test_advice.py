@@ -1,4 +1,4 @@
-"""What is advised is true: who follows it gets what it promises."""
+"""Advice is true: following it gives the promised result."""
 
 from __future__ import annotations
 

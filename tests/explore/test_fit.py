@@ -23,7 +23,7 @@ AS_IS = Options()
 
 
 class Streaming(nn.Module):
-    """Much state, which lies in the arena."""
+    """A model with much state, which is stored in the arena."""
 
     def __init__(self) -> None:
         super().__init__()

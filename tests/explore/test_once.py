@@ -1,4 +1,4 @@
-"""What takes long is done once, and reports compile nothing."""
+"""Slow work is done once, and reports compile nothing."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_passes_and_boards(
 
 
 def test_reports_compile_nothing() -> None:
-    """They import nothing that makes graphs, plans, C or images; what a type is called is no import."""
+    """Reports import nothing that makes graphs, plans, C or images; imports for type checking do not count."""
     makers = ("pipeline", "explore", "emit", "firmware.build", "machines", "cli")
     forbidden = tuple(f"baretorch.{maker}" for maker in makers)
     for path in sorted((SOURCES / "report").rglob("*.py")):

@@ -13,7 +13,7 @@ from baretorch.targets.types import Board
 
 
 def said_on_chip(elf: Path, model: str, board: Board, end: str, times: int = 1) -> str:
-    """What it says over the UART, until it has said this so many times."""
+    """Return the text that the chip sends over the UART until `end` has occurred `times` times."""
     if board.chip.boot == "boot2":  # which SDKs do behind the linker, too
         elf.write_bytes(sign_boot2(elf.read_bytes()))
     sizes = FlashUse(0, 0, 0, 0), RamUse(0, 0, 0, 0, 0, 0, 0)

@@ -17,7 +17,7 @@ XSI = "{http://www.w3.org/2001/XMLSchema-instance}noNamespaceSchemaLocation"
 
 @dataclass(frozen=True)
 class Element:
-    """What may and must be in it. `many` children may be there more than once."""
+    """The allowed and required contents of an XML element. `many` children may occur more than once."""
 
     needs: str = ""
     may: str = ""
@@ -58,7 +58,7 @@ PATTERNS: dict[str, Element] = {
 
 
 def faults(name: str, text: str, files: Mapping[str, object]) -> list[str]:
-    """What is wrong with the description called `name` in a pack of these files."""
+    """Return the faults of the description called `name` in a pack of these files."""
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:

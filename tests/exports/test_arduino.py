@@ -68,7 +68,7 @@ def built(libraries: Path, sketch: Path, folder: Path, board: str = UNO[0]) -> P
 
 
 def printed(elf: Path, end: str, times: int = 1, chip: str = UNO[1]) -> str:
-    """What the chip says on its serial port, until it has said this so many times."""
+    """Return the text that the chip sends over its serial port until `end` has occurred `times` times."""
     with subprocess.Popen(
         ["timeout", str(SECONDS), "simavr", "-m", chip, "-f", "16000000", elf],
         stdout=subprocess.PIPE,
@@ -112,7 +112,7 @@ def test_on_a_chip(model: str, int8: bool, board: str, chip: tuple[str, str], tm
 
 @pytest.mark.slow
 def test_two_models_in_one_sketch(tmp_path: Path) -> None:
-    """In int8, of which one has state."""
+    """Both models are int8, and one of them has state."""
     models = ("sine", "streaming_gru")
     for model in models:
         files = project(made(model, True, "arduino-uno"), BY_NAME["arduino"], FIGURES)

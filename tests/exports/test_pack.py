@@ -37,7 +37,7 @@ def test_a_pack(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("zip"), reason="zip is not installed")
 def test_the_command_that_packs_it(tmp_path: Path) -> None:
-    """As README.md has it: all that the description lists is in the pack."""
+    """The command in README.md packs everything that the description lists."""
     files = project(compiled("sine", "host"), BY_NAME["cmsis-pack"], FIGURES)
     command = re.search(r"`(zip [^`]*)`", files["README.md"])
     assert command is not None

@@ -69,7 +69,7 @@ def readme_commands(readme: str) -> list[str]:
 
 
 def exact(main: Path) -> None:
-    """Let a program print as many digits of its answer as tell all bits."""
+    """Make a program print enough digits of its output to show all bits."""
     text = main.read_text()
     assert re.search(r'printf\("%d: %[gf]\\n"', text)
     main.write_text(re.sub(r'printf\("%d: %[gf]\\n"', r'printf("%d: %.9g\\n"', text))
@@ -85,12 +85,12 @@ def steps(model: str) -> int:
 
 
 def told_right(said: str, model: str, runs: int) -> bool:
-    """A program says that so many answers are right, and none is wrong."""
+    """Report whether a program prints for all `runs` that its outputs are right."""
     return said.count(f"{model}: right") == runs and "WRONG" not in said
 
 
 def told(made: Compiled, runs: int) -> list[float]:
-    """What our own image answers, emulated, as an example goes on: it begins anew after its steps."""
+    """Return the outputs of Baretorch's own emulated image, which starts over after the steps of the example."""
     inputs = stored(made.graph, made.source.examples)
     found: list[float] = []
     with TemporaryDirectory() as folder:
@@ -110,7 +110,7 @@ def answers(model: str, board: str, runs: int | None = None) -> list[float]:
 
 
 def test_the_docs_tell_what_was_tried() -> None:
-    """Of every SDK, with tests that exist."""
+    """The page lists for every SDK how it was tested, with tests that exist."""
     page = (ROOT / "docs/how-to/use-an-sdk.md").read_text()
     rows = [
         row.split(" | ") for row in page.partition("## How the projects are tested")[2].splitlines() if "`test_" in row
@@ -164,7 +164,7 @@ def test_zephyrs_own_options_and_targets_are_not_the_models() -> None:
     ],
 )
 def test_main_has_the_stack_that_the_model_needs(sdk: str, board: str, path: str, line: str) -> None:
-    """Beside what it has for printing: 2,048 bytes and Espressif's 3,584."""
+    """The stack also has 2,048 bytes for printing and Espressif's 3,584."""
     model = compiled("sine", board)
     model = replace(model, board=replace(model.board, sdk={**model.board.sdk, "esp-idf": {"target": "esp32c3"}}))
     files = project(model, BY_NAME[sdk], {**FIGURES, "stack_bytes": 1001})
@@ -184,7 +184,7 @@ def test_without_a_board_the_user_chooses_the_target() -> None:
 
 @pytest.mark.parametrize(("board", "line"), [("arduino-uno", "architectures=avr"), ("host", "architectures=*")])
 def test_arduino_knows_which_chips_a_library_is_for(board: str, line: str) -> None:
-    """C for AVR has its assembly, so the IDE tells on other boards that the library is not theirs."""
+    """C for AVR contains its assembly, so the IDE rejects the library for other boards."""
     files = project(compiled("sine", board), BY_NAME["arduino"], FIGURES)
     assert line in files["sine/library.properties"].splitlines()
 
@@ -216,7 +216,8 @@ def test_a_pico_project_asks_for_the_cmake_it_needs() -> None:
 
 
 def test_boards_have_the_names_that_platformio_knows() -> None:
-    """As its repositories platform-ststm32, -atmelavr and -raspberrypi have them: its packages are not here to ask."""
+    """The names are those in its repositories platform-ststm32, -atmelavr and -raspberrypi; its packages are not
+    installed."""
     known = {
         "ststm32": {"nucleo_wb55rg_p", "nucleo_h743zi"},
         "atmelavr": {"uno", "megaatmega2560"},
@@ -252,7 +253,7 @@ def test_a_project_is_whole_and_always_the_same(sdk: str, name: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_make_builds_it_and_it_is_right(model: str, tmp_path: Path) -> None:
-    """With the commands of its README; and all bits of the answer are those of board host."""
+    """The commands of its README build it, and all bits of the output are those of board host."""
     folder = in_folder(project(compiled(model, "host"), BY_NAME["make"], FIGURES), tmp_path)
     exact(folder / "main.c")
     said = [run(*command.split(), folder=folder) for command in readme_commands((folder / "README.md").read_text())]
@@ -274,7 +275,7 @@ def test_cmake_builds_it_and_it_is_right(model: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("sdk", ["make", pytest.param("cmake", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("board", ["mps2-an386", pytest.param("arduino-uno", marks=pytest.mark.slow)])
 def test_a_library_for_a_board(sdk: str, board: str, tmp_path: Path) -> None:
-    """With the commands of the README, by the board's compiler, and such that its linker finds what is in it."""
+    """The commands of the README build it with the board's compiler, and the board's linker finds its symbols."""
     folder = in_folder(project(compiled("sine", board), BY_NAME[sdk], FIGURES), tmp_path)
     for command in readme_commands((folder / "README.md").read_text()):
         run(*shlex.split(command), folder=folder)
@@ -287,7 +288,8 @@ def test_a_library_for_a_board(sdk: str, board: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_same_command_gives_the_same_bytes(tmp_path: Path) -> None:
-    """In two processes, that see everything in another order, in two folders; the second as README.md says."""
+    """Two processes with different hash orders write the same bytes to two folders; the second uses the command in
+    README.md."""
     command = ["baretorch", "project", "MODEL", "--int8", "--optimize", "size", "--sdk", "vscode"]
     command += ["--board", "mps2-an386", "--out", "DIR"]
     trees = []
@@ -406,7 +408,7 @@ def test_a_record_of_others_stays(tmp_path: Path) -> None:
 
 
 def test_a_folder_behind_a_link(tmp_path: Path) -> None:
-    """Where it lies is the user's business: what is not there any more goes there, too."""
+    """The output folder may be a link; files that are no longer needed are removed there too."""
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk")
     write(tmp_path / "link/p", {"main.c": "a", "old.c": "b"}, force=False)

@@ -48,7 +48,7 @@ pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.joi
 
 @dataclass(frozen=True)
 class Machine:
-    """One of QEMU's, and where its memory lies."""
+    """A machine of QEMU, and the addresses of its memory."""
 
     name: str
     flash: int = 0
@@ -191,7 +191,7 @@ def test_mbed_without_its_rtos(model: str, tmp_path: Path, monkeypatch: pytest.M
 def test_mbeds_thread_has_the_stack_that_the_model_needs(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bound is that of an image of ours; what Mbed's compiler makes of the same C stays within it."""
+    """The bound is that of Baretorch's own image; the same C compiled by Mbed's compiler stays within it."""
     image = build_image(compiled(model, "nucleo-wb55rg"), tmp_path / "image")
     bound = image.run_stack
     assert bound is not None

@@ -1,4 +1,4 @@
-"""What the SDKs' own tools say of the projects' descriptions; each tool is installed into an environment of its own."""
+"""The SDKs' own tools accept the projects' descriptions. Each tool is installed into an environment of its own."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def task(folder: Path, label: str) -> str:
 
 
 def printed(command: str, folder: Path, text: str, times: int, seconds: float = 60) -> str:
-    """What a program has printed when it has printed this so many times."""
+    """Return the text that a program prints until `text` has occurred `times` times."""
     with subprocess.Popen(
         ["sh", "-c", f"exec {command}"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
@@ -77,7 +77,7 @@ def test_the_board(model: str, board: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("gdb-multiarch"), reason="gdb-multiarch is not installed")
 def test_the_debugger(tmp_path: Path) -> None:
-    """What cortex-debug does with launch.json: QEMU waits for gdb, and gdb is given these commands."""
+    """cortex-debug interprets launch.json like this: QEMU waits for gdb, and gdb gets these commands."""
     folder = made("kws", "mps2-an386", tmp_path)
     run("sh", "-c", task(folder, "build"), folder=folder)
     (launch,) = json.loads((folder / ".vscode/launch.json").read_text())["configurations"]

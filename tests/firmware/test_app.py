@@ -117,7 +117,7 @@ def test_core_1_is_its_own(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_c(files: dict[str, str], what: str, found: str, tmp_path: Path) -> None:
-    """What the compiler says is told; its words are its own."""
+    """The error contains the compiler's own words."""
     with pytest.raises(CompileError) as caught:
         built(tmp_path, files, toolchain="gcc")
     assert caught.value.what == what

@@ -46,7 +46,7 @@ def test_every_board_builds(image_of: Build, name: str, toolchain: str) -> None:
 def test_same_bytes_in_any_folder(
     board: str, toolchain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image_of: Build
 ) -> None:
-    """Sources, output and cache elsewhere, everything compiled anew."""
+    """Sources, output and cache are in other folders, and everything is compiled again."""
     first = image_of(board, toolchain)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     source = tmp_path / "another" / "source"
@@ -95,7 +95,7 @@ def test_only_whole_files_remain(image_of: Build) -> None:
 
 
 def with_sizes(folder: Path, weights: int, arena: int) -> tuple[Path, ...]:
-    """The dummy model with so many bytes more of weights and arena."""
+    """Return the dummy model with more bytes of weights and arena."""
     extra = folder / "extra.c"
     extra.write_text(
         f"""\

@@ -1,4 +1,4 @@
-"""The cache is a help, not a need: what is damaged in it is made again."""
+"""The cache is optional: damaged entries are rebuilt."""
 
 from __future__ import annotations
 

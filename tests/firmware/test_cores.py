@@ -1,4 +1,4 @@
-"""Images that use two cores: each core's stack has its bound, and what does not fit is told."""
+"""Images that use two cores have a bound for each core's stack, and an image that does not fit is an error."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_closure_is_what_the_disassembly_calls(image_of: Build, board: str, tool
 
 @pytest.mark.parametrize("toolchain", TOOLCHAINS)
 def test_model_code_by_hand(image_of: Build, toolchain: str) -> None:
-    """With an FPU nothing of a library is needed: two functions and one table."""
+    """On a CPU with an FPU no library is needed: the code is two functions and one table."""
     image = image_of("mps2-an386", toolchain)
     elf = read_elf(image.elf.read_bytes())
     expected = elf.symbol("dummy_run").size + elf.symbol("helper").size + TABLE_BYTES

@@ -1,4 +1,4 @@
-"""What instructions do and where they go, against their encodings as GNU's assembler makes them."""
+"""The work and the targets of instructions agree with their encodings by GNU's assembler."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_avr_calls() -> None:
 
 
 def test_avr_frames() -> None:
-    """In the ways that gcc makes them, and libgcc by __prologue_saves__."""
+    """Frames are those of gcc's prologues, and of libgcc's __prologue_saves__."""
     saves = range(0x2000, 0x2040)
 
     def growth(text: str) -> int:

@@ -157,7 +157,7 @@ def exact(module: nn.Module) -> nn.Module:
 
 
 def numbers(*shape: int) -> torch.Tensor:
-    """From -2 to 2, exact in binary too."""
+    """Return numbers from -2 to 2 that are exact in binary."""
     return torch.randint(-64, 65, shape, generator=torch.Generator().manual_seed(1)) / 32
 
 

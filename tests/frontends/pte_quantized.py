@@ -34,7 +34,7 @@ WHOLE = [aten.linear.default, aten.hardsigmoid.default, aten.hardswish.default, 
 
 
 class Mixed(nn.Module):
-    """What the Cortex-M passes know: convolutions, pools, a sum, a gate, and a linear layer."""
+    """A model for the Cortex-M passes: convolutions, pools, a sum, a gate and a linear layer."""
 
     def __init__(self) -> None:
         super().__init__()

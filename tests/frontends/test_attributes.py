@@ -1,4 +1,5 @@
-"""Attributes that `forward` changes: an error that names them and the line, unless no later call can tell."""
+"""Attributes that `forward` changes are an error with their names and the line, unless no later call depends on
+them."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ class Counter(Net):
 
 
 class LateCounter(Net):
-    """Three calls cannot tell."""
+    """A counter that has no effect in the first three calls."""
 
     def forward(self, x: Any) -> Any:
         self.h += 1  # changed
@@ -513,7 +514,7 @@ def test_the_python_interface() -> None:
 
 
 class Registered(Net):
-    """What the errors say, done: tensors, numbers and the pair of an LSTM."""
+    """A model that follows the advice of the errors: tensors, numbers and the pair of an LSTM are buffers."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -43,7 +43,7 @@ X = torch.linspace(-1, 2, 8).reshape(2, 4)
 
 
 class Branches(nn.Module):
-    """A costly branch and a cheap one, behind a convolution and before a linear layer."""
+    """An expensive branch and a cheap one, after a convolution and before a linear layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ def test_conditions_of_several_numbers() -> None:
 
 
 def test_a_loop_that_remembers_whether_to_go_on() -> None:
-    """That each turn's condition needs all those before must not take 2^40 steps."""
+    """Each turn's condition depends on all those before, which must not take 2^40 steps."""
 
     def alive(x: Tensor) -> Any:
         return while_loop(

@@ -88,7 +88,7 @@ def test_a_network_of_signals_moves_nothing_but_its_input() -> None:
 
 
 def test_core_aten_gives_the_same_network() -> None:
-    """As .pte files have it: convolution, and pools of two dimensions between unsqueeze and squeeze."""
+    """`.pte` files use `convolution`, and two-dimensional pools between unsqueeze and squeeze."""
     module = Network().eval()
     core = torch.export.export(module, (SIGNAL,)).run_decompositions()
     targets = {str(n.target) for n in core.graph.nodes}

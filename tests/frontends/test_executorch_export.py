@@ -108,7 +108,7 @@ def test_the_module_is_left_as_it_was(tmp_path: Path) -> None:
 def folded(
     module: nn.Module, methods: Mapping[str, tuple[torch.Tensor, ...]]
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """What is folded in the programs of these methods, and the programs."""
+    """Return the constants that are folded in the programs of these methods, and the programs."""
     programs = plain_programs({m: functional(export_module(module, x, m)) for m, x in methods.items()}, {})
     return fold_norms(list(programs.values())), programs
 

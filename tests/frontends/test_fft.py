@@ -86,7 +86,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
 
 @cache
 def answers(columns: int) -> dict[str, tuple[Array, Array]]:
-    """By function what the Graph says and what PyTorch says."""
+    """Return the results of the Graph and of PyTorch, by function."""
     names = [name for name in FUNCTIONS if ("stft" in name) == (columns == 40)]
     x = torch.randn(4, columns, generator=torch.Generator().manual_seed(1))
     source = from_module(Model(*(FUNCTIONS[name] for name in names)).eval(), (x,), "m")

@@ -60,7 +60,7 @@ def test_it_compiles_and_runs_and_its_answer_is_checked() -> None:
 
 @pytest.mark.usefixtures("row")
 def test_in_python_it_takes_what_the_caller_has() -> None:
-    """The image lies in memory with its channels last; the caller's array is NCHW."""
+    """The image is stored channels last; the caller's array is NCHW."""
     rng = np.random.default_rng(1)
     image = rng.standard_normal((1, 4, 2, 3)).astype(np.float32)
     weight = np.array(FLOAT[3]["linear"]["rows"], np.float32)

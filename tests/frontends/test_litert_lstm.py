@@ -84,7 +84,7 @@ def edited(
 
 
 def judge(data: bytes, folder: Path, samples: int) -> None:
-    """All numbers of all layers are LiteRT's: over inputs of all kinds, and from one run to the next."""
+    """Check that all numbers of all layers equal LiteRT's, for inputs of all kinds and from one run to the next."""
     (folder / "lstm.tflite").write_bytes(data)
     source = load(str(folder / "lstm.tflite"))
     graph = lower(source).graph
@@ -105,7 +105,7 @@ def judge(data: bytes, folder: Path, samples: int) -> None:
 
 
 def test_the_committed_layers_on_inputs_of_all_kinds(tmp_path: Path) -> None:
-    """With its second layer as the output, as a softmax hides much."""
+    """The second layer is also an output, because a softmax hides differences."""
     model = fb.ModelT.InitFromPackedBuf(FILE.read_bytes(), 0)
     model.signatureDefs = None
     graph = model.subgraphs[0]

@@ -66,7 +66,7 @@ def test_an_interrupt_is_no_error_of_the_file(tmp_path: Path) -> None:
 
 
 def test_samples_are_read_again(tmp_path: Path) -> None:
-    """A list may be read twice; leaving off early is no failure."""
+    """A list may be read twice, and stopping early is not an error."""
     path = folder(tmp_path, "x")
     path.write_text(FILE + "\ndef calibration():\n    return [1, 2]\n")
     samples = load_model_file(path)[2]

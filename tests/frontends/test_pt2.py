@@ -89,7 +89,7 @@ class Flow(torch.nn.Module):
 
 
 def test_control_flow(tmp_path: Path) -> None:
-    """Read as it is; but not if the size of any value in a branch or loop is told wrong."""
+    """The file is read unchanged, but refused if the size of any value in a branch or loop is wrong."""
     x = torch.arange(4.0)
     path = tmp_path / "flow.pt2"
     torch.export.save(torch.export.export(Flow(), (x,)), path)

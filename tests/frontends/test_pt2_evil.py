@@ -199,7 +199,7 @@ def test_nothing_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a file that is left open
 @pytest.mark.parametrize("name", REAL)
 def test_the_payload_is_real(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With --trust, which is torch.export.load, each of them runs: the test above can fail."""
+    """Each payload runs with --trust, which uses torch.export.load. This shows that the test above can fail."""
     path, marker = evil(tmp_path, name)
     monkeypatch.syspath_prepend(str(tmp_path))
     with suppress(CompileError):
@@ -286,7 +286,7 @@ def lying_value(file: Pt2) -> None:
 
 
 def large_value(file: Pt2) -> None:
-    """The same, told truly."""
+    """Return the same file with true sizes."""
     lying_value(file)
     for name in ("relu", "add", "add_1"):
         file.graph["tensor_values"][name]["sizes"][0] = {"as_int": 1 << 30}
@@ -350,7 +350,7 @@ def test_error_texts(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_sizes_are_looked_at_before_memory_is_taken(tmp_path: Path) -> None:
-    """All of them in one process, whose memory is measured."""
+    """One process reads all files, and its memory is measured."""
     paths = []
     for f in (large_weight, overflowing_sizes, large_value, lying_value, no_data):
         file = TINY.copy()

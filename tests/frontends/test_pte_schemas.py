@@ -1,4 +1,5 @@
-"""Calls in `.pte` files are matched by schema: every argument has a type, and versions of operators are told apart."""
+"""Calls in `.pte` files are matched by schema: every argument has a type, and versions of operators are
+distinguished."""
 
 from __future__ import annotations
 
@@ -218,7 +219,7 @@ def pooled(
 
 @pytest.mark.parametrize(("ceil_mode", "scratch"), [(None, False), (None, True), (False, True), (True, True)])
 def test_each_version_of_avg_pool2d(ceil_mode: bool | None, scratch: bool) -> None:
-    """All mean the same where windows fill the image, and nothing is read from scratch memory."""
+    """The versions give the same result if windows fill the image, and scratch memory is not read."""
     graph = to_graph(pooled(ceil_mode, scratch))
     x = np.random.default_rng(0).integers(-128, 128, (1, 6, 6, 3)).astype(np.int8)
     (y,) = interpret(graph, [x]).values()
@@ -268,7 +269,7 @@ def test_an_operator_that_is_new_is_named() -> None:
 
 
 def test_a_row_that_lacks_an_argument() -> None:
-    """A newer PyTorch may have one more: that is told, too, where no `.pte` is read."""
+    """A newer PyTorch may have one more argument. The error appears without a `.pte` file too."""
     made = pooled(None, False)
     call = AtenCall("aten::relu", (Ref(made.inputs[0].name), 3), ("y",), (None,))
     program = AtenProgram("net", made.inputs, {}, (call,), ("y",), ((0, 1, 2, 3),))

@@ -71,7 +71,7 @@ def test_named_state_keeps_its_names() -> None:
 
 
 class Cache(nn.Module):
-    """Written by an operator in place, not by copy_, if export is told so."""
+    """A model whose buffer is written by an operator in place, and not by copy_, where export supports it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -138,7 +138,7 @@ def test_what_cannot_be_int8_is_refused(source: Any, text: str) -> None:
 
 
 class Rounded(torch.nn.Module):
-    """Two layers, with a rounding to this range before, between and behind them."""
+    """Two layers, with a rounding to this range before, between and after them."""
 
     def __init__(self, *ranges: tuple[int, int]) -> None:
         super().__init__()
@@ -205,7 +205,7 @@ def test_it_can_take_and_give_int8(tmp_path: Path) -> None:
 
 
 def reference(call: AtenCall, args: list[Any]) -> torch.Tensor:
-    """What ExecuTorch says that the operator computes."""
+    """Return what ExecuTorch's reference implementation of the operator computes."""
     if call.target == "aten::constant_pad_nd":
         return torch.constant_pad_nd(*args)
     if call.target == "aten::clone":

@@ -1,4 +1,5 @@
-"""Reference runtimes run in a child process: what crashes, hangs or refuses there is told, and nothing else happens."""
+"""Reference runtimes run in a child process: a crash, a timeout or a refusal there is reported, and has no other
+effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch keeps in buffers, compared with what the exported program keeps: no change is lost without an error."""
+"""State that PyTorch keeps in buffers is compared with that of the exported program. A lost change is an error."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_change_that_is_lost_is_an_error(net: nn.Module, name: str, deep: bool
 
 
 class Aliases(Net):
-    """From the second call on both buffers are one tensor."""
+    """A model in which both buffers are one tensor from the second call on."""
 
     def forward(self, x: Any) -> Any:
         self.p.mul_(0.5)
@@ -92,8 +92,8 @@ def test_buffers_that_become_parts_of_one_tensor() -> None:
 
 @pytest.mark.parametrize("net", [nn.Sequential(Average()), Queue()], ids=["lost", "early"])
 def test_what_torch_export_did_is_noticed(net: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without assigned.py the state is lost, or a delay of eight calls is one of seven: four calls are enough to see
-    that."""
+    """If assigned.py is disabled, the state is lost, or a delay of eight calls becomes one of seven. Four calls show
+    it."""
     monkeypatch.setattr(assigned, "_slots", lambda module: ())
     monkeypatch.setattr(assigned, "_without_torchs_hooks", nullcontext)
     with pytest.raises(

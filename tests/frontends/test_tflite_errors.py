@@ -1,4 +1,4 @@
-"""What is said about `.tflite` files that cannot be read, a golden text each."""
+"""Each error of a `.tflite` file that cannot be read has a golden text."""
 
 from __future__ import annotations
 

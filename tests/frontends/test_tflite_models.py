@@ -94,7 +94,7 @@ def test_weights_that_alone_are_int8_are_float_and_said_so(tmp_path: Path) -> No
 
 
 def test_a_weight_that_many_layers_read_is_no_damage(tmp_path: Path) -> None:
-    """As in a recurrent layer that was unrolled: each layer is compared by itself, and reads it again."""
+    """An unrolled recurrent layer reads the same weight again for each layer that is compared."""
     writer = TfliteWriter()
     g, q = writer.main, Q(0.04)
     x, weight = g.input((1, 64), q), g.const(np.eye(64, dtype=np.float32), Q(1 / 127))
@@ -192,7 +192,8 @@ def shorts(g: SubgraphWriter) -> None:
 
 
 def test_activations_of_16_bits(tmp_path: Path) -> None:
-    """What has kernels for them computes in int16, one step from LiteRT at most; the rest in float, which is told."""
+    """Layers with int16 kernels are at most one step from LiteRT. All others compute in float, which a warning
+    reports."""
     writer = TfliteWriter()
     shorts(writer.main)
     (tmp_path / "net.tflite").write_bytes(writer.bytes())

@@ -201,7 +201,8 @@ class Counts:
 
 
 def test_what_remembers_is_refused() -> None:
-    """By what it holds; or where it gave another answer, by its answers. What is only kept to look at is fine."""
+    """Callables that keep state are detected by their attributes, or by different results. An attribute that no call
+    reads is accepted."""
     what = "the model remembers something from one run to the next: "
     assert refused(Sums(), (1, 3)).what == what + "in total"
     with pytest.raises(CompileError, match=what + "its results change"):
@@ -231,7 +232,7 @@ def test_numbers_that_their_type_does_not_hold() -> None:
 
 
 def test_a_layer_that_is_no_constant() -> None:
-    """What a layer holds is not among the arguments of its call."""
+    """The weights of a layer are not among the arguments of its call."""
     from tinygrad import Tensor, nn
 
     def scaled(x: Any) -> Any:

@@ -140,7 +140,7 @@ for name in ("SPLIT", "SPLIT_V", "UNPACK"):
 
 
 def shape_of(g: SubgraphWriter) -> None:
-    """As Keras asks for the batch before it reshapes."""
+    """Read the batch size before a reshape, like Keras."""
     x = g.input((2, 6))
     sizes = g.op("SHAPE", [x], (2,), "int32", "ShapeOptions", outType=2)
     batch = g.op(
@@ -164,7 +164,7 @@ case("SHAPE", shape_of)
 
 
 def constants_out(g: SubgraphWriter) -> None:
-    """What is given out is a constant, the input as it came, and one tensor twice."""
+    """Return a constant, an unchanged input, and one tensor twice."""
     x = g.input((2, 3), X)
     y = g.op("RELU", [x], (2, 3), X)
     g.output(y, g.const(real(2, 2), X), x, y)

@@ -43,7 +43,7 @@ def compute(g: Grower) -> None:
 
 
 def view(g: Grower) -> None:
-    """The same elements, or some of them, under another shape."""
+    """Return the same elements, or some of them, in another shape."""
     x, r = _any(g), g.random
     shape = g.shape(x)
     rank, axis = len(shape), r.randrange(len(shape))

@@ -116,7 +116,7 @@ def _interpreted(graph: Graph, inputs: Sequence[Sequence[Array]]) -> list[Output
 
 
 def _compare(kind: str, have: list[Outputs], need: list[Outputs], near: float) -> None:
-    """In bits if `near` is 0."""
+    """Compare results, bit for bit if `near` is 0."""
     for run, (got, want) in enumerate(zip(have, need, strict=True)):
         for i, (a, b) in enumerate(zip(got, want, strict=True)):
             error = np.abs(a.astype(np.float64) - b.astype(np.float64)).max(initial=0)
@@ -126,7 +126,7 @@ def _compare(kind: str, have: list[Outputs], need: list[Outputs], near: float) -
 
 
 def _near(eager: list[Outputs], rounded: Sequence[Sequence[Array]], program: Program) -> None:
-    """Int8 is not wrong altogether: what is off by as much as the values themselves is no rounding."""
+    """Report whether int8 results are close. An error as large as the values themselves does not count as rounding."""
     for i in range(len(eager[0])):
         right, have = (np.concatenate([run[i].reshape(-1) for run in runs]) for runs in (eager, rounded))
         power, noise = (float(np.sqrt(np.mean(np.square(x, dtype=np.float64)))) for x in (right, have - right))
@@ -135,7 +135,7 @@ def _near(eager: list[Outputs], rounded: Sequence[Sequence[Array]], program: Pro
 
 
 def run(subjects: Sequence[Subject], folder: Path) -> None:
-    """All of them in one program. Raises Wrong or Fault for the first that is wrong."""
+    """Run all of them in one program. Raises Wrong or Fault for the first that fails."""
     found = run_guarded([m.c for s in subjects for m in s.models], folder)
     for subject in subjects:
         for model in subject.models:

@@ -212,7 +212,7 @@ def row(g: Grower) -> None:
 
 
 def anything(g: Grower) -> None:
-    """What any value can have done to it, alone or with another."""
+    """Add a statement that can apply to any value, alone or with another."""
     x, r = g.pick(2, 3, 4), g.random
     assert x is not None
     y, rank = g.alike(x), g.values[x].dim()
@@ -259,8 +259,8 @@ SHAPES = ((1, 3, 12, 12), (1, 8, 7, 5), (2, 4, 6, 6), (1, 10, 8), (1, 6, 12), (2
 
 
 def grow(seed: int, statements: int | None = None) -> Program:
-    """The program of this seed: 3 to 12 statements over one or two inputs, all that nobody reads being outputs, up to
-    three; one in five programs has state."""
+    """Return the program of this seed: 3 to 12 statements over one or two inputs. Values that no statement reads are
+    outputs, at most three. One in five programs has state."""
     g = Grower(seed)
     torch.manual_seed(seed)
     shape = g.random.choice(SHAPES)

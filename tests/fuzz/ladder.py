@@ -1,8 +1,7 @@
-"""A program up the ladder: eager PyTorch, the interpreted Graph, int8 beside pt2e's reference, and images.
-
-Every rung runs twice, so that state is seen to move on. What a rung may differ by is not guessed: fp32 by what PyTorch
-itself loses against double precision, int8 by what pt2e's int8 model loses; images must give the Graph's bits in int8.
-"""
+"""Run a program on all rungs: eager PyTorch, the interpreted Graph, int8 compared with pt2e's reference, and images.
+Every rung runs twice, so that state is seen to change. Tolerances are not guessed: float32 may differ by what PyTorch
+itself loses against double precision, and int8 by what pt2e's int8 model loses. Images must give the Graph's bits in
+int8."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ class Subject:
 
     @property
     def coarse(self) -> tuple[float, ...]:
-        """The same where an int8 graph has layers in float, whose last bit may move an int8 step behind them."""
+        """Return the tolerance for an int8 graph with float layers, whose last bit may move a later int8 step."""
         return tuple(float(np.abs(y).max(initial=0)) / 64 for y in self.answers[0][0])
 
 
@@ -97,7 +96,7 @@ def _interpreted(graph: Graph, inputs: Sequence[Array]) -> Answers:
 
 
 def _tolerance(eager: Array, exact: Array) -> float:
-    """What PyTorch in float32 loses, times 16, and not less than a few last bits of the largest value."""
+    """Return 16 times the loss of PyTorch in float32, and at least a few last bits of the largest value."""
     lost = float(np.abs(eager - exact).max(initial=0))
     return 16 * lost + 4e-6 * float(np.abs(exact).max(initial=0)) + 1e-30
 
@@ -147,8 +146,8 @@ def merged(subjects: Sequence[Subject], which: int) -> Graph:
 
 
 def run_image(subjects: Sequence[Subject], which: int, board: str, folder: Path, optimize: str) -> None:
-    """All of them in one image on a board, which must give the interpreter's answers: in int8 its bits. Of several
-    that differ the first is told."""
+    """Run all methods in one image on a board, which must give the interpreter's results, bit for bit in int8. Reports
+    the first difference."""
     graph = merged(subjects, which)
     inputs = [x for s in subjects for x in s.inputs]
     source = frontends.Source("fuzz", {"forward": graph}, tuple(inputs))
@@ -220,7 +219,8 @@ def shrunk(program: Program, judge: Callable[[Program], str], tries: int = 200) 
 
 
 def _kind(text: str) -> str:
-    """What stays the same while a program shrinks: refusals and internal errors name layers and sizes."""
+    """Return the part of an error that stays the same while a program shrinks: refusals and internal errors name layers
+    and sizes."""
     return text.split(":")[0] if text.startswith("refused") else ":".join(text.split(":")[:2])
 
 

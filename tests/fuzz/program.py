@@ -91,13 +91,13 @@ class Program:
         )
 
     def make(self) -> dict[str, Any]:
-        """What the model file defines: model, inputs, calibration."""
+        """Define the functions of the model file: model, inputs, calibration."""
         namespace: dict[str, Any] = {"__name__": f"fuzz_{self.seed}"}
         exec(compile(self.source(), f"fuzz_{self.seed}.py", "exec"), namespace)
         return namespace
 
     def live(self) -> Program:
-        """Without statements that nobody reads."""
+        """Return the program without statements whose results are not read."""
         wanted, kept = set(self.outputs), []
         for s in reversed(self.statements):
             if wanted & set(s.results) or "self.state" in s.code:

@@ -1,4 +1,4 @@
-"""What Baretorch reads from files and wires: sound examples, how to damage them, and how to read what comes out."""
+"""List what Baretorch reads from files and wires: valid examples, how to damage them, and how to read the result."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def ethos_us() -> tuple[bytes, ...]:
 
 
 def read_ethos_u(data: bytes) -> None:
-    """As `read_pte`; what is read then runs on the emulated NPU."""
+    """Read the file like `read_pte`, and run the result on the emulated NPU."""
     for program in shared_state(read_pte_methods(data, "fuzz")).values():
         check_sizes(program)
         graph = optimized(to_graph(replace(program, file="fuzz.pte")))
@@ -220,7 +220,7 @@ def make_pt2(rng: random.Random) -> bytes:
 
 
 def read_pt2(data: bytes) -> None:
-    """One in four goes the whole road, which is torch's own work for the most part, and slow."""
+    """Read the file, and compile one in four, which is slow because torch does most of the work."""
     from baretorch import frontends
     from baretorch.frontends.pt2.reader import load_pt2
 

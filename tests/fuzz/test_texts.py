@@ -1,4 +1,4 @@
-"""What is said about damaged files, a golden text each; `.pt2` and TOML have theirs in their own tests."""
+"""Errors of damaged files have golden texts; `.pt2` and TOML have theirs in their own tests."""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ def main(count: int, seed: int, names: list[str]) -> None:
 
 
 def peak() -> int:
-    """The most memory that this process had, in kB. (What getrusage tells begins with that of the process before.)"""
+    """Return the largest memory use of this process in kB. (The value of getrusage begins with that of the parent
+    process.)"""
     status = Path("/proc/self/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
 

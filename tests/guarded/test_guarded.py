@@ -52,7 +52,7 @@ def small_arena(plan: Plan) -> Plan:
 
 
 def small_output(plan: Plan) -> Plan:
-    """As if the caller lent y, of which only the last row is an output."""
+    """Let only the last row of the caller's buffer y be an output."""
     kept = tuple(b for b in plan.layout.buffers if b.name != "y")
     return replace(plan, layout=replace(plan.layout, lent=frozenset({"x", "y"}), buffers=kept))
 

@@ -1,4 +1,4 @@
-"""What a port stores, and what the dtype of a caller's array means: real numbers, or stored values."""
+"""A port stores a type, and the dtype of a caller's array means real numbers or stored values."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_real_numbers_and_stored_values(q: Q, io: str | None, tmp_path: Path) ->
 
 
 def test_an_int8_border_takes_both(tmp_path: Path) -> None:
-    """With --io int8, a float model that was quantized has quantized ports, too."""
+    """A float model that was quantized also has quantized ports with --io int8."""
     import torch
 
     torch.manual_seed(0)

@@ -88,7 +88,7 @@ def test_values_and_shapes_are_pytorchs_own(keepdim: bool) -> None:
 
 
 class Ordered(nn.Module):
-    """What a model makes of the order of scores, many of which are 0."""
+    """A model that computes with the order of scores, many of which are 0."""
 
     def __init__(self, use: Ordering) -> None:
         super().__init__()

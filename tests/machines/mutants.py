@@ -211,7 +211,7 @@ class Mutant:
 
 
 def mutants(board: str) -> Iterator[Mutant]:
-    """All of them, each in the file that it is in."""
+    """Yield all mutants, each with the file that it changes."""
     for path in _files(board):
         text = path.read_text()
         for match in FUNCTION.finditer(text):
@@ -286,7 +286,7 @@ def _name(part: str) -> str:
 
 
 def free(board: str, mutant: Mutant) -> str | None:
-    """Why this is no mistake: by the chip's documents the order is free, or the step is for other chips."""
+    """Return why a change is not a mistake: the chip's documents allow any order, or the step is for other chips."""
     tables = [FREE.get(mutant.file.name, {}), FREE.get(f"{mutant.file.name} on {board}", {})]
     return next((why for table in tables for why, steps in table.items() if mutant.steps in steps), None)
 
@@ -311,7 +311,7 @@ class Workshop:
             return self._link(replaced, self._compile(source, "mutant"))
 
     def with_text(self, source: Path, text: str) -> Image:
-        """With another text instead of that of one of the runtime's files."""
+        """Replace the text of one of the runtime's files."""
         with TemporaryDirectory() as temporary:
             changed = Path(temporary) / source.name
             changed.write_text(text)
@@ -408,7 +408,7 @@ def behaves_otherwise(made: Image, left: Mapping[str, int] | None) -> str | None
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mutant: how it was noticed, or why it need not be."""
+    """The outcome of a mutant: how it was noticed, or why it need not be."""
 
     place: str
     what: str
@@ -417,7 +417,7 @@ class Outcome:
 
 
 def outcomes(board: str, every: int = 1) -> list[Outcome]:
-    """Of each `every`-th mutant."""
+    """Return the outcomes of every n-th mutant."""
     made = workshop(board)
     return [
         Outcome(f"{m.file.name}, {m.function}", m.what, noticed(made.build(m)), free(board, m))

@@ -1,5 +1,6 @@
-"""Camera and display of the Pico4ML, with the firmware of examples/pico4ml around a model that counts ink: the camera's
-pixels are on the display, the console says what vision.c makes of them, and whatever fails is told and survived."""
+"""Camera and display of the Pico4ML work with the firmware of examples/pico4ml, around a model that counts ink. The
+camera's pixels are on the display, the console prints what vision.c makes of them, and every failure is reported and
+survived."""
 
 from __future__ import annotations
 
@@ -117,7 +118,8 @@ def test_frames_reach_display_and_model(image: Image, tmp_path: Path) -> None:
 
 @needs_rp2040js
 def test_a_camera_that_is_not_flipped_shows_the_scene_upside_down(tmp_path: Path) -> None:
-    """With 0x0101 = 0x01 the board sends rows from the bottom to the top, and the firmware reads them as they come."""
+    """The board sends rows from the bottom to the top with 0x0101 = 0x01, and the firmware reads them in the order of
+    arrival."""
     app = changed(tmp_path, "#define ORIENTATION 0x03u", "#define ORIENTATION 0x01u")
     seen = watched(around(4 * 784, 4 * 10, tmp_path, app), tmp_path, lambda w: len(w.pictures) > 1)
     np.testing.assert_array_equal(picture(seen, 0)[:80], on_display(photo.seen(frames()[0][::-1])))
@@ -166,7 +168,7 @@ def test_frames_that_are_none(image: Image, tmp_path: Path) -> None:
 @needs_rp2040js
 @pytest.mark.slow
 def test_a_model_of_other_sizes_is_told_and_not_written_to(tmp_path: Path) -> None:
-    """As with `--io int8`: 784 floats would go far beyond its 784 bytes."""
+    """Writing 784 floats would exceed the input's 784 bytes with `--io int8`."""
     image = around(784, 10, tmp_path)
     seen = watched(image, tmp_path, lambda w: len(w.pictures) > 3)
     said = "model: it does not take 784 floats and give ten: nothing is read"
@@ -226,7 +228,7 @@ def test_faults_are_told_and_survived(
 @needs_rp2040js
 @pytest.mark.slow
 def test_by_bytes_as_by_pins(image: Image, tmp_path: Path) -> None:
-    """What leaves the program of PIO out gives the same answers and pictures, and the same times but for a bit's."""
+    """Skipping the PIO program gives the same results and pictures, and the same times up to that of a bit."""
     found, times = [], []
     for by in By:
         (tmp_path / by).mkdir()

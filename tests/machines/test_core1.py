@@ -61,7 +61,7 @@ def test_the_words_start_core_1(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("answers", "console"), [(0, Console.UART), (3, Console.USB)])
 def test_a_core_1_that_does_not_answer(answers: int, console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dead one, and one that dies on the way: whoever asks the image is told so, over and over."""
+    """A dead core 1, and one that dies on the way, make the image report an error for every request."""
 
     def broken(mailbox: Mailbox) -> Generator[None, None, None]:
         for word, _ in zip((0, 0, 1), range(answers), strict=False):
@@ -159,7 +159,7 @@ class Fifos:
 
 
 def launched(*words: int) -> tuple[list[int], Launch | None]:
-    """What core 1 answered to each word, and where it was sent."""
+    """Return the answers of core 1 to each word, and its start address."""
     fifos = Fifos()
     rom = boot_rom(fifos)
     next(rom)

@@ -17,7 +17,7 @@ SERIAL = FlashKind(reads={0x03: 50e6})
 
 
 def table(words: int, first: str = "") -> str:
-    """A model that adds up so many words of flash, one after the other."""
+    """Return a model that adds `words` words of flash, one after the other."""
     return f"""
 static const uint32_t table[{words}] __attribute__((aligned(8))) = {{ 1 }};
 
@@ -36,7 +36,7 @@ void __attribute__((noinline)) toy_run(const void *from, void *to)
 
 
 def second_call(board: str, body: str, flash: FlashKind | None = None) -> FlashReads:
-    """What the run function itself reads: it calls nothing."""
+    """Return the flash reads of the run function itself, which calls nothing."""
     machine = UnicornMachine(image(board, body), RUN, timed=True, flash=flash)
     link = Link(machine)
     for _ in range(2):
@@ -60,7 +60,7 @@ def test_a_table_that_fits_is_read_once() -> None:
 
 
 def test_slow_settings_are_seen_as_slow() -> None:
-    """What boot2 leaves where flash does not know quad reads: 64 clocks at a quarter of the rate."""
+    """boot2 leaves 64 clocks at a quarter of the rate if flash does not support quad reads."""
     slow = second_call("pico", table(8192), SERIAL)
     assert slow.waits.expected == (64 * 4 + 8) * (slow.data_misses + slow.code_misses)
 

@@ -1,4 +1,4 @@
-"""Frames survive the wire: whole, cut into pieces, between text, behind garbage."""
+"""Frames survive the wire: whole, cut into pieces, between text, after garbage."""
 
 import random
 

@@ -35,7 +35,7 @@ def garbage(rng: random.Random) -> bytes:
 
 
 def drain(machine: Machine) -> Iterator[Frame | bytes]:
-    """What comes until nothing more does: longer than a device waits for the rest of a frame."""
+    """Read until no more bytes arrive for longer than a device waits for the rest of a frame."""
     decoder = Decoder(limit=1024)
     try:
         while True:
@@ -106,7 +106,8 @@ def test_a_flood(board: str, emulator: str) -> None:
      ("microbit", "qemu"), ("virt-rv32", "qemu")],
 )  # fmt: skip
 def test_a_frame_that_stops_is_given_up(board: str, emulator: str) -> None:
-    """In its header, in the inputs, before its last byte; the model does not run, and its time is a second."""
+    """A frame that stops in its header, in the inputs or before its last byte is dropped after a second; the model does
+    not run."""
     machine = open_machine(image(board), RUN, emulator)
     is_well(machine)
     whole = encode(Frame(RUN_FRAME, 77, DATA))

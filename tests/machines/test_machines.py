@@ -116,7 +116,7 @@ def test_qemu_and_unicorn_count_the_same(board: str, toolchain: str) -> None:
 
 
 def blocks(board: str, emulator: str) -> tuple[Block, ...]:
-    """Of a call of the toy model, adjacent ones joined: emulators may cut where they like."""
+    """Return the blocks of a call of the toy model, with adjacent ones joined, because emulators may cut anywhere."""
     machine = open_machine(image(board), RUN, emulator)
     try:
         Link(machine).run([DATA])

@@ -1,5 +1,5 @@
-"""What a new emulator costs: this test adds new_emulator/toy.py to a copy of the package by the steps of
-docs/contributing/tools.md, and runs an image on it."""
+"""A new emulator takes at most 3 source files: this test adds new_emulator/toy.py to a copy of the package by the steps
+of docs/contributing/tools.md, and runs an image on it."""
 
 from __future__ import annotations
 

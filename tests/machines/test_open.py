@@ -1,4 +1,4 @@
-"""Choosing an emulator, what happens where there is none, and that no process is ever left behind."""
+"""An emulator is chosen or its absence is reported, and no process survives."""
 
 from __future__ import annotations
 

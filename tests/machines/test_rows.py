@@ -1,4 +1,4 @@
-"""What the hooks write, read back."""
+"""The rows that hooks write are read back."""
 
 from __future__ import annotations
 

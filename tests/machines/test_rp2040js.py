@@ -1,4 +1,4 @@
-"""rp2040js beside Unicorn: the same answers, instructions and jumps from the same UF2, and its own word on cycles."""
+"""rp2040js agrees with Unicorn on the same UF2 about results, instructions and jumps, and reports its own cycles."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_second_stage_reads_flash_as_fast_as_that_can(quad: bool) -> None:
 
 
 def test_half_a_frame_is_given_up() -> None:
-    """The image sleeps, and its timer wakes it: SysTick, which the package lets nobody wait for."""
+    """The image sleeps until its timer wakes it: SysTick, whose interrupt the package does not support."""
     machine = open_machine(image("pico"), RUN, JS)
     link = Link(machine)
     link.hello()
@@ -150,7 +150,7 @@ def test_over_usb() -> None:
 
 
 def work(cores: Cores) -> list[int]:
-    """What each core does besides waiting for the other: how often it looks depends on when it comes."""
+    """Return the work of each core without waiting: the number of polls depends on timing."""
     return [cores.critical_path - waiting for waiting in cores.waiting]
 
 
@@ -195,7 +195,8 @@ def run(compiled: pipeline.Compiled, made: Image, emulator: str) -> Run:
 
 
 def compared(name: str, int8: bool, folder: Path, console: Console = Console.USB) -> Run:
-    """The same image on both: the same bits, instructions and stack; and the table of rp2040js says what ours does."""
+    """Run the same image on both emulators: bits, instructions and stack are equal, and the cycle table of rp2040js is
+    ours."""
     compiled = compile_model(lowered(name, int8), load_board("pico"), Options(console=console))
     made = pipeline.build_image(compiled, folder)
     js, unicorn = (run(compiled, made, emulator) for emulator in (JS, UNICORN))
@@ -270,7 +271,7 @@ def test_without_node(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What lies in the current folder is not taken: it may be others' code."""
+    """A package in the current folder is not used, because it may be foreign code."""
     fake_package(tmp_path / "node_modules", "1.4.1")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(node, "package_roots", lambda: (tmp_path / "elsewhere",))

@@ -54,7 +54,7 @@ def test_every_file_names_its_sources(name: str) -> None:
 
 
 def test_rp2350_starts_on_its_auxiliary_source() -> None:
-    """What was wrong with our start-up code: one write moved AUXSRC to a PLL that is off."""
+    """This was a fault of our start-up code: one write moved AUXSRC to a PLL that is off."""
     bench = Bench("pico2")
     assert bench.model.read("CLOCKS.CLK_SYS_CTRL") == 0x41
     with pytest.raises(Stopped, match=r"CLK_SYS_CTRL\.AUXSRC changes while it is in use") as stopped:
@@ -152,7 +152,7 @@ def test_a_line_whose_ends_differ() -> None:
 
 @pytest.mark.parametrize(("percent", "understood"), [(2, True), (3, False)])
 def test_a_wrong_uart_clock_garbles_the_console(percent: int, understood: bool) -> None:
-    """As the MPS3's was wrong: the image divides a clock that it does not have."""
+    """The image divides a clock that the chip does not have; the MPS3's start-up code once did."""
     board = load_board("pico")
     clock = board.chip.uart.clock_hz * (100 + percent) // 100
     made = built_for(replace(board.chip.uart, clock_hz=clock))
@@ -224,7 +224,7 @@ def test_the_alarm_knows_how_slow_the_core_is(board: str, signal: str) -> None:
 
 
 def test_ram_cannot_be_written_before_its_supply() -> None:
-    """And a supply that never is valid is no reason to wait for ever."""
+    """The image does not wait for ever for a supply that never becomes valid."""
     made = broken(image("nucleo-h743zi"), "PWR.CSR1.ACTVOSRDY")
     with pytest.raises(DeviceFault, match="bad write of 4 bytes at 0x2407") as caught:
         UnicornMachine(made, RUN).read(5)
@@ -263,7 +263,7 @@ __attribute__((noinline)) void toy_run(const void *from, void *to)
 
 
 def test_the_counter_keeps_time() -> None:
-    """A timer of 1 MHz beside a core of 125 MHz: 125 instructions a tick."""
+    """A timer of 1 MHz and a core of 125 MHz give 125 instructions per tick."""
     machine = UnicornMachine(image("pico"), RUN)
     link = Link(machine)
     ticks = link.run([DATA]).ticks

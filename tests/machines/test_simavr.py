@@ -115,7 +115,7 @@ def test_a_stack_too_deep() -> None:
 
 
 def test_the_stack_is_as_large_as_its_bound() -> None:
-    """What the chip reserves is the least: an image that needs more gets it, and not much more than it uses."""
+    """The chip's reserve is the minimum: an image that needs more gets it, and not much more than it uses."""
     body = WIDE.replace("FRAME", "600")
     made = image("arduino-uno", body=body)
     assert load_board("arduino-uno").chip.stack_bytes < 600 < made.ram.stack <= made.board.chip.stack_bytes

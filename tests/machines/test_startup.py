@@ -34,7 +34,7 @@ def judge(found: list[Outcome]) -> None:
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_without_a_mistake_it_starts(board: str) -> None:
-    """From power-up, and after each other program that may have run before."""
+    """It starts from power-up, and after each other program that may have run before."""
     made = workshop(board).image
     assert noticed(made) is None
     assert all(behaves_otherwise(made, left) is None for left in LEFT.get(made.board.chip.name, ()))

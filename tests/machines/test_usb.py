@@ -137,7 +137,7 @@ def test_first_chips(board: str) -> None:
 
 
 def test_the_version_can_be_read() -> None:
-    """The boot ROM leaves what tells it in reset; 0 would be taken for one of the first chips."""
+    """The boot ROM leaves the register in reset, and 0 would mean one of the first chips."""
     machine = over_usb("pico")
     up(machine)
     assert machine._wiring is not None and machine._wiring.model.read("SYSINFO.CHIP_ID") >> 28 == 2
@@ -270,7 +270,7 @@ def test_no_message_ends_with_a_full_packet(board: str, outputs: int, packets: l
 
 
 def _lengths(machine: UnicornMachine, later: int) -> list[int]:
-    """Of the packets in which a model's answer comes that is asked for after so many steps of the host."""
+    """Return the lengths of the packets of a model's answer, if it is requested `later` steps of the host later."""
     host = up(machine)
     recorder = host.bus = Recorder(port(machine)[0])
 
@@ -294,7 +294,7 @@ def test_what_is_said_before_somebody_listens() -> None:
 
 
 def test_what_nobody_reads_is_dropped() -> None:
-    """When the port is closed; and a full ring keeps nobody waiting who is alone."""
+    """Output is dropped if the port is closed, and a full ring does not block a core that runs alone."""
     machine = over_usb("pico", outputs=3000, body=MANY)
     link = Link(machine)
     link.hello()
@@ -346,7 +346,7 @@ class Unopened(UsbHost):
 
 @each_chip
 def test_a_reset_closes_the_port(board: str) -> None:
-    """Whoever had it open must open it again; until then nothing waits for room."""
+    """A process that had the port open must open it again; until then the device waits for no room."""
     machine = over_usb(board, outputs=3000, body=MANY)
     link = Link(machine)
     link.hello()
@@ -400,7 +400,7 @@ def test_answers_begin_anywhere_in_a_frame() -> None:
 
 
 class ResetAt(UsbHost):
-    """Resets the device so many steps from now."""
+    """A host that resets the device in step number `after`."""
 
     after = 0
 
@@ -413,7 +413,7 @@ class ResetAt(UsbHost):
 
 @each_chip
 def test_reset_at_any_time(board: str) -> None:
-    """After each so many-th step, while it comes up and while it talks."""
+    """The device is reset after each n-th step, while it starts and while it transfers."""
     machine = over_usb(board)
     controller, _ = port(machine)
     assert machine.usb is not None
@@ -439,7 +439,7 @@ def test_suspended_and_resumed() -> None:
 
 
 def chaos(board: str, frames: int, seed: int, resets: int) -> Chaos:
-    """So many frames of changing size, on a bus where everything goes wrong that can."""
+    """Send `frames` of changing size on a bus on which every kind of fault occurs."""
     machine = over_usb(board, inputs=150, outputs=150)
     controller, _ = port(machine)
     host = Chaos(controller, seed, lost=20, naks=50, resets=resets, suspends=200)
@@ -455,7 +455,7 @@ def chaos(board: str, frames: int, seed: int, resets: int) -> Chaos:
 
 @each_chip
 def test_nothing_is_lost_on_a_bad_bus(board: str) -> None:
-    """Without resets the host repeats what is lost, and no frame has to be sent twice."""
+    """If there are no resets, the host repeats lost packets, and no frame has to be sent twice."""
     machine = over_usb(board, inputs=150, outputs=150)
     controller, _ = port(machine)
     host = Chaos(controller, 1, lost=30, naks=100, resets=0, suspends=2000)

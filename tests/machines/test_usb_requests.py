@@ -127,7 +127,7 @@ def test_line_coding(machine: UnicornMachine) -> None:
 
 
 def test_transfers_that_are_given_up(machine: UnicornMachine) -> None:
-    """By a new request, wherever the one before is."""
+    """A new request ends a transfer in any state."""
     host = up(machine)
 
     def given_up() -> Steps[None]:

@@ -54,7 +54,7 @@ def hung(first: int) -> bytes:
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_it_bites(board: str) -> None:
-    """The host is told at once, and the next run is as good as the first."""
+    """The host receives the report at once, and the next run equals the first."""
     machine, heard = start(board)
     link = Link(machine, heard.append)
     assert not link.hello().restarted
@@ -70,7 +70,7 @@ def test_it_bites(board: str) -> None:
 
 @pytest.mark.parametrize("board", ["pico", "pico2"])
 def test_a_start_by_the_boot_rom_is_no_bite(board: str) -> None:
-    """Once a UF2 is copied the boot ROM lets the watchdog restart the chip, which REASON tells ever after."""
+    """After a UF2 is copied, the boot ROM restarts the chip by its watchdog, and REASON records that from then on."""
     machine, heard = start(board)
     machine._state.watchdog.bit = 1
     link = Link(machine, heard.append)
@@ -81,7 +81,7 @@ def test_a_start_by_the_boot_rom_is_no_bite(board: str) -> None:
 
 
 def test_it_bites_over_usb() -> None:
-    """What the chip says before the host has found it again is lost; the hello still tells."""
+    """Output before the host has found the device again is lost, but the hello reports the reset."""
     machine = UnicornMachine(
         image("pico", "#define LONG 1u\n" + BODY, watchdog=MS, console=Console.USB), RUN, timed=False
     )
@@ -131,7 +131,7 @@ def test_it_leaves_alone_who_waits_or_takes_his_time(board: str) -> None:
 
 @pytest.mark.parametrize("board", board_names())
 def test_who_has_one(board: str) -> None:
-    """The same chips as in the error's text, and the time each can wait."""
+    """The chips are those in the error's text, with the longest time of each."""
     longest = {
         "rp2040": 8388,
         "rp2350": 16777,

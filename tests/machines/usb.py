@@ -135,7 +135,7 @@ def like_windows(host: UsbHost) -> Steps[None]:
 
 @dataclass
 class NoisyBus:
-    """Loses so many of a thousand packets, in either direction, and lets the device say NAK more often than it does."""
+    """A bus that loses `lost` of a thousand packets in either direction, and makes the device send NAK more often."""
 
     bus: Bus
     random: random.Random
@@ -211,10 +211,10 @@ class Recorder:
 
 
 class Chaos(UsbHost):
-    """A host on a noisy cable that resets and suspends the device when nobody expects it."""
+    """A host on a noisy cable that resets and suspends the device at random times."""
 
     def __init__(self, bus: UsbController, seed: int, lost: int, naks: int, resets: int, suspends: int) -> None:
-        """Of a thousand packets, or of 100,000 steps."""
+        """Set rates per thousand packets, or per 100,000 steps."""
         self._random = random.Random(seed)
         self.noise = NoisyBus(bus, self._random, lost, naks)
         super().__init__(self.noise, errors=12, attempts=4)

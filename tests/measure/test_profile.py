@@ -1,4 +1,4 @@
-"""Profiles: exact per layer, whoever emulates and however it is built."""
+"""Profiles are exact per layer, on every emulator and with every toolchain."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import baretorch
 
 
 class Blend(nn.Module):
-    """Two convolutions, whose results lie in another order, and the new operator behind them."""
+    """Two convolutions, whose results have another memory order, followed by the new operator."""
 
     def __init__(self) -> None:
         super().__init__()

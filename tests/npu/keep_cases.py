@@ -1,4 +1,4 @@
-"""Chooses what lies in payloads/: of each kind of graph a small one, with its inputs and what is right in one file.
+"""Choose the files of payloads/: of each kind of graph a small one, with its inputs and expected outputs in one file.
 
     python -m tests.npu.keep_cases     with the Python of Vela's environment
 

@@ -1,5 +1,5 @@
-"""Makes what lies in executorch/: files of ExecuTorch with a delegate for an Ethos-U, their inputs, and what PyTorch
-answers when it computes the quantized model.
+"""Make the files of executorch/: models that ExecuTorch lowered for an Ethos-U, their inputs, and the results of
+PyTorch for the quantized model.
 
     python -m tests.npu.keep_executorch
 

@@ -1,4 +1,4 @@
-"""What tests have in place of Vela: a compiler that takes everything, or not, and answers nothing that could run."""
+"""Tests use this compiler instead of Vela. It accepts everything, or nothing, and its output cannot run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""corstone-300 as QEMU has it, with the emulated NPU beside it: the image as built, its driver, its interrupt."""
+"""corstone-300 runs in QEMU with the emulated NPU: the image as built, its driver, its interrupt."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def check(compiled: Compiled, image: Image) -> None:
 
 
 def test_advice_leaves_the_npu_its_work(compiled: Compiled, image: Image) -> None:
-    """What another option would save is found by a plan with the NPU, not by one for the CPU alone."""
+    """The saving of another option is computed by a plan with the NPU, not by one for the CPU alone."""
     facts = compare(compiled, image, ran(compiled, image))
     alone = make_plan(compiled.graph, compiled.board, replace(compiled.options, buffers=Buffers.CALLER))
     told = [advice.text for advice in advise(facts, make_profile(compiled, image, facts.run))]

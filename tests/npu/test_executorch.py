@@ -100,7 +100,8 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_a_report_tells_what_runs_where(reported: Report) -> None:
-    """On the page and in the terminal; time is the CPU's alone, and nobody can take channels off a file's commands."""
+    """The page and the terminal list what runs where. Time is that of the CPU alone, and channels cannot be removed
+    from a file's commands."""
     assert [(f.value, f.note) for f in reported.speed() if f.title == "NPU"] == [
         ("unknown", "of the NPU, as Vela estimates; 1 region on ethos-u55-256")
     ]
@@ -170,7 +171,7 @@ def longer(data: bytes) -> bytes:
 
 
 def elsewhere(data: bytes) -> bytes:
-    """The first input is said to begin behind the scratch."""
+    """Let the first input begin after the scratch."""
     at = block(data, b"inputs") + 32 + 4 + 7 * 4
     return data[:at] + struct.pack("<I", 4096) + data[at + 4 :]
 

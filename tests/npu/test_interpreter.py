@@ -45,7 +45,7 @@ def words(commands: list[Command], family: Family) -> bytes:
 
 
 def changed(case: Case, change: Callable[[list[Command]], list[Command]]) -> Case:
-    """The same graph, with other commands."""
+    """Return the same graph with other commands."""
     family = case.payload.accelerator.family
     stream = words(change(list(decode(case.payload.commands, family))), family)
     return replace(case, payload=replace(case.payload, commands=stream))

@@ -107,16 +107,16 @@ def test_sums_that_vela_scales_wrongly_are_found() -> None:
 
 
 def test_the_known_fault_of_vela_is_found() -> None:
-    """Vela 5.2.0 writes both halves of a concatenation of 8 and 8 channels to the same brick: the second half of what
-    is read then was written by nobody. The stream is Vela's own, for two tables, a concatenation and a sum."""
+    """Vela 5.2.0 writes both halves of a concatenation of 8 and 8 channels to the same brick, so the second half is
+    read without having been written. The stream is Vela's own, for two tables, a concatenation and a sum."""
     case = read_case(Path(__file__).parent / "faults" / "concat-vela-5.2.0.npz")
     with pytest.raises(NpuFault, match="the input reads byte 0x60, which was never written"):
         case.answer()
 
 
 def test_a_sum_of_what_is_concatenated_is_right() -> None:
-    """Vela 5.2.0 lets the product behind a concatenation read past its end, for a U55 or U65; `lower` puts a table that
-    changes nothing between them."""
+    """Vela 5.2.0 lets a product that follows a concatenation read past its end, for a U55 or U65. `lower` puts a table
+    that changes nothing between them."""
     net = Net("net")
     x, other = net.image("x", 2), net.image("other", 3)
     joined = net.kept(net.add(Cat(1), net.table(x), net.kept(net.add(Slice(1, 0, 1), other))))

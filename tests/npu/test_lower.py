@@ -1,4 +1,5 @@
-"""What is written as TOSA means the same: Arm's reference model answers as our references do, to the last bit."""
+"""Graphs written as TOSA keep their meaning: Arm's reference model computes the same as our references, to the last
+bit."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ A, B, Y = Quant((0.1,), (3,)), Quant((0.07,), (-5,)), Quant((0.13,), (1,))
 
 
 def _summed(sign: int, a: Shape, b: Shape, unknown: bool = False) -> Graph:
-    """`unknown`: nobody noted the scale of b, as of a constant's."""
+    """Return a model with a sum. With `unknown`, b has no scale, like a constant."""
     g = Builder(f"sum {sign} {a} {b}{' unknown' if unknown else ''}")
     op = sum_of(A, B, Y, sign)
     assert op is not None
@@ -77,7 +78,7 @@ def graphs() -> dict[str, tuple[Graph, list[Array], Array]]:
 
 
 def test_the_reference_model_answers_as_ours_does(graphs: dict[str, tuple[Graph, list[Array], Array]]) -> None:
-    """All in one file, so that the model is started once."""
+    """One file holds all cases, so that the model is started once."""
     whole = RegionValues(Builder().graph((), ()))
     inputs: dict[str, Array] = {}
     wanted: dict[str, tuple[str, Array]] = {}
@@ -138,7 +139,7 @@ def test_what_is_not_taken_says_why() -> None:
 
 
 def test_sums_that_tosa_does_not_scale_are_refused() -> None:
-    """With tosa-tools beside Vela they were an error of the reference model, without them a guess."""
+    """They were an error of the reference model if tosa-tools was installed, else a guess."""
     g = Builder("far")
     weight, bias, multiplier = np.full((2, 1, 1, 3), 100, np.int8), np.array([38400, 38397]), np.full(2, 1 << 30)
     names = [g.const("weight", weight), g.const("bias", bias.astype(np.int32))]
@@ -176,8 +177,8 @@ def test_an_operator_without_a_row_is_refused() -> None:
 
 
 def test_every_sum_of_a_softmax_is_divided_by() -> None:
-    """The reciprocal of a row's sum is exact for the least and the largest, for powers of two and what is beside them,
-    and for many between."""
+    """The reciprocal of a row's sum is exact for the least and the largest, for powers of two and their neighbours, and
+    for many between."""
     lot = np.random.default_rng(7)
     least, most = 65535, 65535 * LONGEST
     powers = [2**k + d for k in range(16, 30) for d in (-1, 0, 1)]

@@ -78,7 +78,7 @@ def test_one_region_takes_all_it_can() -> None:
 
 
 def test_no_way_leads_out_and_back_in() -> None:
-    """a -> softmax -> b and a -> b: a and b are two regions, because the softmax lies between."""
+    """For a -> softmax -> b and a -> b, a and b are two regions, because the softmax is between them."""
     g = Net()
     x = g.image("x")
     a = g.table(x)
@@ -185,7 +185,7 @@ def test_a_softmax_alone_stays_on_the_cpu() -> None:
 
 
 def test_a_region_whose_inputs_vela_leaves_out_stays_on_the_cpu() -> None:
-    """As it does where nothing depends on one."""
+    """Vela leaves out inputs on which nothing depends."""
     g = Net()
     a, b = g.image("a"), g.image("b")
     graph = g.graph((a, b), (g.sum(a, b),))
@@ -268,7 +268,7 @@ def test_a_region_that_is_wrong_again_and_again_is_given_up() -> None:
 
 
 def test_an_input_or_output_that_is_alone_begins_where_its_region_does() -> None:
-    """The delegate's own buffer is that region: elsewhere in it nobody would look."""
+    """The delegate's own buffer is that region, and no code would look elsewhere in it."""
 
     def moved(graph: Graph, npu: Npu) -> Result:
         result = StandIn()(graph, npu)

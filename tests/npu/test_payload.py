@@ -21,7 +21,7 @@ APART = HERE.parent / "apart" / "sum-ethos-u55-256.npz"  # the same, with --sepa
 
 
 def as_blocks(payload: Payload, commands: bytes) -> bytes:
-    """The same as ExecuTorch packs it."""
+    """Return the payload as ExecuTorch packs it."""
 
     def slots(name: str) -> bytes:
         each = getattr(payload, name)

@@ -36,7 +36,8 @@ def compiled() -> Compiled:
 
 
 def by_tosa(region: Graph, xs: list[Array]) -> list[Array]:
-    """What Arm's model says of the region, for several pictures at once: it starts slowly, and weights repeat."""
+    """Return the results of Arm's model for the region, for several pictures at once, because it starts slowly and
+    weights repeat."""
     made = list[Array]()
     for first in range(0, len(xs), AT_ONCE):
         block, inputs, outputs = TosaBlock(), dict[str, Array](), list[str]()

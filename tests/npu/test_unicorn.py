@@ -29,7 +29,7 @@ BASE = 0x48102000
 
 
 def board(irq: int | None) -> Board:
-    """Arm's AN505, if it had an Ethos-U55 beside its Cortex-M33."""
+    """Return Arm's AN505 with an Ethos-U55 next to its Cortex-M33."""
     plain = load_board("mps2-an505")
     npu = Npu("ethosu", "ethos-u55-128", BASE, "Ethos_U55_High_End_Embedded", "Shared_Sram", "SRAM", "CODE", irq)
     chip = replace(plain.chip, npu=npu, peripherals=((BASE, 0x1000), *plain.chip.peripherals))
@@ -80,7 +80,7 @@ def machine(image: tuple[Compiled, Image]) -> UnicornMachine:
 
 
 def said(machine: UnicornMachine, compiled: Compiled) -> str:
-    """What the image prints instead of an answer."""
+    """Return the text that the image prints instead of an answer."""
     inputs = [np.zeros(compiled.graph[name].shape, np.int8) for name in compiled.graph.inputs]
     with pytest.raises(DeviceFault) as fault:
         run_on(machine, compiled.graph, inputs)

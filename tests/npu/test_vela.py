@@ -33,7 +33,7 @@ def graph() -> Graph:
 
 
 def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str, body: str = "") -> None:
-    """A program called vela, which says what it is told to."""
+    """Install a program called vela that reports this version and then runs `body`."""
     program = folder / "vela"
     answer = f"import sys\nif '--version' in sys.argv:\n    print({version!r})\n    sys.exit()\n{body}\n"
     program.write_text(f"#!{sys.executable}\n{answer}")

@@ -38,7 +38,7 @@ def test_the_page_is_that_of_the_figures() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_every_delegate_is_exact(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Judged anew, with random inputs and the model's own, beside the TOSA model."""
+    """Each delegate is checked again, with random inputs and the model's own, also against the TOSA model."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert reference.installed()
     seen = list[int]()

@@ -62,7 +62,7 @@ def vela(path: Path, accelerator: str, folder: Path) -> str:
 
 
 def make(folder: Path, kind: str, seed: int, accelerator: str) -> str | None:
-    """What is wrong with the case, if it cannot be made."""
+    """Build a case; return its fault if it cannot be built."""
     name = f"{kind}-{accelerator}-{seed}"
     b = Builder(f"{kind} {seed}")
     try:

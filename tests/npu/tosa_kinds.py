@@ -138,7 +138,8 @@ def max_pool(b: Builder, kind: str = "int8") -> Any:
 
 
 def max_pool_steps(b: Builder) -> Any:
-    """With strides that Vela makes several operations of, which go on with each other's result."""
+    """Make max pools with strides for which Vela uses several operations, each of which continues the previous
+    result."""
     (kh, kw), (sy, sx) = b.pick.choice([(1, 5), (5, 2), (6, 6)]), b.pick.choice([(2, 4), (4, 1), (5, 4)])
     oh, ow, c = b.pick.randrange(1, 4), b.pick.randrange(1, 5), b.pick.choice([1, 4, 17])
     pads = [0, b.pick.randrange(0, kh), b.pick.randrange(0, kw), 0]
@@ -335,7 +336,8 @@ def clamp(b: Builder, kind: str = "int8") -> Any:
 
 
 def softmax(b: Builder) -> Any:
-    """As exporters write it: the difference from the maximum, a table of 16 bits, a sum, a reciprocal by a table."""
+    """Make a softmax like exporters: the difference from the maximum, a table of 16 bits, a sum, a reciprocal by a
+    table."""
     n, c = b.pick.randrange(1, 9), b.pick.randrange(2, 30)
     x = b.input((1, 1, n, c))
     wide = b.rescale(x, "int32", 1.0, 0, 0)

@@ -31,7 +31,7 @@ ROUNDING = 2.0**-22  # of an output's largest number: two of float32's last bits
 
 
 class Kind(Enum):
-    """What became of a case. The last two are bugs."""
+    """The outcome of a case. The last two are bugs."""
 
     PASSED = "passed"
     REFUSED = "refused"
@@ -60,7 +60,7 @@ class Outcome:
 
 @cache
 def node_cases() -> dict[str, Any]:
-    """By name."""
+    """Return all cases by name."""
     from onnx.backend.test.loader import load_model_tests
 
     with warnings.catch_warnings():
@@ -117,8 +117,8 @@ def lowered(case: Any, frozen: dict[str, Array]) -> tuple[Graph, tuple[Array, ..
 
 
 def difference(case: Any, answers: Sequence[Array], rounding: float = 0.0) -> str:
-    """What is wrong with these answers; nothing if they are right in shape, type and value. `rounding` is what numbers
-    may differ by, beside the case's own tolerance, as a part of the output's largest number."""
+    """Return the first fault of these results, or nothing if shape, type and values are right. Values may differ by the
+    case's own tolerance plus `rounding` times the output's largest number."""
     for output, have, want in zip(case.model.graph.output, answers, case.data_sets[0][1], strict=True):
         want = np.asarray(want)
         if (have.shape, have.dtype) != (want.shape, want.dtype):
@@ -130,6 +130,6 @@ def difference(case: Any, answers: Sequence[Array], rounding: float = 0.0) -> st
 
 
 def operator(case: Any) -> str:
-    """What the case is about: the operator of its only node, or what its name says of an expanded one."""
+    """Return the operator of the case's only node, or the one in the name of an expanded case."""
     nodes = [n.op_type for n in case.model.graph.node]
     return nodes[0] if len(nodes) == 1 and "_expanded" not in case.name else "expanded"

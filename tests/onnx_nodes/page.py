@@ -81,7 +81,7 @@ def _rounded(some: Sequence[Outcome]) -> list[str]:
 
 
 def recorded(text: str) -> dict[str, tuple[bool, tuple[str, ...]]]:
-    """Of each case that a page lists, whether it passes, and its frozen inputs."""
+    """Return, for each case on the page, whether it passes, and its frozen inputs."""
     found = {}
     for line in text.partition("## Every case")[2].splitlines():
         if line.startswith("- "):
@@ -103,7 +103,7 @@ def about(o: Outcome) -> str:
 
 
 def reason(o: Outcome) -> str:
-    """Without the names of inputs, so that equal reasons are equal."""
+    """Return the reason without the names of inputs, so that equal reasons are equal."""
     text = re.sub(r"^the (input|constant) '[^']*'(:| has| is)", r"an \1\2", o.reason).replace(
         "an constant", "a constant"
     )

@@ -26,7 +26,7 @@ RTOL, ATOL = 1e-4, 1e-5
 
 
 class Kind(Enum):
-    """What became of a sample. The last two are bugs."""
+    """The outcome of a sample. The last two are bugs."""
 
     PASSED = "passed"
     REFUSED = "refused"
@@ -85,13 +85,14 @@ class Calls(nn.Module):
 
 
 def outcomes(name: str, most: int = 6) -> list[Outcome]:
-    """What becomes of the operator's samples, of at most so many per type."""
+    """Return the outcomes of the operator's samples, at most `most` per type."""
     entry = _database()[name]
     return _outcomes([Call(name, entry.op, s) for dtype in OPERATORS[name] for s in _samples(entry, dtype, most)])
 
 
 def _outcomes(calls: Sequence[Call]) -> list[Outcome]:
-    """All in one model, as an export takes long however little it exports; halves of it to find what does not pass."""
+    """Compile all samples in one model, because an export takes long however small it is. If it fails, halves of it
+    find the samples that do not pass."""
     if not calls:
         return []
     kind, reason = _compiled(calls)
@@ -102,7 +103,7 @@ def _outcomes(calls: Sequence[Call]) -> list[Outcome]:
 
 
 def _compiled(calls: Sequence[Call]) -> tuple[Kind, str]:
-    """What becomes of a model of these calls, and why."""
+    """Return the outcome of a model of these calls, and the reason."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # PyTorch's, about its own deprecated functions

@@ -28,8 +28,8 @@ def spread(plan: Plan) -> Plan:
 
 
 def touching(plan: Plan, copies: int) -> Plan:
-    """As `spread` for the first of so many copies of a table; in the others each output overlaps one of the inputs
-    that may, as far as it may: the first input in the first of them, the next in the next."""
+    """Arrange buffers like `spread` for the first of several copies of a table. In each other copy, every output
+    overlaps one of the inputs as far as it may: the first such input in the first copy, the next in the next."""
     apart = spread(plan)
     offsets = {b.name: b.offset for b in apart.layout.buffers}
     at = apart.arena

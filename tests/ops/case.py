@@ -94,7 +94,7 @@ def normal(*shapes: Shape) -> Inputs:
 
 
 def spoiled(*shapes: Shape) -> Inputs:
-    """As `normal`, but some of the first input's elements are NaN or infinite."""
+    """Return inputs like `normal`, but with some NaN or infinite elements in the first input."""
 
     def build(rng: np.random.Generator) -> tuple[Array, ...]:
         arrays = normal(*shapes)(rng)
@@ -107,7 +107,7 @@ def spoiled(*shapes: Shape) -> Inputs:
 
 
 def negative_nan(*shapes: Shape) -> Inputs:
-    """As `normal`, but the first input has one NaN whose sign bit is set, as x86 makes them."""
+    """Return inputs like `normal`, but with one NaN in the first input whose sign bit is set, as x86 makes them."""
 
     def build(rng: np.random.Generator) -> tuple[Array, ...]:
         arrays = normal(*shapes)(rng)

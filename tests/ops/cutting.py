@@ -38,8 +38,8 @@ WHOLE = Cut()
 
 
 def cuts(kernel: Kernel[Any], call: Call[Any], most: int) -> list[Cut]:
-    """The allowed ways to cut this call's output in two, with so many places of each axis at most, the first and the
-    last among them; and along each axis into as many parts as it takes."""
+    """Return the allowed ways to cut this call's output in two, at `most` places per axis, the first and the last among
+    them; and along each axis into as many parts as it allows."""
     found: list[Cut] = []
     for split in kernel.splits(call):
         places = [p for p in split.places(call.y) if Cut(split.axis, (p,), split.wide).parts(call)]
@@ -61,8 +61,8 @@ class Trial:
 
 
 def trials(cases: Sequence[Case], board: Board, most: int) -> list[Trial]:
-    """Cases whose kernels can make parts, each cut in so many places of each axis at most. Portable kernels are left
-    to the host."""
+    """Return cases whose kernels can compute parts, each cut at `most` places per axis. Portable kernels are tested on
+    the host."""
     found = []
     for case in cases:
         (node,) = (graph := case.graph()).nodes
@@ -78,8 +78,8 @@ def trials(cases: Sequence[Case], board: Board, most: int) -> list[Trial]:
 
 
 def some_of_each(found: Sequence[Trial], cases: int) -> list[Trial]:
-    """Trials in which every function works on so many cases, as far as there are that many: the largest, which have
-    most to go wrong."""
+    """Return trials in which every function works on this number of cases, if there are as many: the largest cases, in
+    which most can go wrong."""
     taken: dict[str, set[Case]] = {}
     some = []
     for trial in sorted(found, key=lambda t: -t.outputs):

@@ -60,7 +60,7 @@ def run_emulated(
 
 
 def roomy(board: Board) -> Board:
-    """Of a simulated cluster, one whose scratchpad has room for many cases."""
+    """Return a board of a simulated cluster whose scratchpad has room for many cases."""
     cluster = board.chip.cluster
     if cluster is None:
         return board

@@ -1,4 +1,4 @@
-"""All cases as one model with many inputs and outputs, so that one program runs the whole table."""
+"""Merge all cases into one model with many inputs and outputs, so that one program runs the whole table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def merged(cases: Sequence[Model]) -> tuple[Graph, list[Array]]:
 
 
 def number(tensor: str) -> int:
-    """Of the case that a tensor of the merged graph belongs to."""
+    """Return the number of the case that a tensor of the merged graph belongs to."""
     return int(tensor[1 : tensor.index("_")])
 
 

@@ -1,4 +1,4 @@
-"""What an operator says to inputs that do not fit."""
+"""Return the error of an operator for inputs that do not fit."""
 
 from __future__ import annotations
 

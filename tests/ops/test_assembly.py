@@ -1,4 +1,4 @@
-"""Inline assembly tells the compiler which registers it overwrites while it still reads others."""
+"""Inline assembly declares the registers that it overwrites while it still reads others."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ QUICK = (
 
 @cache
 def ram(case: Case) -> int:
-    """What it takes, about; 0 if it does not fit."""
+    """Return about the RAM that a case takes; 0 if it does not fit."""
     graph = merged([case])[0]
     try:
         plan = spread(make_plan(graph, load_board(BOARD)))
@@ -54,7 +54,7 @@ def own_kernel(case: Case) -> bool:
 
 
 def batches(cases: Sequence[Case], most: int) -> Iterator[list[Case]]:
-    """As many as an image holds, each."""
+    """Yield batches of as many cases as an image holds, and at most `most`."""
     batch: list[Case] = []
     for case in cases:
         if batch and (sum(map(ram, [*batch, case])) > ROOM or len(batch) == most):

@@ -28,7 +28,7 @@ FORMS = pytest.mark.parametrize("form", [(), ("-DBT_INLINE_KERNELS",)], ids=["ou
 
 
 def compile_all(compiler: tuple[str, ...], sources: list[str], folder: Path, level: str = "-O2") -> None:
-    """All of them in one file, as a model includes what it uses: they must not be in each other's way."""
+    """Compile all kernels in one file, like a model that includes them: they must not conflict with each other."""
     everything = folder / "all.c"
     everything.write_text("".join(f'#include "{s}"\n' for s in sources))
     make(*compiler, *WARNINGS, level, f"-I{KERNELS}", "-c", everything, "-o", folder / "all.o")
@@ -55,7 +55,7 @@ def test_kernels_of_a_cpu_give_no_warning(name: str, compiler: str, form: tuple[
 @pytest.mark.parametrize("level", ["-O0", "-Og"])
 @pytest.mark.parametrize("name", [*VARIANTS, AVR])
 def test_kernels_compile_in_debug_builds(name: str, level: str, form: tuple[str, ...], tmp_path: Path) -> None:
-    """Of SDKs that compile them with the flags of the application. With -O0, gcc 12 did not come to an end."""
+    """SDKs compile kernels with the flags of the application. With -O0, gcc 12 did not terminate."""
     cpu = CPU[name]
     own = sorted({k.source for k in ALL if k.needs and k.needs.met_by(cpu.features)})
     compile_all((f"{cpu.gcc_prefix}gcc", *cpu.gcc, "-ffreestanding", *form), own, tmp_path, level)

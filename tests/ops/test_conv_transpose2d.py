@@ -1,4 +1,5 @@
-"""conv_transpose2d: what it refuses, what it costs, and shapes nobody thought of. Its values are in the case table."""
+"""conv_transpose2d refuses what it does not support, has the stated cost, and is right for random shapes. Its values
+are in the case table."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def on(board: str, folder: Path, optimize: str) -> Run:
 
 
 def check(found: Sequence[Trial], run: Run, at_once: int = PER_IMAGE) -> None:
-    """What is made in parts is what is made as a whole."""
+    """Check that the parts of a result equal the whole."""
     for start in range(0, len(found), at_once):
         _check(found[start : start + at_once], run)
 

@@ -82,7 +82,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Image], Answers]:
-    """What an image answers to those of its cases that this run asks for. It is built when the first is."""
+    """Return the results of an image for those of its cases that this run selects. It is built when the first is
+    needed."""
     here = [
         i.callspec.params
         for i in request.session.items

@@ -1,4 +1,4 @@
-"""The same ladder over shapes nobody thought of."""
+"""Random shapes pass the same ladder of tests."""
 
 from __future__ import annotations
 

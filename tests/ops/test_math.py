@@ -93,7 +93,7 @@ int main(void)
 
 
 def compute(calls: Sequence[str], arguments: list[str], folder: Path) -> Array:
-    """What each C expression of x and y gives for each `x,y`: a row per expression."""
+    """Return the result of each C expression of x and y for each `x,y`, a row per expression."""
     source, program, numbers = folder / "edges.c", folder / "edges", folder / "numbers"
     source.write_text(
         EDGES.replace("CALLS", "\n        ".join(f'printf("%.9g\\n", (double){call});' for call in calls))
@@ -143,7 +143,7 @@ IN_C = {"power": "pow", **{f"arc{n}": f"a{n}" for n in ("sin", "cos", "tan", "ta
 
 
 def exact(name: str, *arguments: Array) -> Array:
-    """In double precision, as the float nearest to it: what is beyond all floats is infinity."""
+    """Compute in double precision, and return the nearest float; results beyond all floats are infinite."""
     wide = [a.astype(np.float64) for a in arguments]
     with np.errstate(all="ignore"):
         if name.startswith("erf"):  # NumPy has none of them
@@ -162,7 +162,7 @@ def test_special_arguments(tmp_path: Path) -> None:
 
 
 def test_special_pairs(tmp_path: Path) -> None:
-    """What C's functions and Python's % say for every pair of special numbers."""
+    """C's functions and Python's % agree for every pair of special numbers."""
     pairs = [(x, y) for x in SPECIAL for y in SPECIAL]
     calls = [f"bt_{IN_C.get(name, name)}_f32(x, y)" for name in TWO]
     computed = compute(calls, [f"{x},{y}" for x, y in pairs], tmp_path)

@@ -77,7 +77,7 @@ def nearer(step: Step) -> bool:
 
 
 def check(cases: Sequence[Case], outputs: Sequence[Outputs]) -> None:
-    """All copies are equal."""
+    """Check that all copies are equal."""
     assert len(outputs) == len(cases) * COPIES
     for i, got in enumerate(outputs):
         case = cases[i % len(cases)]

@@ -33,7 +33,7 @@ def call(op: Op, x: tuple[int, ...], weight: Array) -> Call[Op]:
 
 
 def whole(weight: Array) -> Array:
-    """What the fours say, in full."""
+    """Return the weights that the groups of four represent."""
     found, at, made = fours(weight), 0, np.zeros_like(weight)
     for row, count in enumerate(found.counts):
         block = 0

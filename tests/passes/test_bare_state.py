@@ -1,4 +1,4 @@
-"""State of int8 models is kept in the bits that they compute with, and is made where it lies."""
+"""State of int8 models is kept in the bits that they compute with, and is computed in place."""
 
 from __future__ import annotations
 

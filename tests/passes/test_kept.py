@@ -1,4 +1,4 @@
-"""What state becomes is read after the run, so no pass may change it, as none may change an output."""
+"""The next value of a state is read after the run, so no pass may change it, like an output."""
 
 from __future__ import annotations
 

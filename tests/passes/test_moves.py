@@ -32,7 +32,7 @@ def test_an_expansion_that_is_broadcast_anyway_goes() -> None:
 
 
 def test_an_expansion_that_gives_the_shape_stays() -> None:
-    """Of two that expand alike one must; what others read stays too."""
+    """One of two equal expansions must stay, and so must one that other operators read."""
     b = Builder()
     x = b.input("x", (4,), DType.FLOAT32)
     y = b.add(Expand((3, 4)), x)

@@ -49,7 +49,7 @@ def perceptron(b: Builder) -> tuple[str, str]:
 
 
 def flattened(b: Builder) -> tuple[str, str]:
-    """Channels that a linear layer reads from 16 places each, behind a pool."""
+    """Build a model whose linear layer reads each channel from 16 places, after a pool."""
     x = image(b)
     y = b.add(MaxPool2d((2, 2), (2, 2)), conv(b, x, 5))
     return x, linear(b, b.add(Reshape((1, 4 * 4 * 5)), y), 3)
@@ -76,7 +76,8 @@ def read_by_pixel(b: Builder, y: str) -> str:
 
 
 def grouped(b: Builder) -> tuple[str, str]:
-    """As many groups as outputs, but each of two inputs: nothing goes before and behind it together."""
+    """Return a model with as many groups as outputs, but two inputs each: no channel can be removed before and after it
+    together."""
     x = image(b)
     return x, read_by_pixel(b, conv(b, conv(b, x, 8), 4, groups=4))
 
@@ -205,7 +206,7 @@ def test_several_sets_at_once() -> None:
 
 
 def test_what_leaves_the_model_or_is_unknown_stays_whole() -> None:
-    """What is given out, what is permuted, and a weight that two layers have."""
+    """Outputs, permuted values and weights of two layers keep all channels."""
 
     def permuted(b: Builder) -> tuple[str, str]:
         x = image(b)
@@ -251,7 +252,7 @@ def attention(shared: bool = False, own_heads: bool = False) -> Graph:
 
 
 def test_what_is_given_out_keeps_its_shape() -> None:
-    """Of attention its result and what it reads; of a layer its weight."""
+    """If attention's result and inputs are outputs, or a layer's weight is, they keep their shapes."""
     graph = attention()
     node = next(n for n in graph.nodes if isinstance(n.op, Attention))
     for name in (node.inputs[0], node.outputs[0], graph.nodes[0].outputs[0]):
@@ -268,7 +269,7 @@ def test_nothing_along_the_last_axis() -> None:
 
 
 def test_heads_go_with_all_that_makes_them() -> None:
-    """It is as if the layer behind read zeros for them."""
+    """The result is as if the following layer read zeros for the removed heads."""
     graph = attention()
     (found,) = [c for c in channels(graph) if c.heads]
     assert (found.count, len(found.makers), len(found.readers)) == (4, 3, 1)
@@ -293,7 +294,7 @@ def test_heads_that_others_know_stay(graph: Graph) -> None:
 
 
 def test_a_name_that_several_layers_have() -> None:
-    """As two functions in one module have: nobody knows whose channels are meant."""
+    """Two functions of one module may give layers the same name, which does not say whose channels are meant."""
     b = Builder()
     x = b.input("x", (1, 6), DType.FLOAT32)
     inner = linear(b, x, 4)

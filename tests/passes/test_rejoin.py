@@ -1,4 +1,5 @@
-"""What exporters took apart is one operator again; what is read elsewhere or has a scale stays."""
+"""Operators that exporters decomposed are joined again, unless an intermediate value is read elsewhere or has a
+scale."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_halves() -> None:
 
 
 def test_through_reshapes_and_permutations() -> None:
-    """As attention cuts its projection: [.., 3 * 4] -> [.., 3, 4], the cut axis to the front."""
+    """Attention cuts its projection like this: [.., 3 * 4] -> [.., 3, 4], with the cut axis at the front."""
     b = Builder()
     y = b.add(Reshape((1, 2, 3, 3, 4)), layer(b, 12))
     y = b.add(Reshape((3, 2, 3, 4)), b.add(Permute((3, 1, 2, 0, 4)), y))

@@ -96,7 +96,7 @@ def test_arithmetic(op: Op, shapes: tuple[Shape, ...], after: str) -> None:
 
 
 def test_a_graph_may_take_and_give_int8() -> None:
-    """What is int8 at both ends, and in between, is moved as it is; another scale is a table."""
+    """Values that are int8 at both ends, and in between, are moved unchanged; a change of scale is a table."""
     b = Builder()
     x = b.input("x", (2, 6), DType.INT8, A)
     real = b.add(Dequantize(A.scale[0], A.zero_point[0]), x)
@@ -160,7 +160,7 @@ def test_averages_and_norms(op: Op, after: list[str]) -> None:
 
 
 def with_affine(op: Op) -> Graph:
-    """As `one`, with weights and biases for a norm."""
+    """Return a node like `one`, with weights and biases for a norm."""
     if not isinstance(op, (LayerNorm, GroupNorm)):
         return one(op, (IMAGE,), (A,), Y)
     places = tuple(IMAGE[a] for a in op.axes) if isinstance(op, LayerNorm) else (IMAGE[op.axis],)

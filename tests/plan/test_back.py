@@ -87,7 +87,7 @@ def test_what_goes_back_is_found_again() -> None:
 
 
 def depthwise(width: int = 8, channels: int = 12) -> Graph:
-    """In int8, from one row of layers to the next."""
+    """Return an int8 model of three depthwise layers."""
     numbers = np.random.default_rng(0).integers
     b = Builder()
     y = x = b.input("x", (1, 9, width, channels), DType.INT8)
@@ -125,7 +125,7 @@ def test_the_judge_finds_what_is_out_of_step_or_too_near(moved: int) -> None:
 
 
 class Beside(nn.Module):
-    """A layer that reads a part of a buffer and writes another part behind it."""
+    """A layer that reads a part of a buffer and writes another part after it."""
 
     def __init__(self, kernel: int) -> None:
         super().__init__()

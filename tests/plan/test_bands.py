@@ -113,7 +113,7 @@ def test_any_chain_in_any_bands_computes_the_same(
 
 
 def stages(graph: Graph) -> list[tuple[Node, ...]]:
-    """All layers of each chain."""
+    """Return all layers of each chain."""
     return [tuple(node for block in chain for node in block) for chain in chains(graph)]
 
 

@@ -30,7 +30,7 @@ def plan(board: Board, **elsewhere: str) -> Plan:
 
 
 def smaller(board: Board, bank: str, size: int) -> Board:
-    """The board with so many bytes for buffers in a bank."""
+    """Return the board with `size` bytes for buffers in a bank."""
     size += board.chip.stack_bytes if bank == board.chip.data else 0
     memories = tuple(replace(m, size=size) if m.name == bank else m for m in board.chip.memories)
     return replace(board, chip=replace(board.chip, memories=memories))

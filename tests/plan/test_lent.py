@@ -1,4 +1,4 @@
-"""With `--buffers caller`, every output is written in full in its own buffer, whatever shares memory with it."""
+"""`--buffers caller` writes every output in full to its own buffer, whatever shares memory with it."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def test_every_output_is_written_in_its_own_buffer(monkeypatch: pytest.MonkeyPat
 
 
 def test_unaligned_buffers_of_bytes(tmp_path: Path) -> None:
-    """What the model works in begins at a multiple of 4, as model.h asks; what it copies begins anywhere."""
+    """Buffers that the model computes in begin at a multiple of 4, as model.h requires; buffers that it copies begin
+    anywhere."""
     net, calls = Net(lambda net, x, y: (y, y[:, -1], net.other(y))).eval(), inputs()
     source = int8_model(from_module(net, calls[0], "m"), calls)
     graph = pipeline.with_io(source.graph, Io.INT8)

@@ -27,7 +27,7 @@ class Run:
 
 
 def random_run(seed: int, steps: int, size: int = 40, in_steps: bool = False) -> Run:
-    """With `in_steps`, some overlaps are allowed to be nearer in multiples of some bytes."""
+    """Return a random problem. With `in_steps`, some overlaps have distances that are multiples of some bytes."""
     lot = random.Random(seed)
     inputs = lot.randint(1, 3)
     reads = [

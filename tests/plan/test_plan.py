@@ -255,7 +255,7 @@ def test_the_check_finds_state_that_is_read_too_late() -> None:
     "board, options", [("host", Options()), ("pico", Options(cores=2)), ("arduino-uno", Options())]
 )
 def test_state_may_become_a_constant(board: str, options: Options) -> None:
-    """As in self.state.zero_()."""
+    """`self.state.zero_()` makes a state constant."""
     b = Builder("again")
     x, s = (b.input(name, (4,), DType.FLOAT32) for name in ("x", "s"))
     y, next_ = b.add(Add(), x, s), b.const("c", np.arange(4, dtype=np.float32))

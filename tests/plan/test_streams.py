@@ -40,7 +40,7 @@ def source() -> Source:
 
 
 def board(name: str = "pico", room: int = 36 << 10) -> Board:
-    """With room for three of the six large layers, beside what is left free."""
+    """Return a board with room for three of the six large layers, in addition to the reserve."""
     return smaller(load_board(name), "SRAM", room)
 
 
@@ -133,7 +133,7 @@ def too_small(made: Plan) -> Plan:
 
 
 def on_an_activation(made: Plan) -> Plan:
-    """A buffer that lies, and says that it lives, where the step that runs meanwhile writes."""
+    """Place a buffer where the concurrent step writes, while both are alive."""
     (copy,) = made.phases[1].copies
     place = made.layout.buffer(copy.name).offset
     y = made.phases[1].steps[0].writes[0].storage

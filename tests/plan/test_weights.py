@@ -176,7 +176,7 @@ def test_the_choice_is_told_where_it_matters() -> None:
 
 
 class Large(nn.Module):
-    """So many weights that they take almost all of a bank."""
+    """A model whose weights take almost all of a bank."""
 
     def __init__(self, inputs: int) -> None:
         super().__init__()

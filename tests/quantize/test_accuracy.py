@@ -1,4 +1,5 @@
-"""What int8 loses: every layer against torchao's arithmetic and against float, and the answers of state."""
+"""int8 losses are bounded: every layer is compared with torchao's arithmetic and with float, and results of models with
+state too."""
 
 from __future__ import annotations
 
@@ -123,8 +124,8 @@ def at_the_edge(graph: Graph, values: dict[str, Array]) -> float:
 
 @pytest.mark.parametrize("name", ["kws", "tinyrps", "squeeze_excite", "add_mul_softmax", *TRAINED])
 def test_each_layer_is_a_step_at_most_from_the_judge(name: str) -> None:
-    """At equal scales: the judge of a model that torchao quantized is what it computes itself, that of ours what our
-    notes mean in float."""
+    """Scales are equal. A model that torchao quantized is compared with its own results, and one that Baretorch
+    quantized with the float meaning of its scales."""
     model = model_of(name)
     graph, float_graph = model.graph, noted(model)
     (answer,) = model.int8_answers or ()

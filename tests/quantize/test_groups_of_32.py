@@ -9,7 +9,7 @@ from baretorch.quantize.observers import per_channel
 
 
 def test_groups_lose_less_than_channels_where_inputs_differ_in_size() -> None:
-    """As they do in trained layers: columns of weights are not alike."""
+    """The inputs differ in size as in trained layers, in which columns of weights are not alike."""
     rng = np.random.default_rng(0)
     weight = (rng.standard_normal((16, 100)) * np.exp(rng.standard_normal(100))).astype(np.float32)
     coarse = np.array(per_channel(weight, 4).scale)[:, None]

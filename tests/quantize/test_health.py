@@ -35,7 +35,7 @@ def test_a_good_model_has_no_warning() -> None:
 
 
 class Lost(nn.Module):
-    """One large number beside small ones: those are lost, and only they are in the answer."""
+    """A model in which one large number makes int8 lose small ones, and only the small ones are in the output."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,8 +120,8 @@ def test_a_dead_tensor_names_its_layer() -> None:
 
 @pytest.mark.parametrize("side", [1.0, 0.0])
 def test_numbers_that_int8_hardly_tells_apart_are_a_warning_before_they_do_harm(side: float) -> None:
-    """The largest of a row is told from the next by less than a step in one of twenty: no sample need show it. A pair
-    that is as good the other way round does none."""
+    """The largest number of a row differs from the next by less than a step in one of twenty samples, which need not
+    show a wrong result. A pair that is equally good the other way round does no harm."""
 
     class Largest(nn.Module):
         def __init__(self) -> None:
@@ -263,7 +263,7 @@ def test_state_that_forgets_rounding_is_no_news() -> None:
 
 
 def test_a_layer_that_stays_float_is_not_judged_as_int8() -> None:
-    """A softmax over so many numbers has no int8 form: all of them would be 0."""
+    """A softmax over this many numbers has no int8 form, because all of them would be 0."""
     source = int8(nn.Softmax(-1), torch.randn(1, 140_000), [torch.randn(1, 140_000)])
     graph = source.graph
     assert not any(t.dtype is DType.INT8 and t.data is None and t.holds == "softmax" for t in graph.tensors.values())
@@ -273,7 +273,7 @@ def test_a_layer_that_stays_float_is_not_judged_as_int8() -> None:
 
 
 def test_a_single_wrong_answer_counts() -> None:
-    """All answers are right but one, which is on the wrong side of a step: the average has more than 15 dB."""
+    """One result is on the wrong side of a step, and all others are right: the average has more than 15 dB."""
 
     class Step(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -134,7 +134,7 @@ def test_boards_whose_cores_gain_get_narrow_layers() -> None:
 
 
 def test_files_that_are_quantized_keep_their_scales() -> None:
-    """They bring no calibration data of ours, and a graph in int8."""
+    """Quantized files have a graph in int8, and Baretorch has no calibration data for them."""
     model = int8_model(from_module(cnn(), (cnn_input(),), "net"), [(cnn_input(),)])
     file = replace(model, quantization=None)
     assert compile_model(file, load_board("cluster8")).graph is file.graph

@@ -36,7 +36,7 @@ def int8_of(
 
 
 def sqnr(source: Source, graph: Graph) -> float:
-    """Of the answer to the example, in dB."""
+    """Return the signal to noise ratio of the result for the example, in dB."""
     assert source.expected is not None
     (have,) = interpret(graph, stored(graph, source.examples)).values()
     (want,) = source.expected
@@ -49,7 +49,7 @@ def bytes_of(source: Source, graph: Graph) -> list[Array]:
 
 
 def test_a_signal_is_as_good_however_small() -> None:
-    """With a gain that is a power of two every stored byte is the same."""
+    """If the gain is a power of two, every stored byte is the same."""
     first: list[Array] | None = None
     for power in (0, -20, 20, -60):
         net = seeded(nn.Linear(16, 16))
@@ -206,7 +206,8 @@ class Unit(nn.Module):
 
 @pytest.mark.parametrize("gain", [0.0, 1e-11, 1.0])
 def test_rows_of_nothing_have_no_direction(gain: float) -> None:
-    """However small what they are divided by is: beside the other rows it is 0 in int8, and 0 / 0 is 0."""
+    """A row of zeros stays 0 in int8, however small its divisor is: compared with the other rows, the divisor is 0 in
+    int8, and 0 / 0 is 0."""
     samples = normal((4, 16))
     for (x,) in samples:
         x[0] = 0
@@ -240,7 +241,8 @@ def test_a_softmax_of_large_numbers_tells_the_largest_apart() -> None:
 
 
 class Block(nn.Module):
-    """Of a small language model: RMSNorm, rotary attention, SwiGLU, with the small activations that such have."""
+    """A block of a small language model: RMSNorm, rotary attention and SwiGLU, with the small activations of such
+    models."""
 
     def __init__(self, width: int = 32, heads: int = 4, length: int = 8) -> None:
         super().__init__()

@@ -19,12 +19,12 @@ def candidate(flash: int, accuracy: float, instructions: int) -> Candidate:
 
 
 def search(whole: Candidate, *tried: Candidate) -> Tuning:
-    """In which the last was chosen."""
+    """Return a search in which the last candidate was chosen."""
     return Tuning("m", "pico", "accuracy", 0.99, Budget(0.98), whole, tried, tried[-1])
 
 
 def test_the_front_is_a_line_that_rises() -> None:
-    """Also where some are only faster: these are dots beside it."""
+    """Candidates that are only faster are dots next to the line."""
     small, quick, best = candidate(1000, 0.97, 90), candidate(2000, 0.96, 10), candidate(3000, 0.985, 80)
     slow = candidate(1000, 0.965, 50)
     whole = candidate(4000, 0.99, 100)
@@ -58,7 +58,7 @@ def test_the_page_tells_what_it_does_not_show() -> None:
 
 
 def test_the_plot_of_a_page_can_be_drawn_alone() -> None:
-    """As tools/draw_front.py draws it for the docs."""
+    """tools/draw_front.py draws the plot for the docs."""
     spec = spec_from_file_location("draw_front", Path(__file__).parents[2] / "tools" / "draw_front.py")
     assert spec is not None and spec.loader is not None
     tool = module_from_spec(spec)

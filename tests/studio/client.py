@@ -32,7 +32,7 @@ class Reply:
 
     @property
     def error(self) -> str:
-        """As a terminal would show it."""
+        """Return the error as a terminal would show it."""
         if self.headers["Content-Type"].startswith("text/plain"):
             return self.body.decode()
         told = {"try_" if k == "try" else k: v for k, v in self.data.items() if k != "error"}

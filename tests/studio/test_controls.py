@@ -1,4 +1,4 @@
-"""What people get to move, by the shape and the values of an input."""
+"""The controls of the page follow from the shape and the values of an input."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def draw(page: Page, strokes: list[Stroke], by_finger: bool = False) -> None:
 
 
 def read(page: Page, digit: int, by_finger: bool = False) -> str:
-    """What the chip says to a drawn digit, when it has seen all of it."""
+    """Return the chip's output for a drawn digit, when it has seen all of it."""
     page.evaluate("document.querySelector('.clear').click()")
     page.until("document.querySelector('.digit').innerText === '–'")
     draw(page, DIGITS[digit], by_finger)

@@ -178,7 +178,7 @@ def test_what_is_no_http(studio: StudioServer) -> None:
 
 
 def raw(server: StudioServer, data: bytes) -> bytes:
-    """What comes back for these bytes, and nothing more of them."""
+    """Return the response to these bytes, and nothing more."""
     with socket.create_connection(server.server_address[:2], timeout=10) as line:
         try:
             line.sendall(data)
@@ -260,7 +260,7 @@ def test_a_fault_is_told_and_the_next_request_begins_anew(tmp_path: Path) -> Non
 
 
 def test_a_board_that_goes_away_and_comes_back(tmp_path: Path) -> None:
-    """A program behind a pseudo-terminal is to `port` what a board behind a cable is."""
+    """A pseudo-terminal connects a program to `port` like a cable connects a board."""
     elf = live(PTE / "sine.pte", tmp_path / "built").made.image.elf
     cable = tmp_path / "cable"
 
@@ -320,7 +320,8 @@ def test_a_model_that_remembers(tmp_path: Path) -> None:
 
 
 def test_compile_again(tmp_path: Path) -> None:
-    """A file that has changed is read anew; one that cannot be read is told, and what ran goes on."""
+    """A file that has changed is read again. If it cannot be read, the page reports that, and the previous model goes
+    on."""
     file = tmp_path / "net.pte"
     file.write_bytes((PTE / "sine.pte").read_bytes())
     with served(("model", live(file, tmp_path / "work"))) as server:
@@ -410,7 +411,7 @@ def test_ctrl_c_ends_it_and_leaves_nothing_behind(number: int, tmp_path: Path) -
 
 
 def test_tabs_by_model(tmp_path: Path) -> None:
-    """MODEL that reads digits is behind both tabs; any other stands beside the digits."""
+    """A MODEL that reads digits serves both tabs; any other has a tab next to that of the digits."""
     from baretorch.cli.studio import make_tabs
     from baretorch.cli.verb import Stage
     from baretorch.targets.boards import load_board

@@ -1,4 +1,4 @@
-"""Every board of ours loads and makes sense."""
+"""Every shipped board loads and makes sense."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chip's [cluster]: our two are read as they are written, and every mistake is told in words."""
+"""The [cluster] tables of the shipped chips are read as written, and every mistake has an error text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TOML that nobody would write: the error says what it is, in a few lines."""
+"""Absurd TOML gives an error of a few lines that names the mistake."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def _linked(board: str, toolchain: str, folder: Path) -> tuple[dict[str, Section
 
 
 def _copies(elf: Elf) -> list[tuple[int, int, int]]:
-    """What start-up code copies: from, to, up to."""
+    """Return the copies of start-up code: from, to, up to."""
     value = elf.globals()
     raw = next(
         s.data[value["bt_copies"] - s.address : value["bt_copies_end"] - s.address]

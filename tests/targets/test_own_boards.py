@@ -1,4 +1,4 @@
-"""Boards and chips that users describe: every mistake in a TOML is told in words."""
+"""Boards and chips that users describe: every mistake in a TOML has an error text."""
 
 from __future__ import annotations
 

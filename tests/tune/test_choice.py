@@ -56,7 +56,7 @@ def tuner(budget: Budget, learned: Mapping[int, float]) -> Taught:
 
 
 def test_other_samples_are_another_search() -> None:
-    """What was found with few of them is not what all would tell."""
+    """The results of a search with few samples are not those of one with all."""
     assert len({named(samples=n) for n in (None, 10, 100)}) == 3
 
 
@@ -73,7 +73,7 @@ def named(
     samples: int | None = None,
     file: str = "",
 ) -> str:
-    """What the study of a model is called."""
+    """Return the name of a model's study."""
     target = load_board(board)
     chip = replace(target.chip, clock_hz=target.chip.clock_hz + faster)
     bench: Any = SimpleNamespace(graph=graph(rows), board=replace(target, chip=chip), options=options)
@@ -125,7 +125,8 @@ def test_other_calibration_data_is_another_search() -> None:
 
 
 def test_what_has_no_number_is_never_chosen() -> None:
-    """However large the drop that is allowed, unless all are so; and it is not told as a number."""
+    """A candidate without an accuracy is not chosen, however large the allowed drop is, unless all are so; then its
+    accuracy is not reported as a number."""
     tuning = tuner(Budget(-1e6), LEARNED)
     found = winners({30: or_no_number(float("nan")), 50: -20.0})
     assert tuning.best(found).candidate.flash == 50
@@ -175,8 +176,8 @@ LEARNED = {10: 0.7, 20: 0.96, 30: 0.981, 40: 0.984, 50: 0.988, 60: 0.992}
 
 
 def test_without_a_budget_of_bytes_small_ones_are_trained() -> None:
-    """What is good by itself has 50 bytes, so only smaller ones can take its place: first the one in the middle of
-    those that no other beats. It becomes good, so one that is smaller still is tried, and is not."""
+    """The best candidate without training has 50 bytes, so only smaller ones can replace it. First the middle one of
+    those on the front is trained. It becomes good, so a smaller one is trained too, and does not."""
     tuning = tuner(Budget(0.98), LEARNED)
     found = winners(FOUND)
     better = tuning.improved(found)

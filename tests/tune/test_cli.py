@@ -155,7 +155,7 @@ def test_budgets_that_nothing_meets(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_budgets_of_time_and_ram(folder: Path) -> None:
-    """And the image takes the time that was told."""
+    """The image takes the reported time."""
     (folder / "bare.py").write_text(
         MODEL.replace("def train(model)", "def learn(model)").replace("train(net)", "learn(net)")
     )

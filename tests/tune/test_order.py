@@ -37,7 +37,7 @@ def test_then_flash_then_ram_then_the_earlier() -> None:
 @pytest.mark.parametrize(("gap", "expected"), [(0.5, "ba"), (0.99, "ba"), (1.01, "ab"), (2.0, "ab")])
 @pytest.mark.parametrize("original", [0.99, 99.0, 25.0])
 def test_less_than_a_hundredth_of_a_point_is_nothing(original: float, gap: float, expected: str) -> None:
-    """Of percent and decibels a point is a whole one."""
+    """For percent and decibels, a point is a whole one."""
     equal = points(original, RESOLUTION)
     slow, fast = made("a", original, 10, 21.0), made("b", original - gap * equal, 20, 9.0)
     assert order(slow, fast, equal=equal) == expected

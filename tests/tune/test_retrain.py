@@ -71,7 +71,8 @@ def test_what_is_left_learns_and_its_weights_are_rounded_meanwhile() -> None:
 
 
 def test_weights_are_rounded_to_the_grid_that_the_image_has() -> None:
-    """Of int4 with a factor for each 32 inputs, where those of one group are much smaller than the others."""
+    """The weights are int4 with a factor for each 32 inputs, and those of one group are much smaller than the
+    others."""
     graph = read(nn.Sequential(nn.Linear(70, 3, bias=False)), torch.randn(1, 70))
     (layer,) = graph.nodes
     weight = graph[layer.inputs[1]].data

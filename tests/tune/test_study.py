@@ -72,7 +72,7 @@ def test_one_process_finds_the_same_again(tmp_path: Path) -> None:
 
 
 def test_an_error_of_a_trial_is_the_errors_end_and_not_the_studys(tmp_path: Path) -> None:
-    """What a trial raises is told; the trial is done again when its process is known to be dead."""
+    """An error of a trial is raised; the trial is repeated when its process is known to be dead."""
     study = Study("s", f"sqlite:///{tmp_path}/s.db", SPACE)
     study.ask_for(1, BEGIN)
 
@@ -85,7 +85,7 @@ def test_an_error_of_a_trial_is_the_errors_end_and_not_the_studys(tmp_path: Path
 
 
 def test_who_dies_as_it_takes_a_trial_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it could tell that it lives."""
+    """The process dies before it could report that it is alive."""
     monkeypatch.setattr("baretorch.tune.study.DEAD", 1)
     url, deadline = f"sqlite:///{tmp_path}/s.db", time.monotonic() + 30
     study = Study("s", url, SPACE)
@@ -170,7 +170,7 @@ def test_other_databases_are_refused_without_their_password(url: str) -> None:
 
 
 def test_a_study_is_of_one_model(tmp_path: Path) -> None:
-    """A model that was trained again begins anew, and neither is lost; last bits make no other model."""
+    """A model that was trained again starts another study, and neither is lost; last bits do not make another model."""
     url, mark = f"sqlite:///{tmp_path}/s.db", Mark(0.98, (30.0, 2.0))
     first = Study("s", url, SPACE, mark=mark)
     first.ask_for(2, BEGIN)

@@ -51,7 +51,7 @@ def samples(graph: Graph, count: int) -> list[tuple[Array, ...]]:
 
 
 def error(graph: Graph, other: Graph, inputs: Sequence[tuple[Array, ...]]) -> float:
-    """Of the other's answers, beside the power of the first's."""
+    """Return the power of the difference between two results, divided by the power of the first."""
     wrong = power = 0.0
     for x in inputs:
         (want,), (got,) = (interpret(g, x).values() for g in (graph, other))
@@ -79,7 +79,7 @@ def test_what_others_say_too_is_left_out_first() -> None:
 
 
 def test_weights_make_up_for_channels() -> None:
-    """Of a convolution with padding, and of one whose channels a linear layer reads in several places."""
+    """The layers are a convolution with padding, and one whose channels a linear layer reads in several places."""
     graph = convolutions()
     sets = channels(graph)
     assert [c.count for c in sets] == [8, 6]
@@ -157,7 +157,7 @@ def test_balanced_channels_change_nothing_in_float() -> None:
 
 
 def test_the_head_that_is_missed_least_goes_first() -> None:
-    """Of four heads one adds nearly nothing to what is made of them, and one says what another says."""
+    """One of four heads contributes almost nothing to the result, and one repeats another."""
     b = Builder()
     x = b.input("x", (1, 6, 8), DType.FLOAT32)
     weights = [numbers(16, 8) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""What a choice costs on a board, and that only what makes an image for it can be chosen."""
+"""The cost of a choice on a board is that of its image, and only choices that make an image can be selected."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def with_flash(board: Board, size: int) -> Board:
 
 
 def test_what_does_not_fit_the_board_is_not_chosen() -> None:
-    """Though no budget was named, and it is the most accurate. What cannot run is not told to take no time."""
+    """It is the most accurate, and no budget was given. A candidate that cannot run has no time, rather than 0."""
     board = load_board("mps2-an386")
     whole = tuner(board, Budget(0.5)).bench
     fits = whole.costs(whole.int8(whole.variant(Choice())))
@@ -80,7 +80,7 @@ def test_what_does_not_fit_the_board_is_not_chosen() -> None:
 
 @pytest.mark.parametrize("name", ["cluster8", "arduino-mega", "virt-rv32"])
 def test_instructions_are_those_of_the_run(name: str, tmp_path: Path) -> None:
-    """Also on boards that do not tell which layer they belong to."""
+    """This holds also on boards whose emulators do not count per layer."""
     bench = tuner(load_board(name), Budget(0.5)).bench
     graph = bench.int8(bench.variant(Choice()))
     compiled = compile_graph(bench.source, graph, bench.board, bench.options)
@@ -90,7 +90,7 @@ def test_instructions_are_those_of_the_run(name: str, tmp_path: Path) -> None:
 
 
 class Mixed(nn.Module):
-    """All kinds of layers that have constants of their own beside weights: tables, states, scales."""
+    """A model with all kinds of layers that have constants other than weights: tables, states, scales."""
 
     def __init__(self) -> None:
         super().__init__()

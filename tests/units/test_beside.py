@@ -39,8 +39,8 @@ def convolution(b: Builder, x: str, name: str, shape: tuple[int, ...], op: QConv
 
 @cache
 def source() -> Source:
-    """A branch for the unit beside one for the cores, a sum of both, which follows the unit's layer, and a layer of the
-    unit behind it."""
+    """Return a model with a branch for the unit and one for the cores, a sum of both after the unit's layer, and a
+    later layer of the unit."""
     rng = np.random.default_rng(0)
     b = Builder("branches")
 
@@ -85,7 +85,8 @@ def test_one_core_works_while_the_unit_does() -> None:
 
 
 def test_a_unit_makes_and_reads_rows_that_lie_in_slower_memory(tmp_path: Path) -> None:
-    """What it makes as a whole has no room in L1: it goes home in tiles of rows, and comes back to another layer."""
+    """The unit's output does not fit L1 as a whole: it is copied out in tiles of rows, and copied back for another
+    layer."""
     b = Builder("wide")
     x = b.input("x", (1, 24, 24, 4), DType.INT8)
     first = convolution(b, x, "first", (16, 3, 3, 4), QConv2d(0, 0, padding=SAME))

@@ -48,7 +48,7 @@ TAKEN = [c for c in LAYERS if UNIT.why_not(call_of(c)) is None]
 
 
 def test_the_unit_computes_the_reference(tmp_path: Path) -> None:
-    """All of them in one image, on the unit; and the answer is the reference's, to the last bit."""
+    """One image runs all cases on the unit, and each result equals the reference, to the last bit."""
     assert len(TAKEN) > 50
     graph, inputs = merged(TAKEN)
     board = roomy(BOARD)
@@ -92,7 +92,7 @@ def test_limits_are_those_of_the_toml() -> None:
 
 
 def two_layers(inside: int) -> tuple[Source, Compiled]:
-    """Linear layers of so many inputs and 8 outputs, and of 8 and 8."""
+    """Return two linear layers: with `inside` inputs and 8 outputs, and with 8 and 8."""
     rng = np.random.default_rng(0)
     b = Builder("two")
     x = last = b.input("x", (1, inside), DType.INT8)

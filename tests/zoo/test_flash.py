@@ -122,7 +122,7 @@ def check_by_replay(source: Source | LoweredModel, board: str, folder: Path) -> 
 
 
 def mlp() -> Source:
-    """21 KiB of weights; the others have 16 to 30, beside which code and data go through the cache."""
+    """Return a model with 21 KiB of weights. The others have 16 to 30, and code and data go through the cache too."""
     torch.manual_seed(0)
     layers = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 160), nn.Softmax(1))
     return from_module(layers, (torch.randn(1, 8),), "mlp")

@@ -1,4 +1,4 @@
-"""What flash costs the Picos, by the simulated path to it: weights in RAM keep it small."""
+"""The simulated path to flash gives its cost on the Picos, which weights in RAM keep small."""
 
 from __future__ import annotations
 

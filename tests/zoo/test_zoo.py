@@ -105,7 +105,7 @@ def test_images_are_neither_transposed_nor_padded_at_run_time(name: str) -> None
 
 
 def test_model_files_can_be_imported_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a notebook, say: nothing in them needs Baretorch."""
+    """A notebook can import them, because nothing in them needs Baretorch."""
     monkeypatch.syspath_prepend(str(ZOO))
     spec = spec_from_file_location("sine", ZOO / "sine.py")
     assert spec is not None and spec.loader is not None

@@ -24,7 +24,7 @@ def samples() -> Iterator[list[np.ndarray]]:
 
 
 def lstm(return_sequences: bool) -> tf.keras.layers.LSTM:
-    """With weights as large as trained ones: LiteRT's int8 kernel cannot do with cells that stay below 1/2."""
+    """Return an LSTM with weights as large as trained ones, because LiteRT's int8 kernel fails with cells below 1/2."""
     large = tf.keras.initializers.RandomNormal(stddev=0.6)
     return tf.keras.layers.LSTM(
         UNITS, return_sequences=return_sequences, kernel_initializer=large, recurrent_initializer=large

@@ -151,7 +151,7 @@ def sequences() -> Any:
 
 
 def several() -> Any:
-    """Operators that nobody has, one of them of a domain of its own, behind one that cannot be lowered."""
+    """Return a model with unknown operators, one of them in a domain of its own, after one that cannot be lowered."""
     nodes = [
         node("NonMaxSuppression", ["b", "s"], ["n"], "nms"),
         node("Cast", ["n"], ["c"], "cast", to=FLOAT),

@@ -86,7 +86,8 @@ def test_all_zoo_models(name: str, dynamo: bool, tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", [QuantFormat.QDQ, QuantFormat.QOperator])
 @pytest.mark.parametrize("name", ["kws", "ic", "vww"])
 def test_quantized_zoo_models(name: str, form: QuantFormat, tmp_path: Path) -> None:
-    """In int8 without a float layer, within 1 step of onnxruntime's last scale, and instructions within 3 % of ours."""
+    """Models are int8 without a float layer, within 1 step of onnxruntime's last scale, and their instructions within 3
+    % of those of Baretorch's own int8 models."""
     board, options = load_board("mps2-an386"), Options(io=Io.INT8)
     module, inputs = zoo(name)
     file = quantized_file(tmp_path, exported(module, inputs, tmp_path / f"{name}.onnx", True), form)

@@ -1,4 +1,4 @@
-"""What the user says of an ONNX file: shapes, state, calibration data."""
+"""Users set shapes, state and calibration data of ONNX files."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_arrays_of_other_names_are_not_taken_in_order_where_one_is_called_as_an_
 def test_calibration_data_that_needs_more_than_memory_is_not_unpacked(
     dtype: str, lies: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What counts is what the samples are as float32, and not what the list of parts says of their sizes."""
+    """The limit applies to the size of the samples as float32, not to the sizes in the archive's directory."""
     graph = frontends.load(saved(tmp_path, small_cnn())).graph
     np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((1000, 2, 8, 8), dtype))
     if lies:

@@ -56,7 +56,8 @@ def test_what_onnxruntime_quantizes(
 
 @pytest.mark.parametrize(("zero", "told"), [(128, 0), (100, 1)])
 def test_weights_with_a_zero_point(zero: int, told: int) -> None:
-    """They have none here: where what is left does not fit into int8, the weights are rounded, and that is told."""
+    """Our weights have no zero point. If weights without theirs do not fit int8, they are rounded, and a warning
+    reports it."""
     constants = {
         "s": np.float32(0.02),
         "z": np.int8(0),
@@ -203,7 +204,7 @@ def test_products_on_integers(dtype: Any) -> None:
 
 
 def test_int8_at_the_border() -> None:
-    """What the file takes and gives in int8 is int8 in C, and nothing is float in between."""
+    """int8 inputs and outputs of the file are int8 in C, and nothing in between is float."""
     constants = {
         "s": np.float32(0.05),
         "z": np.int8(3),
@@ -290,7 +291,7 @@ def branch(stored: str, made: str, kind: int) -> Any:
 
 
 def mixed(kind: int) -> dict[str, list[Any]]:
-    """What becomes of stored numbers where others meet them: r, of x stored as q and -x as p, and of the bytes c."""
+    """Return a model in which stored numbers meet others: r from x stored as q and -x as p, and from the bytes c."""
     choice = {"then_branch": branch("q", "a", kind), "else_branch": branch("p", "b", kind)}
     return {
         "constant": [node("Concat", ["q", "c"], ["r"], axis=1)],

@@ -35,7 +35,7 @@ def test_an_identity_gather_is_nothing() -> None:
 
 
 def test_functions_of_the_model_are_written_out() -> None:
-    """With an attribute of the call, one by default, and an input that is left out."""
+    """The call has an attribute, a default attribute, and an omitted input."""
     body = [
         helper.make_node("Constant", [], ["k"]),
         node("Mul", ["a", "k"], ["m"]),
@@ -68,7 +68,7 @@ def test_constants_that_nobody_reads_are_gone() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
 def test_constants_of_other_floats_are_told(dtype: Any) -> None:
-    """Where a model computes in float32, a cast of them is computed while it is read, and nothing is to be told."""
+    """If a model computes in float32, a cast of its constants is computed while it is read, and there is no warning."""
     made = model(
         [node("Cast", ["k"], ["c"], to=1), node("Mul", ["x", "c"], ["y"])], {"x": [3]}, ["y"], {"k": dtype(0.5)}
     )
@@ -97,7 +97,7 @@ def test_the_text_for_people() -> None:
 
 
 def test_a_runtime_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without onnxruntime onnx.reference answers, and gives the same."""
+    """onnx.reference gives the same results if onnxruntime is not installed."""
     (tmp_path / "small.onnx").write_bytes(small_cnn().SerializeToString())
     with_it = frontends.load(str(tmp_path / "small.onnx"))
     monkeypatch.setitem(sys.modules, "onnxruntime", None)

@@ -1,4 +1,4 @@
-"""What rows of the ONNX table refuse, and in which words."""
+"""Rows of the ONNX table refuse what they do not support, with these texts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What rows of the ONNX table make: the Graph's own operators where they mean the same, and onnxruntime's answers
-where ONNX's node tests have no case."""
+"""Rows of the ONNX table make operators of the Graph with the same meaning, and results equal onnxruntime's if ONNX's
+node tests have no case."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_resizing(scale: Sequence[float], mode: str, where: str) -> None:
 @pytest.mark.parametrize("scale", [(2, 2), (0.5, 0.5), (3, 1)])
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 def test_resizing_between_corners(scale: Sequence[float], mode: str) -> None:
-    """By whole sizes: of others onnxruntime and ONNX's node tests differ."""
+    """The sizes are multiples, because onnxruntime and ONNX's node tests differ for others."""
     as_onnxruntime(resize(scale, mode=mode, coordinate_transformation_mode="align_corners"))
 
 

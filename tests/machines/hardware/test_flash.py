@@ -55,7 +55,7 @@ def a_drive(folder: Path, board_id: str) -> Path:
 
 @pytest.fixture
 def mounted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """What is mounted; nothing to begin with. No pyOCD either, and nobody waits long."""
+    """Return the list of mounted drives, which is empty at first. pyOCD is not installed, and timeouts are short."""
     folders: list[Path] = []
     monkeypatch.setattr(module, "_mounted", lambda: folders)
     monkeypatch.setattr(module, "serial_ports", lambda: ())
@@ -79,7 +79,7 @@ PORTS = (SerialPort("/dev/ttyACM0", "Pico", 0x2E8A, "pico"), SerialPort("/dev/tt
 def test_a_running_board_is_asked_for_its_drive(
     tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By 1,200 baud on its port: no button is needed."""
+    """Opening its port at 1,200 baud makes it appear; no button is needed."""
     touched: list[str] = []
 
     def touch(port: str) -> None:
@@ -137,7 +137,7 @@ SEVERAL = (
 def test_one_of_several_boards_is_asked(
     name: str, device: str, tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That on the port that is named, or with that number, also where nobody but the user knows what it is; its drive
+    """The board is that on the named port, or with the serial number, even if only the user knows what it is. Its drive
     is the new one."""
     touched: list[str] = []
 
@@ -155,7 +155,8 @@ def test_one_of_several_boards_is_asked(
 
 
 def test_ports_that_are_left_alone(tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that nobody named and that may be anybody's, one that is not ours, another chip's, and none at all."""
+    """An unnamed port that may belong to any device, one that is not ours, another chip's, and a missing port are not
+    opened."""
     touched: list[str] = []
     monkeypatch.setattr(module, "touch", touched.append)
     monkeypatch.setattr(ports, "serial_ports", lambda: SEVERAL)

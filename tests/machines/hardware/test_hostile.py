@@ -30,7 +30,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def talk(port: str) -> CompileError | None:
-    """What goes wrong in three runs."""
+    """Return the first error of three runs."""
     machine = SerialMachine(port, 115200)
     link = Link(machine, outputs=[4])
     try:

@@ -1,4 +1,4 @@
-"""A board behind a serial port, played by the other end of a pseudo-terminal."""
+"""The other end of a pseudo-terminal plays a board on a serial port."""
 
 from __future__ import annotations
 

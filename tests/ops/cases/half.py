@@ -25,7 +25,8 @@ def rounded(case: Case) -> Case:
 
 
 def of_all_sizes(*shapes: tuple[int, ...]) -> Inputs:
-    """As `normal`, but weights from the smallest half to the largest, each for an input as large the other way."""
+    """Return inputs like `normal`, but weights from the smallest half to the largest, each for an input of the inverse
+    size."""
 
     def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
         x, weight, *rest = normal(*shapes)(rng)

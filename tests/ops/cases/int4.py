@@ -11,7 +11,7 @@ from tests.ops.cases.int8 import SAME, layer, qconv2d, qlinear
 
 
 def nibbles(inputs: Inputs, lowest: bool = False) -> Inputs:
-    """The same with weights within -8..7; `lowest`: all of them -8, and all inputs -128."""
+    """Return inputs whose weights are within -8..7. With `lowest`, all weights are -8 and all inputs -128."""
 
     def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
         x, weight, *rest = inputs(rng)
@@ -22,7 +22,8 @@ def nibbles(inputs: Inputs, lowest: bool = False) -> Inputs:
 
 
 def in_groups(inputs: Inputs, lowest: bool = False) -> Inputs:
-    """The same with weights that are nibbles times a number for each row and 32 inputs; `lowest`: the least of all."""
+    """Return inputs whose weights are nibbles times a factor for each row and 32 inputs. With `lowest`, all are the
+    least."""
 
     def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
         x, weight, *rest = nibbles(inputs, lowest)(rng)

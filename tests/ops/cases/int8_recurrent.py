@@ -16,7 +16,7 @@ from tests.ops.case import Case, Inputs, values
 
 
 class Gate(Protocol):
-    """What the rows of some gates give, of input and hidden state or of one of them."""
+    """The results of some gates' rows, for input and hidden state, or one of them."""
 
     def __call__(self, first: int, last: int, of: str = "xh") -> torch.Tensor: ...
 
@@ -28,7 +28,7 @@ def floor_shift(v: torch.Tensor, bits: int) -> torch.Tensor:
 
 @cache
 def pieces() -> tuple[torch.Tensor, torch.Tensor]:
-    """Words and slopes of the 256 straight pieces, as docs/arithmetic.md tells them."""
+    """Return words and slopes of the 256 straight pieces, as docs/arithmetic.md defines them."""
     best = []
     for v in torch.arange(-32768, 32768, dtype=torch.float64).reshape(256, 256):
         exact, u = 2.0**29 * torch.sigmoid(v / 4096) + 2**15, v + 1
@@ -59,7 +59,7 @@ def half_tanh(v: torch.Tensor) -> torch.Tensor:
 
 
 def tanh(v: torch.Tensor) -> torch.Tensor:
-    """The same with 13."""
+    """Return tanh with 13 fractional bits."""
     return (sigmoid_word(v) - 2**28 - 2**14) >> 15
 
 

@@ -1,4 +1,4 @@
-"""Cases of the int8 operators beside layers: sums, products, pools, softmax. The torch side has 64-bit integers."""
+"""Cases of int8 operators without weights: sums, products, pools, softmax. The PyTorch side has 64-bit integers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def total(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd:
 
 
 def rounded(acc: torch.Tensor, multiplier: int, shift: int, zero: int) -> torch.Tensor:
-    """As docs/arithmetic.md says, not limited yet."""
+    """Apply the rule of docs/arithmetic.md, without the limits."""
     return torch.div((acc << shift) * multiplier + (1 << 31), 1 << 32, rounding_mode="floor") + zero
 
 

@@ -72,7 +72,7 @@ def topk(name: str, op: TopK, inputs: Inputs) -> Case:
 
 
 def sort(name: str, op: TopK, inputs: Inputs) -> Case:
-    """All elements: only a stable sort says what becomes of equal ones."""
+    """Sort all elements: only a stable sort defines the order of equal ones."""
     return Case(
         f"sort {name}", op, inputs, lambda x: tuple(torch.sort(x, dim=op.axis, descending=op.largest, stable=True))
     )

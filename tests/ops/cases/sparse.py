@@ -12,7 +12,8 @@ from tests.ops.cases.int8 import extreme, layer, qconv2d, qlinear
 
 
 def few(inputs: Inputs, part: float = 0.2) -> Inputs:
-    """Of each row's fours of weights this part is left, at least one in all; single weights in them may be zero."""
+    """Keep this part of each row's groups of four weights, at least one in total; single weights in them may be
+    zero."""
 
     def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
         x, weight, *rest = inputs(rng)

@@ -57,7 +57,7 @@ PAIRS: dict[type[Elementwise], Callable[..., torch.Tensor]] = {Atan2: wide(torch
 
 
 def within(rng: np.random.Generator) -> tuple[Array, ...]:
-    """All of [-1, 1], with its borders, and near them."""
+    """Return numbers over all of [-1, 1], with its borders, and near them."""
     return (np.array([-1, 1, 0.99999994, *np.linspace(-1, 1, 41), *np.tanh(rng.standard_normal(100) * 3)], np.float32),)
 
 

@@ -24,7 +24,7 @@ def parts(x: Shape, sums: Shape, weight: Shape) -> Inputs:
 
 
 def qsums(name: str, op: QSums, inputs: Inputs) -> Case:
-    """With biases if it is a first one."""
+    """Return the case of a part, with biases if it is the first."""
     top, bottom, left, right = op.padding
 
     def run(x: torch.Tensor, sums: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ Pair = tuple[int, int]
 
 
 def steps(x: Pair, y: Pair) -> tuple[float, float]:
-    """Of an image of size x that becomes one of size y, as PyTorch rounds them."""
+    """Return the steps of an image of size x that becomes one of size y, as PyTorch rounds them."""
     return (float(np.float32(x[0]) / np.float32(y[0])), float(np.float32(x[1]) / np.float32(y[1])))
 
 
