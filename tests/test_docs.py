@@ -209,12 +209,7 @@ def test_tables_are_whole(page: Path) -> None:
 PYTHON = [(page, block) for page in PAGES for block in blocks(page) if block.language == "python"]
 
 
-def slow(block: Block) -> tuple[pytest.MarkDecorator, ...]:
-    """Training takes long; tests/quantize/test_qat.py does it too."""
-    return (pytest.mark.slow,) if "prepare_qat" in block.text else ()
-
-
-@pytest.mark.parametrize(("page", "block"), [pytest.param(p, b, id=name_of(p), marks=slow(b)) for p, b in PYTHON])
+@pytest.mark.parametrize(("page", "block"), [pytest.param(p, b, id=name_of(p)) for p, b in PYTHON])
 def test_python_snippet(page: Path, block: Block) -> None:
     code = compile(block.text, name_of(page), "exec")
     if block.above == "<!-- runnable -->":

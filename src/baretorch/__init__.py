@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from baretorch.version import __version__
 
 if TYPE_CHECKING:
-    from baretorch.api import Memory, Model, compile
+    from baretorch.api import Memory, Model, compile, trainable
     from baretorch.errors import CompileError, InternalError
 
-__all__ = ["CompileError", "InternalError", "Memory", "Model", "__version__", "compile"]
+__all__ = ["CompileError", "InternalError", "Memory", "Model", "__version__", "compile", "trainable"]
 
 
 def __getattr__(name: str) -> object:
@@ -23,6 +23,6 @@ def __getattr__(name: str) -> object:
 
     if name in ("CompileError", "InternalError"):
         return getattr(import_module("baretorch.errors"), name)
-    if name in ("Memory", "Model", "compile"):
+    if name in ("Memory", "Model", "compile", "trainable"):
         return getattr(import_module("baretorch.api"), name)
     raise AttributeError(f"module 'baretorch' has no attribute {name!r}")

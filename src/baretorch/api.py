@@ -22,6 +22,7 @@ from baretorch.escape import line
 from baretorch.files.write import scratch_of
 from baretorch.firmware.app import need_server
 from baretorch.firmware.types import Image
+from baretorch.frontends.model_file import is_trainable
 from baretorch.frontends.structure import flat_like
 from baretorch.ir.io import Answer, Runner
 from baretorch.machines import open_machine
@@ -29,6 +30,8 @@ from baretorch.machines.session import Session
 from baretorch.measure.facts import warnings_of
 from baretorch.options import OPTIONS, read_options
 from baretorch.targets.boards import load_board
+
+TRAINABLE = {"keep_float", "config", "shape", "state", "trust"}  # the options of trainable()
 
 
 @dataclass(frozen=True)
@@ -139,12 +142,12 @@ def compile(
     calibration: Iterable[Any] | str | Path | None = None,
     **options: Any,
 ) -> Model:
-    """Compile a model with example inputs, an nn.Module or a callable of tinygrad, or a model file (.py, .pt2, .pte,
-    .onnx), for a board. `inputs` is a tuple of tensors, a single tensor, or a dict by the names of parameters. With
+    """Compile a model for a board: an nn.Module or a callable of tinygrad with example inputs, or a model file (.py,
+    .pt2, .pte, .onnx). `inputs` is a tuple of tensors, a single tensor, or a dict by the names of parameters. With
     `int8` or `calibration`, inputs of the kind it will see, or a file of them, it is quantized; a model file brings its
-    own. The options below are those of the command line, with the same words; `keep_float` is a list of layers, `place`
-    a dict of layers and banks. A .py file runs; nothing in the others does, unless `trust` says so. Calibration that
-    does not fit is a Python warning, too."""
+    own. A model of `trainable` has its inputs and its scales. The options below are those of the command line, with the
+    same words; `keep_float` is a list of layers, `place` a dict of layers and banks. A .py file runs; nothing in the
+    others does, unless `trust` says so. Calibration that does not fit is a Python warning, too."""
     if calibration is not None:
         options |= {"int8": True}
     if isinstance(calibration, (str, Path)):
@@ -155,7 +158,7 @@ def compile(
     target = load_board(board)  # first: it fails faster
     if isinstance(model, (str, Path)):
         source = pipeline.read(str(model), options=asked)
-    elif inputs is None:
+    elif inputs is None and not is_trainable(model):
         raise CompileError("compile() needs example inputs for a model", need="a tuple of example tensors")
     elif chosen := pipeline.arguments_of(asked):
         raise CompileError(f"config: {' and '.join(chosen)} can be chosen of a model file only", need="the path of one")
@@ -167,6 +170,27 @@ def compile(
     for text in lowered.warnings:
         warnings.warn(line(text), stacklevel=2)
     return Model(pipeline.compile_lowered(lowered, target, asked))
+
+
+def trainable(model: Any, inputs: Any = None, *, name: str = "model", **options: Any) -> Any:
+    """Return a torch.nn.Module that computes what the model computes in int8, so that it learns with this rounding.
+
+    `model` is an nn.Module or a callable of tinygrad with example inputs, or a model file. The parameters of the module
+    are the model's weights, by their names. It accepts batches: a multiple of the example inputs along the first
+    dimension. Train it with any optimizer and loss; then give it to `compile`, or return it from model() of a model
+    file. It is the model in evaluation mode: BatchNorm is folded into layers, and dropout does nothing. In training
+    mode, each batch moves the ranges of activations. `state_dict()` has weights and ranges.
+    Options: keep_float, config, shape, state and trust."""
+    if others := sorted(set(options) - TRAINABLE):
+        raise CompileError(f"trainable() has no option {others[0]!r}", have=", ".join(sorted(TRAINABLE)))
+    asked = read_options({**options, "int8": True})
+    if isinstance(model, (str, Path)):
+        source = pipeline.read(str(model), options=asked)
+    elif inputs is None:
+        raise CompileError("trainable() needs example inputs for a model", need="a tuple of example tensors")
+    else:
+        source = frontends.from_object(model, inputs, name)
+    return pipeline.make_trainable(source, asked)
 
 
 def _tell_options(function: Any) -> None:

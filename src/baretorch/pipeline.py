@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from baretorch.emit import CFiles, emit
 from baretorch.errors import CompileError
@@ -47,10 +48,13 @@ from baretorch.plan.types import Plan
 from baretorch.plan.weights.choose import place_weights
 from baretorch.quantize.config import read_config
 from baretorch.quantize.narrow_requant import narrowed
-from baretorch.quantize.quantize import Quantization, need_float, quantize
+from baretorch.quantize.quantize import Quantization, need_float, prepare, quantize
 from baretorch.stopwatch import timed
 from baretorch.targets.cores import need_cores, with_cores
 from baretorch.targets.types import Board
+
+if TYPE_CHECKING:
+    from baretorch.quantize.train import Trainable
 
 SLACK = 256  # bytes of code
 
@@ -185,6 +189,15 @@ def lower(
 def lower_file(path: str, options: Options = DEFAULT) -> LoweredModel:
     """Read the model in a file and run all passes."""
     return lower(read(path, None, options), options)
+
+
+def make_trainable(source: Source, options: Options = DEFAULT) -> Trainable:
+    """Return a model as a torch module that learns with the rounding of int8; as a source, it has its own scales."""
+    import baretorch.frontends.torch.export  # noqa: F401  (raises CompileError if PyTorch is not installed)
+    from baretorch.quantize.train import Trainable
+
+    need_float(source)
+    return Trainable(source, prepare(source, _optimize(source, source.method)[-1][1], options))
 
 
 def _optimize(source: Source, method: str) -> list[tuple[str, Graph]]:

@@ -13,7 +13,7 @@ from baretorch.passes.order import FLOAT, run_passes
 from baretorch.passes.prune import channels, without
 from baretorch.quantize.observers import per_channel
 from baretorch.tune.refine import Grid
-from baretorch.tune.retrain import trained, why_untrained
+from baretorch.tune.retrain import find_obstacle, retrain
 
 
 def network() -> nn.Module:
@@ -38,9 +38,9 @@ def read(net: nn.Module, *inputs: torch.Tensor) -> Graph:
 def test_it_takes_and_gives_what_the_original_does_also_in_batches() -> None:
     net, batch = network(), torch.randn(5, 2, 12, 12)
     graph = read(net, batch[:1])
-    assert why_untrained(graph) is None
+    assert find_obstacle(graph) is None
     seen = []
-    same = trained(graph, {}, lambda model: seen.append(model(batch)))
+    same = retrain(graph, {}, lambda model: seen.append(model(batch)))
     with torch.no_grad():
         torch.testing.assert_close(seen[0], net(batch), rtol=1e-4, atol=1e-4)
     for t in graph.constants():
@@ -61,7 +61,7 @@ def test_what_is_left_learns_and_its_weights_are_rounded_meanwhile() -> None:
             optimizer.step()
             values.append(model(torch.ones(1, 2, 12, 12)).square().sum().item())
 
-    after = trained(small, {layer.outputs[0]: Grid(4)}, train)
+    after = retrain(small, {layer.outputs[0]: Grid(4)}, train)
     assert values[-1] < values[0]
     assert after[layer.inputs[1]].shape[0] == 5
     before, now = (g[layer.inputs[1]].data for g in (small, after))
@@ -83,7 +83,7 @@ def test_weights_are_rounded_to_the_grid_that_the_image_has() -> None:
     def train(model: nn.Module) -> None:
         seen.append(model(torch.eye(70)).detach().reshape(70, 3).T)
 
-    trained(graph, {layer.outputs[0]: Grid(4, 32)}, train)
+    retrain(graph, {layer.outputs[0]: Grid(4, 32)}, train)
     scales = np.array(per_channel(weight, 4, 32).scale)
     stored = whole_in_groups(weight.astype(np.float64), scales) * scales[:, None]
     off = np.abs(seen[0].numpy() - weight).max(axis=0), np.abs(stored - weight).max(axis=0)
@@ -92,10 +92,20 @@ def test_weights_are_rounded_to_the_grid_that_the_image_has() -> None:
 
 
 def test_what_cannot_be_trained() -> None:
-    strange = read(nn.Sequential(nn.Linear(4, 4), nn.GELU()), torch.randn(1, 4))
-    assert why_untrained(strange) == "train(model) does not support a model with gelu"
+    class Best(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(x).topk(2).values
+
+    strange = read(Best(), torch.randn(1, 4))
+    assert find_obstacle(strange) == "topk has no gradient, so layers before it cannot be trained"
     mixed = read(nn.Linear(4, 4), torch.randn(3, 4))
-    assert why_untrained(mixed) == "train(model) does not support a model that mixes the samples of a batch"
+    assert find_obstacle(mixed) == (
+        "train(model) does not support a model whose inputs and outputs do not have a batch first"
+    )
 
 
 def test_weights_that_are_left_out_stay_so() -> None:
@@ -111,7 +121,7 @@ def test_weights_that_are_left_out_stay_so() -> None:
             model(torch.ones(3, 8)).square().sum().backward()
             optimizer.step()
 
-    after = trained(graph, {layer.outputs[0]: Grid(8)}, train, {layer.inputs[1]: mask})[layer.inputs[1]].data
+    after = retrain(graph, {layer.outputs[0]: Grid(8)}, train, {layer.inputs[1]: mask})[layer.inputs[1]].data
     before = graph[layer.inputs[1]].data
     assert before is not None and after is not None
     assert (after[mask == 0] == 0).all() and (after[mask == 1] != before[mask == 1]).all()

@@ -157,7 +157,7 @@ def as_inputs(inputs: Any, model: Any, method: str = "forward", who: str = "inpu
     else is the only argument, including a dict for a method with one parameter."""
     if isinstance(inputs, (tuple, list)):
         return tuple(inputs)
-    if not isinstance(inputs, dict):
+    if not isinstance(inputs, dict) or is_trainable(model):
         return (inputs,)
     function = getattr(model, method, model)
     try:
@@ -203,6 +203,11 @@ def is_tinygrad(model: Any) -> bool:
 def is_module(model: Any) -> bool:
     """Report whether a model is an nn.Module, or looks like one."""
     return _of_torch(model) or (callable(getattr(model, "forward", None)) and not is_tinygrad(model))
+
+
+def is_trainable(model: Any) -> bool:
+    """Report whether a model is one that baretorch.trainable() returned, which converts itself to a Source."""
+    return callable(getattr(model, "as_source", None))
 
 
 def _of_torch(model: Any) -> bool:

@@ -9,7 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from baretorch.frontends.model_file import as_inputs, is_module, is_tinygrad, load_model_file, no_model
+from baretorch.frontends.model_file import (
+    as_inputs,
+    is_module,
+    is_tinygrad,
+    is_trainable,
+    load_model_file,
+    no_model,
+)
 from baretorch.frontends.source import Asked, Source
 from baretorch.frontends.tinygrad.source import from_methods as from_tinygrad
 from baretorch.frontends.torch.source import from_methods as from_torch
@@ -32,13 +39,17 @@ def load_python(asked: Asked, load_named: Callable[[Asked], Source]) -> Source:
 
 
 def from_object(model: Any, inputs: Any, name: str) -> Source:
-    """Make a Source of an nn.Module or a callable of tinygrad, with example inputs."""
+    """Make a Source of an nn.Module or a callable of tinygrad, with example inputs; a trainable model may use its own
+    instead of `inputs`."""
     if not is_module(model) and not is_tinygrad(model):
         raise no_model(model, "compile() is given")
-    return _from_methods(model)(model, {"forward": as_inputs(inputs, model, who="compile()")}, name)
+    methods = {} if inputs is None else {"forward": as_inputs(inputs, model, who="compile()")}
+    return _from_methods(model)(model, methods, name)
 
 
 def _from_methods(model: Any) -> Callable[..., Source]:
+    if is_trainable(model):
+        return type(model).as_source  # type: ignore[no-any-return]
     return from_tinygrad if is_tinygrad(model) else from_torch
 
 

@@ -63,7 +63,7 @@ def calibrate(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: Ob
         raise CompileError("calibration: calibration() returns no samples", need="at least one tuple of inputs")
     scales = {name: g.fixed for g in wanted.groups if g.fixed is not None for name in g.members}
     for group, watch in watched:
-        for data in group.constants:
+        for data in group.constants.values():
             watch.watch(data[np.isfinite(data)], count)
         scales |= dict.fromkeys(group.members, watch.quant())
     scales |= {t.name: per_channel(t.data) for t in graph.of(wanted.weights) if t.data is not None}

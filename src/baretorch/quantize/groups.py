@@ -28,12 +28,12 @@ from baretorch.quantize.spectra import around_spectra
 @dataclass(frozen=True)
 class Group:
     """Tensors that share one scale, which is known, or to be found from the values of those that are `seen`, and from
-    constants that they are mixed with."""
+    constants that they are mixed with, by the name of the constant, or of the state or result that holds it."""
 
     members: tuple[str, ...]
     fixed: Quant | None
     seen: Mapping[str, Meant]
-    constants: tuple[Array, ...]
+    constants: Mapping[str, Array]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class _Walk:
     kept: set[str]
     parent: dict[str, str] = field(default_factory=dict)  # of what has a scale: another of its group, or itself
     fixed: dict[str, Quant] = field(default_factory=dict)  # by the first of a group
-    constants: dict[str, list[Array]] = field(default_factory=dict)  # by a member of a group
+    constants: dict[str, dict[str, Array]] = field(default_factory=dict)  # by a member of a group
     weights: dict[str, None] = field(default_factory=dict)
     layers: dict[object, str] = field(default_factory=dict)  # parts of a layer that was split stay alike
     computed: set[str] = field(default_factory=set)  # what an int8 operator computes, or computes with
@@ -208,18 +208,19 @@ class _Walk:
         if not (several and self._settled(values)):
             for name in values:
                 self._join(name, out)
-        added = [t.data for t in self.graph.of(node.inputs) if t.data is not None and t.dtype is DType.FLOAT32]
+        inputs = self.graph.of(node.inputs)
+        added = {t.name: t.data for t in inputs if t.data is not None and t.dtype is DType.FLOAT32}
         if isinstance(node.op, Pad) and node.op.value != 0:
-            added.append(np.array([node.op.value], np.float32))
-        self.constants.setdefault(out, []).extend(added)
+            added[out] = np.array([node.op.value], np.float32)
+        self.constants.setdefault(out, {}).update(added)
 
     def _group(self, first: str, names: list[str]) -> Group:
         graph = self.graph
-        constants = [data for name in names for data in self.constants.get(name, ())]
-        constants += [Masked().of(data) for name in names if (data := graph[name].data) is not None]
+        constants = {n: data for name in names for n, data in self.constants.get(name, {}).items()}
+        constants |= {name: Masked().of(data) for name in names if (data := graph[name].data) is not None}
         after = {s.name: s.next for s in graph.state}
         passed = {state for name in names for state in _states_before(name, after)}
-        constants += [s.initial for s in graph.state if s.name in passed]
+        constants |= {s.name: s.initial for s in graph.state if s.name in passed}
         scores = {name: self.scores[name] for name in names if name in self.scores}
         if len(scores) == len(names):
             seen = {name: meant for name, meant in scores.items() if isinstance(meant, Scores)} or scores
@@ -227,7 +228,7 @@ class _Walk:
             free = [n for n in names if graph[n].data is None and not self._implied(n, first)]
             roots = {after[held[-1]] if (held := _states_before(n, after)) else n for n in free}
             seen = dict.fromkeys(sorted(roots - set(after)), Meant())
-        return Group(tuple(names), self.fixed.get(first), seen, tuple(constants))
+        return Group(tuple(names), self.fixed.get(first), seen, constants)
 
     def _implied(self, name: str, first: str) -> bool:
         """It is made of values of its group alone."""

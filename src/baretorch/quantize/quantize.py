@@ -18,7 +18,7 @@ from baretorch.passes.layout import PERMUTED
 from baretorch.quantize.accuracy_warnings import ENOUGH, judge
 from baretorch.quantize.calibrate import calibrate, odd_ranges, random_samples
 from baretorch.quantize.config import IN_FLOAT, Config, Precision, changed, read_config, scales_of, with_precisions
-from baretorch.quantize.groups import wanted
+from baretorch.quantize.groups import Wanted, wanted
 from baretorch.quantize.probe import probing
 from baretorch.quantize.watch import Runner, interpreted
 
@@ -59,18 +59,43 @@ def need_float(source: Source) -> None:
         )
 
 
-def quantize(source: Source, graph: Graph, options: Options, runner: Runner = interpreted) -> Quantization:
-    """Quantize a model, of which this is the graph after the float passes, with its calibration data; without any, with
-    seeded random data and a warning. `runner` runs graphs over the data."""
-    samples, before = source.calibration, source.graph
-    notes = [RANDOM] if samples is None else []
+@dataclass(frozen=True)
+class Prepared:
+    """A float graph before it has scales. `before` is the graph before all passes, whose layers the user names; `graph`
+    is the graph after the float passes, changed as the configuration says; `groups` are the tensors that need scales,
+    and `kept` those that stay float, because the user keeps the layers `kept_float` in float."""
+
+    before: Graph
+    graph: Graph
+    config: Config
+    groups: Wanted
+    kept: frozenset[str]
+    kept_float: tuple[str, ...]
+
+    def with_scales(self, scales: Mapping[str, Quant]) -> Graph:
+        """Return the graph with these scales at its tensors, and layers in the precisions of the configuration."""
+        return with_scales(self.before, self.graph, scales, self.config.layers, self.kept)
+
+
+def prepare(source: Source, graph: Graph, options: Options) -> Prepared:
+    """Find the tensors that need scales in a model, of which this is the graph after the float passes."""
+    before = source.graph
     config = read_config(options.config) if options.config else Config()
     for name in config.layers:
         made_by(before, graph, [name])
     graph = changed(graph, config)
     floats = (*options.keep_float, *(name for name, precision in config.layers.items() if precision in IN_FLOAT))
-    kept = made_by(before, graph, floats, "--keep-float")
-    groups = wanted(graph, kept)
+    kept = frozenset(made_by(before, graph, floats, "--keep-float"))
+    return Prepared(before, graph, config, wanted(graph, kept), kept, floats)
+
+
+def quantize(source: Source, graph: Graph, options: Options, runner: Runner = interpreted) -> Quantization:
+    """Quantize a model, of which this is the graph after the float passes, with its calibration data; without any, with
+    seeded random data and a warning. `runner` runs graphs over the data."""
+    samples = source.calibration
+    notes = [RANDOM] if samples is None else []
+    prepared = prepare(source, graph, options)
+    graph, groups = prepared.graph, prepared.groups
     data = iter(random_samples(graph, source.examples) if samples is None else samples)
     first = list(islice(data, ENOUGH))
     with probing(graph, groups, runner, cuts=len(first) == ENOUGH) as probe:
@@ -79,11 +104,10 @@ def quantize(source: Source, graph: Graph, options: Options, runner: Runner = in
             notes.append(f"calibration: all {found.count} samples are constant, so scales do not fit real inputs")
         if samples is not None:
             notes += odd_ranges(graph, source.examples, found.kept)
-        told = scales_of(graph, config)
-        scales = {n: _as_told(q, told.get(n)) for n, q in found.scales.items()}
-        noted = with_scales(before, graph, scales, config.layers, kept)
+        chosen = scales_of(graph, prepared.config)
+        noted = prepared.with_scales({n: _replace_scale(q, chosen.get(n)) for n, q in found.scales.items()})
         health = judge(noted, groups, source.examples, found, probe, runner)
-    return Quantization(noted, graph, health.answers, found.kept, floats, (*notes, *health.warnings))
+    return Quantization(noted, graph, health.answers, found.kept, prepared.kept_float, (*notes, *health.warnings))
 
 
 def with_scales(
@@ -100,11 +124,11 @@ def with_scales(
     return with_precisions(in_float(replace(graph, tensors=tensors), kept), named)
 
 
-def _as_told(found: Quant, told: Quant | None) -> Quant:
-    """Return a scale that was measured here, with the numbers of a configuration."""
-    if told is None or found.axis is not None:
+def _replace_scale(found: Quant, chosen: Quant | None) -> Quant:
+    """Return a calibrated scale, with the numbers of a configuration if that has some. Scales of weights stay."""
+    if chosen is None or found.axis is not None:
         return found
-    return replace(found, scale=told.scale, zero_point=told.zero_point)
+    return replace(found, scale=chosen.scale, zero_point=chosen.zero_point)
 
 
 def in_float(graph: Graph, kept: Collection[str]) -> Graph:

@@ -43,7 +43,9 @@ def simulated(graph: Graph) -> Simulated:
         new[again] = replace(t, name=again)
         return [Node(there, (t.name,), (stored,)), Node(back, (stored,), (again,))], again
 
-    constants = {t.name: replace(t, data=_rounded(t.data, t.quant)) for t in graph.constants() if t.data is not None}
+    constants = {
+        t.name: replace(t, data=round_constant(t.data, t.quant)) for t in graph.constants() if t.data is not None
+    }
     return with_changes(replace(graph, tensors={**graph.tensors, **constants}), round_)
 
 
@@ -74,7 +76,8 @@ def with_changes(graph: Graph, change: Change) -> Simulated:
     return Simulated(made, rounded)
 
 
-def _rounded(data: Array, quant: Quant | None) -> Array:
+def round_constant(data: Array, quant: Quant | None) -> Array:
+    """Return a constant rounded as its scale says; None: as it is."""
     if quant is None or data.dtype != np.float32:
         return data
     if quant.axis is None:

@@ -46,7 +46,7 @@ class Ranges:
 def _range(group: Group, values: Mapping[str, Array]) -> tuple[float, float]:
     parts = [values[name] for name in group.seen if values[name].size]
     lo, hi = min((float(x.min()) for x in parts), default=0.0), max((float(x.max()) for x in parts), default=0.0)
-    known = [data for data in group.constants if data.size]
+    known = [data for data in group.constants.values() if data.size]
     return min(lo, *(float(d.min()) for d in known), inf), max(hi, *(float(d.max()) for d in known), -inf)
 
 

@@ -30,7 +30,7 @@ from baretorch.tune.order import RESOLUTION, best_first, points
 from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, chosen, even, find_harm, way, weights_of
 from baretorch.tune.refine import Grid, balanced, rounded
 from baretorch.tune.result import Budget, Candidate, TunedStep, or_no_number, shown
-from baretorch.tune.retrain import trained, why_untrained
+from baretorch.tune.retrain import find_obstacle, retrain
 from baretorch.tune.study import Done, Found, Mark, Space, Study, Suggested
 from baretorch.tune.thin import zeros
 from baretorch.tune.workbench import Choice, Costs, Variant, Workbench
@@ -210,7 +210,7 @@ class Tuner:
         allowed = list({str(w.variant.choice): w for w in every}.values())
         better: list[Winner] = []
         train = self.bench.train
-        skipped = train if isinstance(train, str) else why_untrained(self.bench.graph)
+        skipped = train if isinstance(train, str) else find_obstacle(self.bench.graph)
         if skipped:
             self.notes.append(f"no training: {skipped}")
         elif self.smallest:
@@ -259,7 +259,7 @@ class Tuner:
 
     def _teach(self, winner: Winner, number: int) -> list[Winner]:
         self.show("train", number, TRAINED)
-        return self._stepped(winner, "training", self._trained)
+        return self._stepped(winner, "training", self._retrain)
 
     def _keeps(self, winner: Winner) -> bool:
         return winner.candidate.accuracy >= self.budget.accuracy
@@ -277,11 +277,11 @@ class Tuner:
         made = variant.removed or variant.weights or not (variant.choice.kept or variant.choice.thin)
         return variant if made else self.bench_of(variant).variant(variant.choice)
 
-    def _trained(self, variant: Variant) -> Graph:
+    def _retrain(self, variant: Variant) -> Graph:
         bench = self.bench_of(variant)
         assert not isinstance(bench.train, str)
         thin = {n.inputs[1]: zeros(variant.graph, n) for n in bench.thin_nodes(variant)}
-        return trained(variant.graph, bench.grids(variant), bench.train, thin)
+        return retrain(variant.graph, bench.grids(variant), bench.train, thin)
 
     def _balanced(self, variant: Variant) -> Graph:
         return balanced(variant.graph, self.bench_of(variant).judged, on_host)
