@@ -148,7 +148,7 @@ class Layer(nn.Module):
 
 @pytest.mark.parametrize(("kind", "options", "shapes"), RECURRENT)
 def test_recurrent_layers(kind: type[nn.RNNBase], options: dict[str, Any], shapes: Sequence[tuple[int, ...]]) -> None:
-    """In float they are PyTorch's, with its gradients; in evaluation mode a step at most from the image's."""
+    """Float layers and their gradients match PyTorch. In evaluation mode, images are at most one step off."""
     torch.manual_seed(0)
     net = Layer(kind, **options)
     samples = [tuple(torch.randn(s) for s in shapes) for _ in range(4)]
