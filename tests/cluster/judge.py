@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from baretorch.firmware.cache import fingerprint, recall_program, remember_program
-from baretorch.machines.cluster.library import HERE, SOURCES
-from baretorch.machines.cluster.simulator import Simulator
+from baretorch.machines.cluster.simulator import HERE, SOURCES, Simulator
 from baretorch.machines.hooks import shared_library
 
 RTL = "pythondata_cpu_cv32e40p"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
-from baretorch.machines.cluster.library import ConfigStruct, MemoryStruct
-from baretorch.machines.cluster.simulator import ClusterStop, Event, FaultReport, Simulator
+from baretorch.machines.cluster.simulator import STRUCTS, ClusterStop, Event, FaultReport, Simulator
 from tests.cluster.judge import judge
 from tests.cluster.sequences import CODE, EVENTS, L1, L2, UART
 
@@ -16,11 +16,11 @@ DMA, GEMM = 0x1A108000, 0x1A10C000
 ROOM = 1 << 19
 
 
-def chip(cores: int = 1, banks: int = 16, wait: int = 10) -> ConfigStruct:
+def chip(cores: int = 1, banks: int = 16, wait: int = 10) -> ctypes.Structure:
     """Large memories, so that each core has its own part."""
-    config = ConfigStruct(cores=cores, memories=2, boot=CODE, registers_wait=1, uart=UART, events=EVENTS)
-    config.memory[0] = MemoryStruct(L1, 0x80000, 0, banks)
-    config.memory[1] = MemoryStruct(L2, 0x200000, wait, 0)
+    config = STRUCTS["bt_config"](cores=cores, memories=2, boot=CODE, registers_wait=1, uart=UART, events=EVENTS)
+    config.memory[0] = STRUCTS["bt_memory"](L1, 0x80000, 0, banks)
+    config.memory[1] = STRUCTS["bt_memory"](L2, 0x200000, wait, 0)
     config.dma, config.dma_bytes, config.dma_start, config.dma_channels = DMA, 8, 20, 8
     config.gemm, config.gemm_rows, config.gemm_columns, config.gemm_depth, config.gemm_start = GEMM, 8, 8, 4, 16
     return config
@@ -43,7 +43,7 @@ class Ran:
 
 
 def run_program(
-    code: bytes, config: ConfigStruct, rtl: bool = False, cycles: int = 1 << 20, traced: bool = True
+    code: bytes, config: ctypes.Structure, rtl: bool = False, cycles: int = 1 << 20, traced: bool = True
 ) -> Ran:
     """On the simulator, or on the RTL."""
     simulator = Simulator(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import struct
 import time
@@ -11,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baretorch.machines.cluster.library import ConfigStruct
 from baretorch.machines.cluster.simulator import ClusterFault, ClusterStop, Simulator
 from tests.cluster.running import DMA, GEMM, chip, run_program
 from tests.cluster.sequences import (
@@ -59,7 +59,7 @@ def words(*instructions: int) -> bytes:
     return struct.pack(f"<{len(instructions)}I", *instructions)
 
 
-def stopped(code: bytes, config: ConfigStruct) -> Simulator:
+def stopped(code: bytes, config: ctypes.Structure) -> Simulator:
     simulator = Simulator(config)
     assert simulator.load(CODE, code)
     assert simulator.run(100_000) is ClusterStop.FAULT
@@ -244,7 +244,7 @@ def test_steps_are_told_apart() -> None:
     code += [STAY] * (12 - len(code)) + first + second
     config = chip()
     config.run, config.returned = run, CODE + 12
-    config.home[:2] = run, run + 12
+    config.home[0][:] = run, run + 12
     simulator = Simulator(config)
     simulator.load(CODE, words(*code))
     simulator.run(1000)

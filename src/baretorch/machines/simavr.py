@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import mmap
-import struct
-import tempfile
 from pathlib import Path
 
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.machines.code import read_code
+from baretorch.machines.counts import CountsFile
 from baretorch.machines.hooks import program
 from baretorch.machines.process import Process
-from baretorch.machines.rows import ROW_ROOM, ROWS, read_rows
 from baretorch.machines.types import Block, Driver, Tool
 
-CALL_ROOM = 1 << 12  # of bt_counts in hooks/simavr.c
-CYCLES = 8 * (1 + CALL_ROOM)  # offsets there
-ROW_COUNT = CYCLES + 8 * CALL_ROOM
 VECTOR_BYTES = 4
 HEADERS = (Path("/usr/include"), Path("/usr/local/include"), Path("/opt/homebrew/include"))
 DATA = 0xFFFF  # the bits of an address in RAM that the core knows
@@ -33,34 +27,27 @@ class SimavrMachine(Process):
         need_simavr(board.name)
         chip = board.chip
         assert image.bin is not None and board.simavr_mcu is not None  # targets/checks.py
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115
-        self._file.truncate(ROW_COUNT + 8 + ROWS.size * ROW_ROOM)
-        self._counts = mmap.mmap(self._file.fileno(), 0)
+        self._counts = CountsFile(rings=2)
+        file = self._counts.file
         numbers = (
             *(code.run, code.returned, *code.home),
             VECTOR_BYTES * chip.counter.irq if chip.counter.irq is not None else DATA,
             code.stacks[0] & DATA,
-            self._file.fileno(),
+            file.fileno(),
         )
         line = (str(chip.clock_hz), str(chip.uart.base & DATA), str(chip.uart.baud))
         command = [str(program("simavr.c", "simavr")), board.simavr_mcu, *line, str(image.bin), *map(str, numbers)]
-        super().__init__(command, inherit=(self._file,), keep=(self._file,))
+        super().__init__(command, inherit=(file,), keep=(file,))
         self._listens = False  # bytes that come before the image has set up its USART are lost
 
     def instructions(self) -> tuple[int, ...]:
-        return self._calls(8)
+        return self._counts.ring(0)
 
     def cycles(self) -> tuple[int, ...]:
-        return self._calls(CYCLES)
+        return self._counts.ring(1)
 
     def blocks(self) -> tuple[Block, ...]:
-        (count,) = struct.unpack_from("<Q", self._counts, ROW_COUNT)
-        return read_rows(memoryview(self._counts)[ROW_COUNT + 8 :], count)
-
-    def _calls(self, offset: int) -> tuple[int, ...]:
-        (count,) = struct.unpack_from("<Q", self._counts)
-        calls = struct.unpack_from(f"<{CALL_ROOM}Q", self._counts, offset)
-        return tuple(calls[i % CALL_ROOM] for i in range(max(0, count - CALL_ROOM), count))
+        return self._counts.blocks()
 
 
 def find_simavr() -> Path | None:

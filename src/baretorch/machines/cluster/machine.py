@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 
 from baretorch.errors import InternalError
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.types import Image
 from baretorch.machines.blame import calls_of
-from baretorch.machines.cluster.library import ConfigStruct, MemoryStruct
-from baretorch.machines.cluster.simulator import ClusterFault, ClusterStop, FaultReport, Simulator
+from baretorch.machines.cluster.simulator import STRUCTS, ClusterFault, ClusterStop, FaultReport, Simulator
 from baretorch.machines.code import Code, read_code
 from baretorch.machines.types import Block, ClusterTrace, Cores, DeviceFault, DeviceHang, FlashReads
 from baretorch.targets.flash import Waits
@@ -124,10 +124,10 @@ class ClusterMachine:
         return fault
 
 
-def config_of(chip: Chip, cluster: Cluster, code: Code, cores: int) -> ConfigStruct:
-    """The simulator's description of the chip. The scratchpad comes first: there most accesses go."""
+def config_of(chip: Chip, cluster: Cluster, code: Code, cores: int) -> ctypes.Structure:
+    """Return the simulator's bt_config. The scratchpad is its first memory, because most accesses go there."""
     banks = sorted(chip.memories, key=lambda m: m.name != cluster.scratchpad)
-    config = ConfigStruct(
+    config = STRUCTS["bt_config"](
         cores=cores,
         memories=len(banks),
         boot=chip.memory(chip.code).origin,
@@ -141,13 +141,13 @@ def config_of(chip: Chip, cluster: Cluster, code: Code, cores: int) -> ConfigStr
     for i, bank in enumerate(banks):
         near = bank.name == cluster.scratchpad
         wait, split = (0, cluster.banks) if near else (cluster.slow_cycles, 0)
-        config.memory[i] = MemoryStruct(bank.origin, bank.size, wait, split)
+        config.memory[i] = STRUCTS["bt_memory"](bank.origin, bank.size, wait, split)
     if dma := cluster.dma:
         config.dma, config.dma_bytes = dma.base, dma.bytes_per_cycle
         config.dma_start, config.dma_channels = dma.start_cycles, dma.channels
     if gemm := cluster.gemm:
         config.gemm, config.gemm_start = gemm.base, gemm.start_cycles
         config.gemm_rows, config.gemm_columns, config.gemm_depth = gemm.rows, gemm.columns, gemm.depth
-    homes = (*code.home, *(address for part in code.parts for address in part))
-    config.home[: len(homes)] = homes
+    for home, (first, end) in zip(config.home, (code.home[:2], code.home[2:], *code.parts), strict=False):
+        home[:] = first, end
     return config

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from ctypes import POINTER, c_bool, c_char_p, c_int, c_uint8, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from baretorch.machines.cluster.library import CHANNELS, HERE, SOURCES, ConfigStruct, EventStruct, load_library
 from baretorch.machines.hooks import shared_library
+from baretorch.machines.hooks.structs import read_header
 from baretorch.machines.types import BARRIER, CoreSpan, Pause, UnitWork
 
+SOURCES = ("core.c", "decode.c", "memory.c", "xcv.c")
+HERE = Path(__file__).parent
+HEADER = read_header(HERE / "cluster.h")
+STRUCTS = HEADER.structs
 OUTPUT_ROOM = 1 << 16
 DMA, GEMM = "dma0", "gemm0"  # as the plan calls them
-_WHAT = {CHANNELS: GEMM, CHANNELS + 1: BARRIER}
+_CHANNELS = HEADER.constants["BT_CHANNELS"]
+_CAUSES = {_CHANNELS: GEMM, _CHANNELS + 1: BARRIER}
 
 
 class ClusterStop(IntEnum):
@@ -72,9 +80,9 @@ class Event:
 
 
 class Simulator:
-    """A cluster of that configuration; its memory is empty."""
+    """A running cluster. Its memory is empty at first."""
 
-    def __init__(self, config: ConfigStruct) -> None:
+    def __init__(self, config: ctypes.Structure) -> None:
         self.library = _library()
         self.handle = self.library.bt_cluster_new(config)
         if not self.handle:
@@ -119,16 +127,15 @@ class Simulator:
 
     def spans(self) -> tuple[CoreSpan, ...]:
         """Return the spans of the last call of the run function, in the order in which visits ended."""
-        names = CoreSpan.__dataclass_fields__
-        return tuple(CoreSpan(**{name: getattr(s, name) for name in names}) for s in self._rows("bt_cluster_spans"))
+        return tuple(CoreSpan(*_flatten(span)) for span in self._rows("bt_cluster_spans"))
 
     def pauses(self) -> tuple[Pause, ...]:
-        return tuple(Pause(p.core, _WHAT.get(p.channel, DMA), p.begin, p.end) for p in self._rows("bt_cluster_pauses"))
+        return tuple(
+            Pause(p.core, _CAUSES.get(p.channel, DMA), p.begin, p.end) for p in self._rows("bt_cluster_pauses")
+        )
 
     def works(self) -> tuple[UnitWork, ...]:
-        names = [name for name in UnitWork.__dataclass_fields__ if name != "unit"]
-        found = self._rows("bt_cluster_works")
-        return tuple(UnitWork(_WHAT.get(w.channel, DMA), **{name: getattr(w, name) for name in names}) for w in found)
+        return tuple(UnitWork(_CAUSES.get(w.channel, DMA), *_flatten(w)) for w in self._rows("bt_cluster_works"))
 
     def calls(self, cycles: bool) -> tuple[int, ...]:
         """Cycles or instructions of core 0 in each call of the run function."""
@@ -145,10 +152,43 @@ class Simulator:
         return list(rows[: count.value]) if count.value else []
 
 
-def _lanes(event: EventStruct) -> int:
+def _lanes(event: ctypes.Structure) -> int:
     return sum(0xFF << 8 * i for i in range(4) if event.bytes >> i & 1)
+
+
+def _flatten(struct: ctypes.Structure) -> Iterator[int]:
+    """Yield the numbers of a structure, and of those that it contains."""
+    for name, *_ in struct._fields_:
+        value = getattr(struct, name)
+        yield from _flatten(value) if isinstance(value, ctypes.Structure) else (value,)
 
 
 @cache
 def _library() -> ctypes.CDLL:
     return load_library(shared_library(*SOURCES, folder=HERE))
+
+
+def load_library(path: Path) -> ctypes.CDLL:
+    """Return the simulator in a shared library, with the types of its functions."""
+    library = ctypes.CDLL(str(path))
+    bytes_in, count = c_char_p, POINTER(c_uint64)
+    rows: tuple[tuple[str, object, tuple[object, ...]], ...] = (
+        ("bt_cluster_new", c_void_p, (POINTER(STRUCTS["bt_config"]),)),
+        ("bt_cluster_free", None, (c_void_p,)),
+        ("bt_cluster_load", c_bool, (c_void_p, c_uint32, bytes_in, c_uint32)),
+        ("bt_cluster_peek", c_bool, (c_void_p, c_uint32, POINTER(c_uint8), c_uint32)),
+        ("bt_cluster_input", c_bool, (c_void_p, bytes_in, c_uint64)),
+        ("bt_cluster_output", c_uint32, (c_void_p, POINTER(c_uint8), c_uint32)),
+        ("bt_cluster_trace", c_bool, (c_void_p, c_uint64, c_bool)),
+        ("bt_cluster_report", POINTER(STRUCTS["bt_report"]), (c_void_p,)),
+        ("bt_cluster_events", POINTER(STRUCTS["bt_event"]), (c_void_p, count)),
+        ("bt_cluster_spans", POINTER(STRUCTS["bt_span"]), (c_void_p, count)),
+        ("bt_cluster_pauses", POINTER(STRUCTS["bt_pause"]), (c_void_p, count)),
+        ("bt_cluster_works", POINTER(STRUCTS["bt_work"]), (c_void_p, count)),
+        ("bt_cluster_calls", count, (c_void_p, c_bool, count)),
+        ("bt_cluster_run", c_int, (c_void_p, c_uint64)),
+    )
+    for name, result, arguments in rows:
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library

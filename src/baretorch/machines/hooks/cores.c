@@ -86,13 +86,6 @@ void bt_send_mail(const bt_core *c, uint32_t word)
         c->other->mail[c->other->mail_count++] = word;
 }
 
-/* A bank of RAM as one core sees it; its bytes are shared. */
-typedef struct {
-    bt_core *core;
-    bt_byte *bytes;
-    uint64_t origin;
-} bt_bank;
-
 /* Stacks are a core's own, and what bt_meet writes is made to be shared. */
 static int is_watched(const bt_core *c, uint32_t address)
 {

@@ -142,12 +142,6 @@ static void write_register(bt_core *c, void *unicorn, uint32_t address, uint64_t
         c->kept[r->filled] = (uint32_t)value;
 }
 
-/* Unicorn gives offsets into the mapped range: each range has a bt_range that tells where it starts. */
-typedef struct {
-    bt_core *core;
-    uint64_t origin;
-} bt_range;
-
 uint64_t bt_on_read(void *unicorn, uint64_t offset, unsigned size, void *range)
 {
     const bt_range *r = range;

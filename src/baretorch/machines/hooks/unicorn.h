@@ -244,6 +244,19 @@ struct bt_core {
     uint32_t kept[KEPT_ROOM];
 };
 
+/* A range of registers that is mapped for a core: Unicorn gives offsets from its origin. */
+typedef struct {
+    bt_core *core;
+    uint64_t origin;
+} bt_range;
+
+/* A bank of RAM as one core sees it; its bytes are shared. */
+typedef struct {
+    bt_core *core;
+    bt_byte *bytes;
+    uint64_t origin;
+} bt_bank;
+
 static inline void stop(bt_chip *m, void *unicorn, uint32_t why)
 {
     m->stopped = why;

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import mmap
 import os
 import shutil
-import struct
 import tempfile
 from pathlib import Path
 
@@ -14,17 +12,15 @@ from baretorch.errors import CompileError
 from baretorch.firmware.elf import ARM, RISCV
 from baretorch.firmware.types import Image
 from baretorch.machines.code import read_code
+from baretorch.machines.counts import CountsFile
 from baretorch.machines.hooks import shared_library
 from baretorch.machines.process import HasFileno, Process
 from baretorch.machines.qemu.npu import AttachedNpu
 from baretorch.machines.qemu.npu import NpuPlace as NpuPlace
-from baretorch.machines.rows import ROW_ROOM, ROWS, read_rows
 from baretorch.machines.types import Block
 from baretorch.npu.accelerators import by_name
 from baretorch.targets.types import Board
 
-CALL_ROOM = 1 << 12  # of bt_counts in hooks/qemu.c
-ROW_COUNT = 8 * (1 + CALL_ROOM)  # its offset there
 PROGRAMS = {ARM: "qemu-system-arm", RISCV: "qemu-system-riscv32"}
 PACKAGES = {ARM: "qemu-system-arm", RISCV: "qemu-system-misc"}
 STARTS = {"mps3-an547": 0x10000000}  # where a machine's core looks for its first stack and program counter
@@ -39,9 +35,8 @@ class QemuMachine(Process):
         """Start QEMU. At the socket `gdb` it waits for a debugger before the first instruction."""
         program = find_qemu(image.board)
         code = read_code(image, run_symbol)
-        counts = tempfile.TemporaryFile()  # noqa: SIM115
-        counts.truncate(ROW_COUNT + 8 + ROWS.size * ROW_ROOM)
-        self._counts = mmap.mmap(counts.fileno(), 0)
+        self._counts = CountsFile(rings=1)
+        counts = self._counts.file
         ends = os.pipe()
         lifeline, held = os.fdopen(ends[0], "rb"), os.fdopen(ends[1], "wb")
         home = ",".join(f"home{i}={address}" for i, address in enumerate(code.home))
@@ -70,13 +65,10 @@ class QemuMachine(Process):
         self._listens = False  # bytes that reach QEMU's UARTs before the image has set them up are lost
 
     def instructions(self) -> tuple[int, ...]:
-        (count,) = struct.unpack_from("<Q", self._counts)
-        calls = struct.unpack_from(f"<{CALL_ROOM}Q", self._counts, 8)
-        return tuple(calls[i % CALL_ROOM] for i in range(max(0, count - CALL_ROOM), count))
+        return self._counts.ring(0)
 
     def blocks(self) -> tuple[Block, ...]:
-        (count,) = struct.unpack_from("<Q", self._counts, ROW_COUNT)
-        return read_rows(memoryview(self._counts)[ROW_COUNT + 8 :], count)
+        return self._counts.blocks()
 
 
 def find_qemu(board: Board) -> str:

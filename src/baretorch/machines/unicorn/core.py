@@ -12,14 +12,14 @@ from unicorn.unicorn_py3.unicorn import uclib
 
 from baretorch.errors import CompileError
 from baretorch.machines.code import Code
+from baretorch.machines.counts import read_rows
 from baretorch.machines.hooks import shared_library
-from baretorch.machines.rows import read_rows
 from baretorch.machines.types import Block, DeviceFault
 from baretorch.machines.unicorn import exceptions
 from baretorch.machines.unicorn.boot_rom import Launch, boot_rom
-from baretorch.machines.unicorn.registers import KEPT, MAIL_ROOM
+from baretorch.machines.unicorn.registers import KEPT
 from baretorch.machines.unicorn.rom_functions import RomFunctions
-from baretorch.machines.unicorn.state import NEVER, NO_IRQ, CBank, ChipState, Doze, Range, StopReason, core_state
+from baretorch.machines.unicorn.state import HEADER, NEVER, NO_IRQ, STRUCTS, ChipState, Doze, StopReason, core_state
 from baretorch.targets.parts import Usb
 from baretorch.targets.types import Chip
 
@@ -148,8 +148,8 @@ class Core:
         self._banks = []
         for memory in self._memories:
             if memory.touched is not None:
-                place = ctypes.addressof(ctypes.c_char.from_buffer(memory.touched))
-                self._banks.append(CBank(ctypes.pointer(self.state), place, memory.origin))
+                touched = ctypes.pointer(STRUCTS["bt_byte"].from_buffer(memory.touched))
+                self._banks.append(STRUCTS["bt_bank"](ctypes.pointer(self.state), touched, memory.origin))
                 bounds = (memory.origin, memory.origin + len(memory.bytes) - 1)
                 kinds = uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE
                 self._hook(kinds, "bt_on_touch", ctypes.pointer(self._banks[-1]), bounds)
@@ -224,7 +224,7 @@ class Core:
         return self.heard[-1]
 
     def has_room(self) -> bool:
-        return bool(self.state.other.contents.mail_count < MAIL_ROOM)
+        return bool(self.state.other.contents.mail_count < HEADER.constants["MAIL_ROOM"])
 
     def send(self, word: int) -> None:
         self._hooks.bt_send_mail(ctypes.byref(self.state), ctypes.c_uint32(word))
@@ -329,7 +329,7 @@ class Core:
     def _map_registers(self) -> None:
         npu = self._chip.npu
         spaces = [space for space in self._chip.peripherals if npu is None or space[0] != npu.base]  # which maps itself
-        self._ranges = [Range(ctypes.pointer(self.state), origin) for origin, _ in spaces]
+        self._ranges = [STRUCTS["bt_range"](ctypes.pointer(self.state), origin) for origin, _ in spaces]
         for (origin, size), one in zip(spaces, self._ranges, strict=True):
             is_usb = self._usb is not None and self._usb.base == origin
             names = ("bt_on_usb_read", "bt_on_usb_write") if is_usb else ("bt_on_read", "bt_on_write")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from baretorch.machines.types import DeviceFault, FlashReads
 from baretorch.machines.unicorn.core import Core, SharedMemory
 from baretorch.machines.unicorn.silicon import Stopped
-from baretorch.machines.unicorn.state import USB, ChipChange, ChipState
+from baretorch.machines.unicorn.state import CALLBACK, ChipChange, ChipState, pointer_to
 from baretorch.targets.flash import Waits
 from baretorch.targets.parts import FlashDma
 
@@ -56,11 +56,11 @@ class DmaEngine:
         self.error: Exception | None = None
         self.reads: list[FlashReads] = []  # of the last call of the run function
         self._call = -1
-        self._callback = USB(self._access)
+        self._callback = CALLBACK(self._access)
 
     def attach(self, state: ChipState, core: Core) -> None:
         self._state, self._core = state, core
-        state.dma = self._callback
+        state.dma = pointer_to(self._callback)
         state.dma_base[:] = (self._dma.base, self._dma.stream)
 
     def stopped(self, where: list[str]) -> DeviceFault | None:

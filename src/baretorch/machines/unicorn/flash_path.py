@@ -8,9 +8,9 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from baretorch.machines.rows import ROW_ROOM
+from baretorch.machines.counts import ROW_ROOM
 from baretorch.machines.types import FlashReads
-from baretorch.machines.unicorn.state import VIEWS, CCache, CEvent, CFlash, CLine, CoreState, CView
+from baretorch.machines.unicorn.state import STRUCTS, VIEWS, CoreState
 from baretorch.targets.flash import CONTROLLERS, FIXED, FlashCache, FlashPath, Number, Price, Waits, price_of
 from baretorch.targets.silicon import Condition
 from baretorch.targets.types import Chip
@@ -30,9 +30,11 @@ class FlashSimulation:
         fields = CONTROLLERS[path.controller].fields if path.controller != FIXED else ()
         self.watched = (*fields, *(c.name for cache in path.caches for c in cache.when))  # what `publish` asks for
         self.prices: list[Price] = []
-        self._events = (CEvent * recorded)()
+        self._events = (STRUCTS["bt_event"] * recorded)()
         self._visits: list[tuple[CoreState, mmap.mmap]] = []
-        self.state = CFlash(view_count=len(views), origin=bank.origin, bytes=bank.size, event_room=recorded)
+        self.state = STRUCTS["bt_flash"](
+            view_count=len(views), origin=bank.origin, bytes=bank.size, event_room=recorded
+        )
         self.state.views[: len(views)] = views
         if recorded:
             self.state.events = self._events
@@ -40,7 +42,7 @@ class FlashSimulation:
     def add(self, core: CoreState) -> None:
         """Give the core room for what it reads in a call of the run function."""
         memory = mmap.mmap(-1, VISIT.size * ROW_ROOM)
-        core.visits = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        core.visits = (STRUCTS["bt_visit"] * ROW_ROOM).from_buffer(memory)
         self._visits.append((core, memory))
 
     def publish(self, number: Number, holds: Holds) -> None:
@@ -57,7 +59,7 @@ class FlashSimulation:
             return None
         return tuple(read for core, memory in self._visits for read in self._of_core(core, memory))
 
-    def events(self) -> list[CEvent]:
+    def events(self) -> list[ctypes.Structure]:
         """Return the recorded accesses; none if they did not fit the buffer."""
         count = self.state.event_count
         return [] if count > len(self._events) else self._events[:count]
@@ -99,11 +101,11 @@ def _slots(path: FlashPath) -> Iterator[tuple[int, FlashCache]]:
             yield slot, cache
 
 
-def _view(path: FlashPath, fill: int) -> CView:
-    view = CView(fill_bits=fill.bit_length() - 1)
+def _view(path: FlashPath, fill: int) -> ctypes.Structure:
+    view = STRUCTS["bt_view"](fill_bits=fill.bit_length() - 1)
     for slot, cache in _slots(path):
-        view.caches[slot] = CCache(
-            lines=(CLine * (cache.sets * cache.ways))(),
+        view.caches[slot] = STRUCTS["bt_cache"](
+            lines=(STRUCTS["bt_line"] * (cache.sets * cache.ways))(),
             ways=cache.ways,
             set_mask=cache.sets - 1,
             line_bits=cache.line.bit_length() - 1,

@@ -25,6 +25,7 @@ from baretorch.firmware.chunks import loaded
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import decode_uf2, flash_contents
 from baretorch.machines.code import read_code
+from baretorch.machines.counts import CALL_ROOM, last_calls
 from baretorch.machines.types import Access, Block, Cores, CoresRace, DeviceFault, DeviceHang, FlashReads
 from baretorch.machines.unicorn.boot_rom import WANTED
 from baretorch.machines.unicorn.core import PAGE, Core, SharedMemory
@@ -33,7 +34,7 @@ from baretorch.machines.unicorn.exceptions import clear_it_state
 from baretorch.machines.unicorn.flash_chip import FlashKind
 from baretorch.machines.unicorn.flash_path import FlashSimulation
 from baretorch.machines.unicorn.npu import NpuPort
-from baretorch.machines.unicorn.state import CALL_ROOM, Byte, StopReason, chip_state
+from baretorch.machines.unicorn.state import STRUCTS, StopReason, chip_state
 from baretorch.machines.unicorn.usb.port import UsbPort
 from baretorch.machines.unicorn.wiring import Wiring
 from baretorch.targets.flash import Waits
@@ -121,7 +122,7 @@ class UnicornMachine:
             return
         state = self._state
         self._input = self._input[state.input_taken :] + data
-        state.input, state.input_bytes, state.input_taken = self._input, len(self._input), 0
+        state.input, state.input_bytes, state.input_taken = _array(self._input), len(self._input), 0
 
     def read(self, timeout: float) -> bytes:
         deadline = _now() + timeout
@@ -150,8 +151,7 @@ class UnicornMachine:
         raise self._fault
 
     def instructions(self) -> tuple[int, ...]:
-        count: int = self._state.call_count
-        return tuple(self._state.calls[i % CALL_ROOM] for i in range(max(0, count - CALL_ROOM), count))
+        return last_calls(self._state.calls[:CALL_ROOM], self._state.call_count)
 
     def cycles(self) -> tuple[int, ...]:
         return ()
@@ -322,7 +322,7 @@ class UnicornMachine:
     def _take_output(self) -> bytes:
         if self.usb is not None:
             return self.usb.host.take()
-        sent = bytes(self._state.output[: self._state.output_bytes])
+        sent = ctypes.string_at(self._state.output, self._state.output_bytes)
         self._state.output_bytes = 0
         return sent
 
@@ -336,7 +336,7 @@ class UnicornMachine:
         for chunk in chunks:
             core.uc.mem_write(chunk.address, chunk.data)
         code = self._code.addresses
-        self._state.code = core.peek(code.start, len(code))
+        self._state.code = ctypes.cast(_array(core.peek(code.start, len(code))), ctypes.POINTER(ctypes.c_uint16))
         if chip.boot == "boot2":
             check_rp2040(chunks)
             core.uc.mem_write(BOOT2_ADDRESS, core.peek(FLASH, BOOT2))
@@ -383,13 +383,17 @@ def _memories(chip: Chip, wiring: Wiring | None, watched: bool) -> list[SharedMe
                 past_the_cache.origin = chip.silicon.flash.uncached
                 memories.append(past_the_cache)
             continue
-        touched = mmap.mmap(-1, ctypes.sizeof(Byte) * (bank.size + PAGE)) if watched else None
+        touched = mmap.mmap(-1, ctypes.sizeof(STRUCTS["bt_byte"]) * (bank.size + PAGE)) if watched else None
         if wiring is None or not wiring.is_waiting(bank.name):
             access |= uc.UC_PROT_WRITE
         memory = SharedMemory(bank.name, bank.origin, bank.size, access, touched)
         memory.bytes[:] = UNSET * len(memory.bytes)
         memories.append(memory)
     return memories
+
+
+def _array(data: bytes) -> ctypes.Array[ctypes.c_uint8]:
+    return (ctypes.c_uint8 * len(data)).from_buffer_copy(data)
 
 
 def _now() -> float:

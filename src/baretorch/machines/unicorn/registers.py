@@ -124,7 +124,6 @@ CORES: dict[str, tuple[ChipRegister, ...]] = {
         ChipRegister(0x58, RegisterKind.MAIL_TAKE),
     ),
 }
-MAIL_ROOM = 4  # words; the RP2040 has room for eight
 
 KEPT = {"VTOR": 0, "CPACR": 1}
 _KEPT = (

@@ -14,7 +14,7 @@ from baretorch.machines.unicorn.flash_port import FlashPort, Qmi, Ssi, left_by_q
 from baretorch.machines.unicorn.peripherals import COUNTERS, UARTS, device_blocks, device_rules
 from baretorch.machines.unicorn.registers import ChipRegister, RegisterKind
 from baretorch.machines.unicorn.silicon import ChipModel, Stopped
-from baretorch.machines.unicorn.state import CHANGE, NEVER, ChipChange, ChipState, ConsoleState
+from baretorch.machines.unicorn.state import CALLBACK, NEVER, ChipChange, ChipState, ConsoleState, pointer_to
 from baretorch.targets.silicon import Silicon
 from baretorch.targets.types import Chip
 
@@ -55,7 +55,7 @@ class Wiring:
         self.hz = self.model.hz(silicon.cpu)
         self.version = 0  # goes up when something changes
         self.watch: Callable[[], object] = lambda: None  # called then
-        self._callback = CHANGE(self._change)
+        self._callback = CALLBACK(self._change)
 
     def registers(self) -> tuple[ChipRegister, ...]:
         found = []
@@ -68,7 +68,7 @@ class Wiring:
     def attach(self, state: ChipState) -> None:
         self._state = state
         state.values = self._values
-        state.change = self._callback
+        state.change = pointer_to(self._callback)
         self._publish(0)
 
     def watch_flash(self, window: mmap.mmap, code_in_flash: Callable[[], bool]) -> None:

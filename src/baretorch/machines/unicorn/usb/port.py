@@ -8,7 +8,7 @@ import math
 from baretorch.machines.types import DeviceFault
 from baretorch.machines.unicorn.core import Core
 from baretorch.machines.unicorn.silicon import Stopped
-from baretorch.machines.unicorn.state import TURN, USB, ChipState, UsbAccess
+from baretorch.machines.unicorn.state import CALLBACK, TURN, ChipState, UsbAccess, pointer_to
 from baretorch.machines.unicorn.usb.bus import HostError
 from baretorch.machines.unicorn.usb.controller import (
     FRAME_US,
@@ -51,7 +51,7 @@ class UsbPort:
             self.controller.leave(USED)
         self.host = UsbHost(self.controller)
         self.error: Exception | None = None
-        self._callback = USB(self._access)
+        self._callback = CALLBACK(self._access)
         self._raised = False
         self._idle = 0
         self._stepped = 0  # clock: when the host had its last turn
@@ -59,7 +59,7 @@ class UsbPort:
     def attach(self, state: ChipState, core: Core) -> None:
         """`core` takes its interrupts."""
         self._core, self._state = core, state
-        state.usb = self._callback
+        state.usb = pointer_to(self._callback)
         state.usb_memory = self._memory
         state.taken_irq = self._usb.irq
         if self._wiring is not None:
