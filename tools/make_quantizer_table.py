@@ -24,8 +24,8 @@ import numpy as np
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import Source
-from baretorch.frontends.model_file import import_file
 from baretorch.frontends.torch.export import flat_inputs
+from baretorch.frontends.user_code import import_file
 from baretorch.ir.graph import Graph, Quant
 from baretorch.machines import open_machine
 from baretorch.machines.session import Session

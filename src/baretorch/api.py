@@ -22,8 +22,7 @@ from baretorch.escape import line
 from baretorch.files.write import scratch_of
 from baretorch.firmware.app import need_server
 from baretorch.firmware.types import Image
-from baretorch.frontends.model_file import is_trainable
-from baretorch.frontends.structure import flat_like
+from baretorch.frontends.inputs import flat_like, is_trainable
 from baretorch.ir.io import Answer, Runner
 from baretorch.machines import open_machine
 from baretorch.machines.session import Session

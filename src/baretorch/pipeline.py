@@ -23,8 +23,8 @@ from baretorch.firmware.app import need_server
 from baretorch.firmware.build import build, check_watchdog
 from baretorch.firmware.types import Image
 from baretorch.frontends import ODD_INT8, Source, load, random_inputs
-from baretorch.frontends.consecutive import Calls
-from baretorch.frontends.offer import Arguments
+from baretorch.frontends.choices import Arguments
+from baretorch.frontends.consecutive_calls import Calls
 from baretorch.frontends.source import ODD_INPUTS
 from baretorch.ir.equivalence import check_passes
 from baretorch.ir.graph import Array, DType, Graph

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from baretorch import pipeline
-from baretorch.frontends.consecutive import consecutive_calls
-from baretorch.frontends.variations import variations
+from baretorch.frontends.consecutive_calls import consecutive_calls
+from baretorch.frontends.inputs import variations
 from baretorch.measure.facts import compare
 from baretorch.options import Options
 from baretorch.targets.boards import load_board

@@ -102,7 +102,7 @@ def test_report_with_the_task(folder: Path) -> None:
 
 
 def test_inaccuracy_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from baretorch.frontends.consecutive import Calls
+    from baretorch.frontends.consecutive_calls import Calls
     from baretorch.measure import facts
 
     monkeypatch.setattr(facts, "largest_error", lambda have, want: 0.5)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.frontends.model_file import import_file, load_evaluate
+from baretorch.frontends.model_file import load_evaluate
+from baretorch.frontends.user_code import import_file
 from tests.cli.program import baretorch
 from tests.zoo.zoo import ROOT
 

@@ -11,7 +11,7 @@ import pytest
 
 from baretorch.emit import KERNELS
 from baretorch.firmware.toolchain import find_toolchain
-from baretorch.frontends.model_file import import_file
+from baretorch.frontends.user_code import import_file
 from baretorch.options import Optimize
 from baretorch.targets.boards import load_board
 from baretorch.targets.header import board_header

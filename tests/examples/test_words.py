@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from baretorch.frontends.model_file import import_file
+from baretorch.frontends.user_code import import_file
 
 MODEL = import_file(Path(__file__).parents[2] / "examples" / "words" / "model.py")
 

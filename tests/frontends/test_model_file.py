@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.frontends.model_file import import_file, load_model_file
+from baretorch.frontends.model_file import load_model_file
+from baretorch.frontends.user_code import import_file
 
 FILE = """
 from types import SimpleNamespace

@@ -18,7 +18,7 @@ from PIL import Image as Picture
 from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
-from baretorch.frontends.model_file import import_file
+from baretorch.frontends.user_code import import_file
 from baretorch.machines.rp2040js.attached import Attached, Breaks, By, PinFault
 from baretorch.machines.rp2040js.node import is_installed
 from baretorch.machines.types import DeviceFault

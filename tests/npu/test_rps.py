@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.frontends.model_file import import_file
+from baretorch.frontends.user_code import import_file
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import stored
 from baretorch.machines import open_machine

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from baretorch.frontends.model_file import import_file
 from baretorch.frontends.torch.export import flat_inputs
+from baretorch.frontends.user_code import import_file
 from tests.zoo.zoo import MODELS, ROOT, ZOO
 
 FILES = [*(ZOO / f"{name}.py" for name in MODELS), *sorted(ROOT.glob("examples/*/model.py"))]

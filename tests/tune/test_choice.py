@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.frontends.offer import Offer
+from baretorch.frontends.choices import Offer
 from baretorch.ir.graph import Builder, DType, Graph, Quant, with_data
 from baretorch.ops.elementwise import Add
 from baretorch.ops.linear import Linear

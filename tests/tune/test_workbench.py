@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from baretorch.frontends import from_module
-from baretorch.frontends.offer import Offer
+from baretorch.frontends.choices import Offer
 from baretorch.options import Options
 from baretorch.pipeline import build_image, compile_graph, run_image
 from baretorch.quantize.config import Precision

@@ -12,8 +12,8 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends import Source
-from baretorch.frontends.consecutive import in_graph
-from baretorch.frontends.model_file import import_file
+from baretorch.frontends.consecutive_calls import in_graph
+from baretorch.frontends.user_code import import_file
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import arranged, real, real_inputs, stored
 from baretorch.ir.ties import up_to_ties

@@ -14,7 +14,7 @@ from baretorch.emit.c import c_type, float_literal, values
 from baretorch.emit.names import CNames, Method, make_names
 from baretorch.emit.spell import banner
 from baretorch.errors import CompileError
-from baretorch.frontends.consecutive import reference_of
+from baretorch.frontends.consecutive_calls import reference_of
 from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import stored
 from baretorch.measure.facts import TOLERANCE

@@ -10,7 +10,7 @@ from __future__ import annotations
 from struct import calcsize, unpack_from
 
 from baretorch.errors import CompileError
-from baretorch.frontends.unsound import unsound
+from baretorch.frontends.untrusted import damaged_file
 
 
 class Bytes:
@@ -22,7 +22,7 @@ class Bytes:
         self._budget = 1000 + 4 * len(data)  # items; an honest file needs far less than one per byte
 
     def damaged(self, what: str) -> CompileError:
-        return unsound(self._kind, what)
+        return damaged_file(self._kind, what)
 
     def spend(self, items: int) -> None:
         self._budget -= items

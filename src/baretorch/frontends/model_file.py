@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import importlib.util
+import ast
 import inspect
 import os
-import re
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
 from baretorch.files.read import special_kind
-from baretorch.frontends.offer import Arguments, Offer, read_offer, taken
+from baretorch.frontends.choices import Arguments, Offer, read_offer, taken
+from baretorch.frontends.inputs import as_inputs, is_trainable
+from baretorch.frontends.source import Asked, Source
 from baretorch.frontends.tinygrad.hook import watching
+from baretorch.frontends.tinygrad.source import from_methods as from_tinygrad
+from baretorch.frontends.torch.source import from_methods as from_torch
+from baretorch.frontends.user_code import beside, import_file, shown, user_code
+from baretorch.stopwatch import timed
 
-EXTRAS = ("onnx", "tflite", "tinygrad", "torch")  # packages that come with an extra of their name
 Evaluate: TypeAlias = Callable[[Callable[..., Any]], dict[str, float]]
 NOTHING: Arguments = {}
 
@@ -35,11 +35,11 @@ class Samples:
     given: Iterable[Any]
 
     def __iter__(self) -> Iterator[Any]:
-        with _user_code(self.path, "calibration()"):
+        with user_code(self.path, "calibration()"):
             samples = iter(self.given)
         end = object()
         while True:
-            with _user_code(self.path, "calibration()"):
+            with user_code(self.path, "calibration()"):
                 sample = next(samples, end)
             if sample is end:
                 return
@@ -67,51 +67,13 @@ def _instead(file: Path) -> str | None:
         return None
 
 
-_imported: ContextVar[dict[Path, ModuleType] | None] = ContextVar("imported", default=None)
-
-
-@contextmanager
-def import_once() -> Iterator[None]:
-    """Import each model file only once in this block, however many of its functions are loaded."""
-    token = _imported.set({})
-    try:
-        yield
-    finally:
-        _imported.reset(token)
-
-
-def import_file(path: Path) -> ModuleType:
-    """Import the file as a module. An error of the user's code is reported with its line."""
-    known = _imported.get()
-    if known is None or path not in known:
-        module = _import(path)
-        if known is None:
-            return module
-        known[path] = module
-    return known[path]
-
-
-def _import(path: Path) -> ModuleType:
-    name = f"baretorch_user_{path.stem}".replace(".", "_")
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    with _user_code(path, "the file"), _beside(path), watching():
-        sys.modules[name] = module
-        try:
-            spec.loader.exec_module(module)
-        finally:
-            _rename(name)
-    return module
-
-
 def load_model_file(
     path: Path, asked: Arguments = NOTHING
 ) -> tuple[Any, dict[str, tuple[Any, ...]], Iterable[Any] | None]:
     """Return the result of model() (an nn.Module, a callable of tinygrad, or the path of another model file), example
     inputs for each of its methods (those of methods(), or inputs() for forward), and the samples of calibration(), if
     it exists. All functions are called with the `asked` choices."""
-    with _beside(path), watching():  # also for what these functions import
+    with beside(path), watching():  # also for what these functions import
         file = import_file(path)
         if asked:
             read_offer(path, file).check(path, asked)
@@ -152,49 +114,6 @@ def _article(value: Any) -> str:
     return "nothing" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
-def as_inputs(inputs: Any, model: Any, method: str = "forward", who: str = "inputs()") -> tuple[Any, ...]:
-    """Return the arguments of a method. A tuple or a list has one for each, a dict has them by parameter name. Anything
-    else is the only argument, including a dict for a method with one parameter."""
-    if isinstance(inputs, (tuple, list)):
-        return tuple(inputs)
-    if not isinstance(inputs, dict) or is_trainable(model):
-        return (inputs,)
-    function = getattr(model, method, model)
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return (inputs,)
-    if inputs and set(inputs) <= set(parameters):
-        try:
-            bound = inspect.signature(function).bind(**inputs)
-        except TypeError as error:
-            raise _misnamed(inputs, method, function, who) from error
-        if bound.kwargs:
-            raise _misnamed(inputs, method, function, who)
-        return bound.args
-    if len(parameters) == 1:
-        return (inputs,)
-    raise _misnamed(inputs, method, function, who)
-
-
-def _misnamed(inputs: dict[Any, Any], method: str, function: Any, who: str) -> CompileError:
-    parameters = inspect.signature(function).parameters.values()
-    named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in inputs]
-    if named:
-        return CompileError(
-            f"{method}() takes {', '.join(named)} by keyword only, and an image takes inputs in order",
-            have=f"{method}{inspect.signature(function)}",
-            need="positional parameters",
-            try_=f"def {method}(self, {', '.join(p.name for p in parameters)}), without *",
-        )
-    return CompileError(
-        f"{who} has a dict that does not fit {method}()",
-        have=f"the keys {', '.join(map(repr, inputs))}",
-        need=f"the parameters of {method}{inspect.signature(function)}, by their names and without gaps",
-        try_="a tuple of tensors, in the order of the parameters",
-    )
-
-
 def is_tinygrad(model: Any) -> bool:
     """Report whether a model computes with tinygrad: it is callable, not an nn.Module, and tinygrad was imported."""
     return callable(model) and sys.modules.get("tinygrad.tensor") is not None and not _of_torch(model)
@@ -203,11 +122,6 @@ def is_tinygrad(model: Any) -> bool:
 def is_module(model: Any) -> bool:
     """Report whether a model is an nn.Module, or looks like one."""
     return _of_torch(model) or (callable(getattr(model, "forward", None)) and not is_tinygrad(model))
-
-
-def is_trainable(model: Any) -> bool:
-    """Report whether a model is one that baretorch.trainable() returned, which converts itself to a Source."""
-    return callable(getattr(model, "as_source", None))
 
 
 def _of_torch(model: Any) -> bool:
@@ -270,7 +184,7 @@ def load_offer(path: str) -> Offer:
     file = need_file(path)
     if file.suffix != ".py":
         return Offer()
-    with _beside(file):
+    with beside(file):
         return read_offer(file, import_file(file))
 
 
@@ -284,7 +198,7 @@ def load_evaluate(path: str, samples: int | None = None, asked: Arguments = NOTH
             need="a Python model file, whose model() may return the path of this one",
             try_=f"`baretorch new {file.stem}.py --from {path}` writes one",
         )
-    with _beside(file):
+    with beside(file):
         module = import_file(file)
     function = getattr(module, "evaluate", None)
     if not callable(function):
@@ -301,7 +215,7 @@ def load_evaluate(path: str, samples: int | None = None, asked: Arguments = NOTH
 
     def evaluate(run: Callable[..., Any]) -> dict[str, float]:
         try:
-            with _user_code(file, "evaluate()"), _beside(file):
+            with user_code(file, "evaluate()"), beside(file):
                 found = function(run, **given)
         except CompileError as error:
             if isinstance(error.__cause__, AttributeError) and error.__cause__.obj is run:
@@ -323,7 +237,7 @@ def load_train(path: str, asked: Arguments = NOTHING) -> Callable[[Any], object]
     file = need_file(path)
     if file.suffix != ".py":
         return f"{file.name} is not a Python file with a train(model)"
-    with _beside(file):
+    with beside(file):
         function = getattr(import_file(file), "train", None)
     if not callable(function):
         return f"{file.name} has no train(model)"
@@ -333,7 +247,7 @@ def load_train(path: str, asked: Arguments = NOTHING) -> Callable[[Any], object]
     given = taken(function, asked)
 
     def train(model: Any) -> object:
-        with _user_code(file, "train()"), _beside(file):
+        with user_code(file, "train()"), beside(file):
             return function(model, **given)
 
     return train
@@ -348,62 +262,6 @@ def _metric(path: str, name: Any, value: Any) -> float:
         raise CompileError(
             f"evaluate() returns no number for {name!r}", at=path, have=shown(value), need="named numbers in a dict"
         ) from error
-
-
-def shown(value: Any) -> str:
-    """Return a value for an error: its text, if that is short, and its type."""
-    text, kind = repr(value), type(value).__name__
-    if len(text) > 60 or "\n" in text:
-        return kind
-    return text if value is None or isinstance(value, (dict, list, tuple)) else f"{kind} {text}"
-
-
-@contextmanager
-def _user_code(path: Path, what: str) -> Iterator[None]:
-    """Report whatever the user's code raises, or exits with, as the user's error."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise _user_error(path, what, error) from error
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[None]:
-    """Let the file import modules from its own folder, and forget them afterwards: another model file may have a
-    neighbour with the same name."""
-    folder = str(path.resolve().parent)
-    known = set(sys.modules)
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
-        new = {name: sys.modules[name] for name in set(sys.modules) - known}
-        own = {name for name, m in new.items() if "." not in name and _home(m) == folder}
-        for name in new:
-            if name.partition(".")[0] in own:
-                _rename(name)
-
-
-_numbers = count(1)
-
-
-def _rename(name: str) -> None:
-    """Register a module under a unique name instead of its own: Dynamo, which torch.cond uses, looks modules up by
-    their `__name__` when the model runs, and caches them forever."""
-    module = sys.modules.pop(name)
-    module.__name__ = f"baretorch_user_{next(_numbers)}_{name.replace('.', '_')}"
-    sys.modules[module.__name__] = module
-
-
-def _home(module: ModuleType) -> str:
-    """Return the folder in which a top-level module or package was found."""
-    file = getattr(module, "__file__", None)
-    if not file:
-        return ""
-    return str(Path(file).parent.parent if hasattr(module, "__path__") else Path(file).parent)
 
 
 def _call(path: Path, file: ModuleType, name: str, asked: Arguments) -> Any:
@@ -424,51 +282,49 @@ def _call(path: Path, file: ModuleType, name: str, asked: Arguments) -> Any:
         )
     given = taken(function, asked) if asked else {}
     words = ", ".join(f"{parameter}={value}" for parameter, value in given.items())
-    with _user_code(path, f"{name}({words})"):
+    with user_code(path, f"{name}({words})"):
         return function(**given)
 
 
-def _user_error(path: Path, what: str, error: BaseException) -> CompileError:
-    """Return the error for the user's own exception: its type and text, at the deepest line of the user's file."""
-    if isinstance(error, CompileError):
-        return error
-    line = None
-    if isinstance(error, SyntaxError):
-        line = error.lineno
-    for frame in traceback.extract_tb(error.__traceback__):
-        if Path(frame.filename).resolve() == path.resolve():
-            line = frame.lineno
-    missing = error.name if isinstance(error, ModuleNotFoundError) else None
-    return CompileError(
-        f"{what} failed: {said(error)}",
-        at=f"{path.name}:{line}" if line else str(path),
-        try_=f'pip install "baretorch[{missing}]"' if missing in EXTRAS else _remedy(error),
-    )
+# --- as a Source ------------------------------------------------------------------------------------------------
 
 
-# What to do about an exception of torch in the user's functions: a pattern for its text, and remedies.
-REMEDIES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "Weights only load failed|Can't get attribute .* on <module '__main__'",
-        (
-            "save weights, not the module: torch.save(net.state_dict(), 'net.pt')",
-            "in model(): net = Net(); net.load_state_dict(torch.load('net.pt')); return net",
-            "torch.load(path, weights_only=False) runs code from the file: only if you made it yourself",
-        ),
-    ),
-    (
-        "Attempting to deserialize object on a CUDA device|Torch not compiled with CUDA|Found no NVIDIA driver",
-        ("torch.load(path, map_location='cpu')", "leave out .cuda() and .to('cuda'): the model is compiled on the CPU"),
-    ),
-)
+def load_python(asked: Asked, load_named: Callable[[Asked], Source]) -> Source:
+    """Load a Python file with model() and inputs(); `load_named` reads the file that model() may name."""
+    if "torch" in _imports(asked.file):
+        with timed("import"):
+            import baretorch.frontends.torch.export  # noqa: F401
+    with timed("model"):
+        model, methods, calibration = load_model_file(asked.file, asked.arguments)
+    if isinstance(model, Path):
+        source = load_named(replace(asked, file=model, inputs=methods.get("forward")))
+        return replace(source, named=model, calibration=calibration)
+    asked.need_fixed("a model in Python")
+    with timed("export"):
+        return replace(_from_methods(model)(model, methods, asked.name, asked.method), calibration=calibration)
 
 
-def _remedy(error: BaseException) -> tuple[str, ...] | None:
-    return next((remedies for pattern, remedies in REMEDIES if re.search(pattern, str(error))), None)
+def from_object(model: Any, inputs: Any, name: str) -> Source:
+    """Make a Source of an nn.Module or a callable of tinygrad, with example inputs; a trainable model may use its own
+    instead of `inputs`."""
+    if not is_module(model) and not is_tinygrad(model):
+        raise no_model(model, "compile() is given")
+    methods = {} if inputs is None else {"forward": as_inputs(inputs, model, who="compile()")}
+    return _from_methods(model)(model, methods, name)
 
 
-def said(error: BaseException) -> str:
-    """Return an exception's type and the first line of its text."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # torch writes in bold
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+def _from_methods(model: Any) -> Callable[..., Source]:
+    if is_trainable(model):
+        return type(model).as_source  # type: ignore[no-any-return]
+    return from_tinygrad if is_tinygrad(model) else from_torch
+
+
+def _imports(file: Path) -> set[str]:
+    """Return the packages that a file imports; none if it is not valid Python."""
+    try:
+        nodes = list(ast.walk(ast.parse(file.read_bytes())))
+    except (SyntaxError, ValueError):
+        return set()
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    return {name.partition(".")[0] for name in names}

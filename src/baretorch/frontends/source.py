@@ -12,7 +12,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.escape import LONGEST
-from baretorch.frontends.offer import Arguments
+from baretorch.frontends.choices import Arguments
 from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array, DType, Graph, Shape
 from baretorch.ir.io import Runner, arranged, real_inputs

@@ -28,7 +28,7 @@ from baretorch.ops.int8.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
 
 if TYPE_CHECKING:
-    from baretorch.frontends.consecutive import Calls
+    from baretorch.frontends.consecutive_calls import Calls
     from baretorch.pipeline import Compiled
     from baretorch.quantize.accuracy import LayerAccuracy
 

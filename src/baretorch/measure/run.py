@@ -13,7 +13,7 @@ from pathlib import Path
 from baretorch.errors import InternalError
 from baretorch.files.write import scratch
 from baretorch.firmware.types import Image
-from baretorch.frontends.consecutive import Calls, consecutive_calls
+from baretorch.frontends.consecutive_calls import Calls, consecutive_calls
 from baretorch.machines.run import Run
 from baretorch.measure.cycles import Time, time_of
 from baretorch.measure.facts import OneCoreCost, RunFacts, compare

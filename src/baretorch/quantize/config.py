@@ -27,7 +27,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.escape import short, shown
 from baretorch.files.read import need_regular, read_toml
-from baretorch.frontends.offer import LISTS, Arguments, is_number
+from baretorch.frontends.choices import LISTS, Arguments, is_number
 from baretorch.ir.graph import Array, DType, Graph, Node, Quant, Tensor, fresh, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Sub

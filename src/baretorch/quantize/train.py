@@ -20,8 +20,8 @@ import torch
 from torch import nn
 
 from baretorch.errors import CompileError
+from baretorch.frontends.inputs import flat_like
 from baretorch.frontends.source import Source
-from baretorch.frontends.structure import flat_like
 from baretorch.ir.graph import Array, DType, Graph, Port, Quant, with_data
 from baretorch.ir.io import Answer, arranged
 from baretorch.ops.int8.int16_conversions import FINER

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
 
-from baretorch.frontends.offer import Arguments, Offer
+from baretorch.frontends.choices import Arguments, Offer
 from baretorch.tune.workbench import Workbench
 
 

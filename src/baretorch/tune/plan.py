@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baretorch.frontends.offer import Arguments
+from baretorch.frontends.choices import Arguments
 from baretorch.ir.graph import Array
 from baretorch.quantize.config import Precision
 from baretorch.tune.workbench import Choice, Workbench

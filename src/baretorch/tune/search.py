@@ -11,8 +11,9 @@ from pathlib import Path
 from baretorch.errors import CompileError
 from baretorch.explore.evaluate import evaluated
 from baretorch.files.write import staged, write_scratch
-from baretorch.frontends.model_file import import_once, load_evaluate, load_offer, load_train
-from baretorch.frontends.offer import Arguments
+from baretorch.frontends.choices import Arguments
+from baretorch.frontends.model_file import load_evaluate, load_offer, load_train
+from baretorch.frontends.user_code import import_once
 from baretorch.machines.types import Machine
 from baretorch.measure.run import Show
 from baretorch.options import Options, Weights

@@ -17,7 +17,7 @@ from math import isclose
 from typing import TYPE_CHECKING, Any
 
 from baretorch.errors import CompileError
-from baretorch.frontends.offer import Arguments
+from baretorch.frontends.choices import Arguments
 from baretorch.quantize.config import Precision
 from baretorch.tune.database import need_sqlite, problems
 

@@ -18,7 +18,7 @@ from baretorch.escape import line
 from baretorch.files.read import read_file
 from baretorch.files.write import write_scratch
 from baretorch.firmware.toolchain import find_toolchain
-from baretorch.frontends.offer import Arguments
+from baretorch.frontends.choices import Arguments
 from baretorch.ir.graph import Graph, Quant
 from baretorch.machines.host_program import on_host
 from baretorch.measure.numbers import figure

@@ -21,8 +21,8 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch
 from baretorch.firmware.fit import roomy
+from baretorch.frontends.choices import Arguments
 from baretorch.frontends.model_file import Evaluate
-from baretorch.frontends.offer import Arguments
 from baretorch.frontends.source import Source
 from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor
 from baretorch.ir.io import Answer, arranged, real, restored, stored

@@ -18,7 +18,7 @@ from tests.models import int8_file
 
 from baretorch import frontends
 from baretorch.errors import CompileError
-from baretorch.frontends.consecutive import Calls
+from baretorch.frontends.consecutive_calls import Calls
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import to_graph

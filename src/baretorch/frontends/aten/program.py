@@ -13,7 +13,7 @@ from types import NoneType
 from typing import TypeAlias, Union
 
 from baretorch.escape import graph_name, line
-from baretorch.frontends.limits import ROOM, Made, check_folded, most_bytes, too_large
+from baretorch.frontends.untrusted import ROOM, Made, check_folded, most_bytes, too_large
 from baretorch.ir.graph import NOWHERE, Array, DType, Origin, Shape
 
 BOUND = (bool, int, float, str, NoneType)  # among example inputs: what torch.export makes a constant of

@@ -12,8 +12,8 @@ import numpy as np
 from onnx import helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
-from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.onnx.tensors import element_type, tensor_of
+from baretorch.frontends.untrusted import ROOM, too_large
 from baretorch.ir.graph import Array
 
 # What is random, what has no other meaning than its row's, and what a pass does better.

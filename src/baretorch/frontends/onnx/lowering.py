@@ -11,7 +11,6 @@ import numpy as np
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten import elementwise
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import UNFIT, Lowering, Result
 from baretorch.frontends.onnx.attributes import attribute_value, attributes_of, with_attributes
 from baretorch.frontends.onnx.call import OnnxCall, key
@@ -19,6 +18,7 @@ from baretorch.frontends.onnx.fold import GROWS, check_growth, computes, folded
 from baretorch.frontends.onnx.functions import OnnxFunction, has_meaning, schema_function
 from baretorch.frontends.onnx.scope import OMITTED, Absent, Scope, StoredInt8, Value
 from baretorch.frontends.onnx.tensors import array_of
+from baretorch.frontends.untrusted import ROOM, too_large
 from baretorch.ir.graph import Array, DType, Node, Origin, Quant
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 

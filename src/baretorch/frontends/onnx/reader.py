@@ -4,6 +4,7 @@ everything is checked."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,12 @@ import onnx
 from onnx import TensorProto, checker, defs
 
 from baretorch.errors import CompileError
-from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.onnx.lowering import opsets_of
-from baretorch.frontends.unsound import unsound
+from baretorch.frontends.untrusted import ROOM, damaged_file, too_large
 
 OLDEST = 13  # opset
 LARGEST = 4 * ROOM  # bytes of a file and its external data
-
-
-def damaged(what: str, have: str | None = None) -> CompileError:
-    return unsound(".onnx", what, have)
+damaged = partial(damaged_file, ".onnx")
 
 
 def read_model(file: Path) -> Any:

@@ -9,11 +9,11 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import constants, moves, shapes
 from baretorch.frontends.aten.index import take
-from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import Ints, Lowering, Result
 from baretorch.frontends.onnx.call import OnnxCall
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.math import converted
+from baretorch.frontends.untrusted import ROOM, too_large
 from baretorch.ops.layout import Pad
 from baretorch.ops.move import Slice
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.frontends.limits import ROOM
 from baretorch.frontends.onnx import (
     activations,
     attention,
@@ -28,6 +27,7 @@ from baretorch.frontends.onnx import (
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, opsets_of
 from baretorch.frontends.onnx.scope import Scope, Value
+from baretorch.frontends.untrusted import ROOM
 from baretorch.ir.graph import Builder, Graph, State
 from baretorch.ir.verify import verify
 

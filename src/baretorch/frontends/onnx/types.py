@@ -7,8 +7,8 @@ from math import prod
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import Lowering
+from baretorch.frontends.untrusted import ROOM, too_large
 from baretorch.ir.graph import DType, Op
 
 SMALL = (DType.INT8, DType.UINT8, DType.INT16)

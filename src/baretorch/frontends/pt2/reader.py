@@ -27,14 +27,13 @@ from torch._export.serde.serialize import (
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten.program import AtenProgram
 from baretorch.frontends.aten.table import TABLE
-from baretorch.frontends.limits import ROOM
 from baretorch.frontends.pt2.archive import Archive, damaged
 from baretorch.frontends.pt2.program import Json, layer_name, refused, safe_program, tensor_sizes, unsafe
 from baretorch.frontends.pt2.shapes import check_shapes
 from baretorch.frontends.torch.export import flat_inputs, read_exported, reason
 from baretorch.frontends.torch.notices import quiet
 from baretorch.frontends.torch.read import table_name
-from baretorch.frontends.unsound import TRY_AGAIN
+from baretorch.frontends.untrusted import ROOM, TRY_AGAIN
 from baretorch.ir.io import as_array
 
 FORMAT = {"archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little"}

@@ -7,13 +7,14 @@ a field in its table there, where a union takes two.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from struct import Struct
 from typing import TypeAlias
 
 from baretorch.errors import CompileError
 from baretorch.frontends.flatbuffer import Bytes, Table
-from baretorch.frontends.unsound import unsound
+from baretorch.frontends.untrusted import damaged_file
 from baretorch.ir.graph import DType, Shape
 
 IDENTIFIER = b"ET12"
@@ -30,10 +31,7 @@ SCALAR_TYPES = {
 OTHER_SCALAR_TYPES = {5: "float16", 7: "float64", 15: "bfloat16", 27: "uint16", 28: "uint32", 29: "uint64"}
 OTHER_CALLS = {3: "MoveCall", 4: "JumpFalseCall", 5: "FreeCall"}
 MAX_RANK = 16
-
-
-def damaged(what: str) -> CompileError:
-    return unsound(".pte", what)
+damaged = partial(damaged_file, ".pte")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from math import isfinite, prod
 
 import numpy as np
@@ -15,17 +16,14 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.flatbuffer import Bytes, Table
 from baretorch.frontends.tflite.names import CUSTOM, operator_name, type_name
-from baretorch.frontends.unsound import unsound
+from baretorch.frontends.untrusted import damaged_file
 from baretorch.ir.graph import Array, Quant, Shape
 
 IDENTIFIER = b"TFL3"
 KIND = ".tflite"
 MAX_RANK = 8
 ONE_SIZE = "convert the model for one size of its inputs, a batch of 1"
-
-
-def damaged(what: str) -> CompileError:
-    return unsound(KIND, what)
+damaged = partial(damaged_file, KIND)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from baretorch.errors import CompileError
-from baretorch.frontends.limits import ROOM, Made, check_folded, most_bytes, too_large
 from baretorch.frontends.tflite import elementwise, layers, reduce, shapes, state
 from baretorch.frontends.tflite.lowering import LoweredFile, TfliteRow, lowered
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator
+from baretorch.frontends.untrusted import ROOM, Made, check_folded, most_bytes, too_large
 from baretorch.ir.graph import Graph
 
 TABLE: dict[str, TfliteRow] = {

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.model_file import said
 from baretorch.frontends.source import ODD_INPUTS, Source, one_of
 from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.table import TABLE, to_graph
 from baretorch.frontends.tinygrad.trace import TinygradCall, Trace, is_tensor, raised_at, tensors, to_text
+from baretorch.frontends.user_code import said
 from baretorch.ir.equivalence import MOVE, Reference
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import Answer, Runner, arranged, as_array, entries, need_inside, restored

@@ -23,10 +23,10 @@ import torch
 from torch import nn
 
 from baretorch.errors import CompileError
+from baretorch.frontends.inputs import COUNT, variations
 from baretorch.frontends.torch.calls import LineTracer, flat_tensors, place, types
 from baretorch.frontends.torch.plain import as_array
 from baretorch.frontends.torch.snapshot import AttributeChange, Snapshot, Watch
-from baretorch.frontends.variations import COUNT, variations
 from baretorch.ir.graph import Array
 
 MOST = 4  # attributes that an error names

@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 from baretorch.errors import CompileError
-from baretorch.frontends.model_file import said, shown
 from baretorch.frontends.torch.notices import listening
 from baretorch.frontends.torch.ties import FirstOfEquals
+from baretorch.frontends.user_code import said, shown
 
 # Whose lines are not the user's: Baretorch, torch and the standard library.
 _FOREIGN = tuple(

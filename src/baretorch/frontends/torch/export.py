@@ -17,8 +17,8 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import BOUND, AtenProgram
 from baretorch.frontends.aten.table import TABLE
-from baretorch.frontends.model_file import shown
 from baretorch.frontends.torch.names import plain_names
+from baretorch.frontends.user_code import shown
 from baretorch.ir.equivalence import Reference, check
 from baretorch.ir.graph import Array
 

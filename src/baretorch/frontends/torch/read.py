@@ -13,8 +13,8 @@ import torch
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import BOUND, Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref, refs
 from baretorch.frontends.aten.table import TABLE
-from baretorch.frontends.model_file import shown
 from baretorch.frontends.torch.plain import attribute, is_tensor, writes
+from baretorch.frontends.user_code import shown
 from baretorch.ir.graph import Array, DType, Origin
 
 # View and in-place spellings of one operator.

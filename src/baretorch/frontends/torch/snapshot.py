@@ -19,7 +19,6 @@ import torch
 from torch import nn
 
 from baretorch.errors import CompileError
-from baretorch.frontends.model_file import said
 from baretorch.frontends.torch.contents import (
     ABSENT,
     NUMBERS,
@@ -32,6 +31,7 @@ from baretorch.frontends.torch.contents import (
     user_classes,
 )
 from baretorch.frontends.torch.notices import listening
+from baretorch.frontends.user_code import said
 
 _Root = tuple[Any, str, str]  # an attribute of a module or class: owner, name, table
 

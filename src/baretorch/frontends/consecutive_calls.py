@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.inputs import variations
 from baretorch.frontends.source import Source
-from baretorch.frontends.variations import variations
 from baretorch.ir.equivalence import MOVE, Reference, difference
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import real, stored

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from baretorch.errors import CompileError
+from baretorch.frontends.choices import Offer
 from baretorch.frontends.model_file import load_evaluate, load_model_file, load_offer, load_train
-from baretorch.frontends.offer import Offer
 
 FILE = """
 from types import SimpleNamespace

@@ -1,5 +1,5 @@
-"""Limits the memory that a file may request. A few bytes can state any size, so sizes are added up before anything is
-allocated."""
+"""Errors and limits for files that are not trusted. A few bytes of a file can state any size, so sizes are added up
+before anything is allocated."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from math import prod
 
 from baretorch.errors import CompileError
 
+TRY_AGAIN = "export the model again, or copy the file again"
 ROOM = 64 << 20  # bytes of one value, and of all that is computed from constants; no microcontroller has so much
 
 
@@ -45,3 +46,8 @@ def too_large(what: str, at: str = "", trust: bool = False) -> CompileError:
         need=f"at most {ROOM:,} bytes",
         try_="--trust (in Python trust=True), if you want to read it anyway" if trust else None,
     )
+
+
+def damaged_file(kind: str, what: str, have: str | None = None) -> CompileError:
+    """Return the error for a file that is not valid for its kind, such as `.onnx`."""
+    return CompileError(f"not a valid {kind} file: {what}", have=have, try_=TRY_AGAIN)
