@@ -22,7 +22,7 @@ from baretorch.ops.helpers.executor import Executor
 from baretorch.options import Io, Options, Units, Weights
 from baretorch.pipeline import LoweredModel
 from baretorch.plan.check.order import check_order
-from baretorch.plan.cluster.tiles import FIRST
+from baretorch.plan.cluster.choose_tiles import FIRST
 from baretorch.plan.meetings import with_meetings
 from baretorch.plan.schedule import Phase, Schedule
 from baretorch.targets.boards import load_board

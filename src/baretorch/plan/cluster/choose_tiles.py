@@ -31,6 +31,7 @@ from baretorch.plan.types import LayerTiles, Tiles
 from baretorch.targets.parts import Cluster
 
 LIMITS = (24576, 16384, 12288, 8192, 6144, 4096, 2048)  # bytes of a tile's weights
+FIRST = 14336  # bytes of weights of the first layer's tiles, if larger: the first tile is there from the start
 AHEAD = ((2, False), (1, False), (2, True))  # phases, and whether one more where these are shorter than the copy
 ROWS = ((24576, 24576), (24576, 6144), (12288, 12288), (12288, 3072), (6144, 6144))  # bytes of a tile's rows: where
 # some are read, and where they are made only; finer there, so that the next layer may begin with what is home
@@ -154,7 +155,8 @@ class TileSearch:
         dma = self.cluster.dma
         assert dma is not None
         largest = max((sum(o.size for o in step.operands if o.constant) for step in self.steps), default=0)
-        for limit in (limit for limit in limits if limit < largest or limit == limits[0]):
+        useful = [n for n in limits if n < largest or n == limits[0]]
+        for limit, first_limit in ((n, first) for n in useful for first in self._first_limits(n)):
             for read, made in ROWS if every else ((0, 0),):
                 own = {
                     n: next((way for way in each if way.bytes <= (read if way.reads else made)), None)
@@ -163,14 +165,22 @@ class TileSearch:
                 chosen = {n: way for n, way in own.items() if way is not None}
                 if len(chosen) < len(own):
                     continue
-                packed = self._no_constants()
-                tiles = list(cut_into_tiles(self.steps, limit, chosen, self.problem.storage, packed, self.team))
+                packed, storage = self._no_constants(), self.problem.storage
+                tiles = list(cut_into_tiles(self.steps, limit, first_limit, chosen, storage, packed, self.team))
                 for some in (join_units(tiles), tiles) if self.units else (tiles,):
                     brought = bring_constants(some, packed)
                     for ahead, early in AHEAD:
                         found = add_copies(brought, self.team, dma, ahead, early)
                         if found is not None and found.schedule.copies:
                             yield _Candidate(limit, read, ahead, found, some, end_times(found.schedule, dma))
+
+    def _first_limits(self, limit: int) -> Iterator[int]:
+        """Yield the limits for the first layer's tiles. FIRST lets small tiles at the end leave little work after the
+        last copy, but takes room that activations may need."""
+        own = (sum(o.size for o in step.operands if o.constant) for step in self.steps)
+        if limit < FIRST and next(filter(None, own), 0) > limit:
+            yield FIRST
+        yield limit
 
     def _best(
         self, candidates: Iterable[_Candidate], far: Mapping[str, str], anywhere: bool = False

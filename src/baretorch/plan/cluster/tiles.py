@@ -32,7 +32,6 @@ from baretorch.plan.types import Buffer, Constant
 from baretorch.targets.parts import Dma
 
 LEAST = 64  # bytes that are worth a copy
-FIRST = 14336  # bytes of weights of the first layer's tiles: the first of them is there from the start
 MEETING, BEGINNING = 40, 40  # cycles: of a phase, and of core 0 for a copy
 
 
@@ -48,19 +47,17 @@ class Tile:
 def cut_into_tiles(
     steps: Sequence[Step],
     limit: int,
+    first_limit: int,
     rows: Mapping[int, InRows],
     storage: Mapping[str, View],
     constants: Constants,
     team: ClusterTeam,
 ) -> Iterator[Tile]:
-    """Cut the steps into tiles of at most `limit` bytes of weights; steps whose number is in `rows`, as that says.
-
-    The first layer's tiles may have FIRST bytes: what its first tile holds need not be copied, and a small `limit` lets
-    the last layer end sooner after its last copy.
-    """
+    """Cut the steps into tiles of at most `limit` bytes of weights, the first layer into tiles of at most
+    `first_limit` bytes, and steps whose number is in `rows` as that says."""
     first = next((number for number, step in enumerate(steps) if any(o.constant for o in step.operands)), None)
     for number, step in enumerate(steps):
-        own, most = rows.get(number), max(limit, FIRST) if number == first else limit
+        own, most = rows.get(number), first_limit if number == first else limit
         for tile in own.tiles if own else _in_channels(step, most, storage, team):
             yield Tile(tile, Phase(tuple(team.shares(tile, storage, constants))))
 
