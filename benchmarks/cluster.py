@@ -14,7 +14,7 @@ from pathlib import Path
 from tables import ROOT, Row, replace_section
 
 from baretorch import pipeline
-from baretorch.measure.cluster import Traced, Use
+from baretorch.measure.cluster import TracedRun, Use
 from baretorch.measure.run import measure_model
 from baretorch.options import Io, Options, Units
 from baretorch.pipeline import LoweredModel
@@ -63,7 +63,7 @@ def _model(path: Path) -> LoweredModel:
     return pipeline.lower_file(str(path), Options(int8=True, io=Io.INT8))
 
 
-def _run(model: LoweredModel, board: str, cores: int | None, units: Units) -> Traced:
+def _run(model: LoweredModel, board: str, cores: int | None, units: Units) -> TracedRun:
     options = Options(io=Io.INT8, cores=cores, units=units)
     compiled = pipeline.compile_lowered(model, load_board(board), options)
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +72,7 @@ def _run(model: LoweredModel, board: str, cores: int | None, units: Units) -> Tr
     return found
 
 
-def _waiting(found: Traced) -> Row:
+def _waiting(found: TracedRun) -> Row:
     """Percent of the cores' time that goes by waiting for DMA: in all, and in the layer that is bound by compute, whose
     copies take less than what cores and unit do otherwise, in which it is most."""
     whole, dma = sum(found.uses, Use()), found.cluster.dma

@@ -21,8 +21,8 @@ from baretorch.frontends import Source
 from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import arranged, stored
 from baretorch.measure.facts import compare
-from baretorch.measure.npu import BROUGHT, npu_warnings
 from baretorch.measure.profile import make_profile
+from baretorch.measure.units import BROUGHT, npu_warnings
 from baretorch.npu import reference, vela
 from baretorch.npu.use import delegated
 from baretorch.ops.delegate import Delegate

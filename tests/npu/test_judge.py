@@ -14,7 +14,7 @@ from baretorch.machines.npu import stream_check as judge_module
 from baretorch.machines.npu.commands import Do, decode
 from baretorch.machines.npu.faults import NpuFault
 from baretorch.machines.npu.stream_check import Judgement, judge, random_inputs
-from baretorch.measure.npu import npu_warnings
+from baretorch.measure.units import npu_warnings
 from baretorch.npu import reference, vela
 from baretorch.npu.accelerators import Family
 from baretorch.npu.lower import to_tosa

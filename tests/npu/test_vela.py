@@ -10,7 +10,7 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Graph
-from baretorch.measure.npu import npu_takes
+from baretorch.measure.units import npu_takes
 from baretorch.npu import vela
 from baretorch.npu.lower import to_tosa
 from baretorch.npu.payload import INPUT, OUTPUT

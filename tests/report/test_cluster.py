@@ -12,7 +12,7 @@ from torch import nn
 
 from baretorch import frontends, pipeline
 from baretorch.explore.advice import advise
-from baretorch.measure.cluster import Traced, Use
+from baretorch.measure.cluster import TracedRun, Use
 from baretorch.measure.facts import compare
 from baretorch.measure.profile import make_profile
 from baretorch.options import Io, Options
@@ -54,12 +54,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 @pytest.fixture(scope="module")
-def found(made: Report) -> Traced:
+def found(made: Report) -> TracedRun:
     assert made.profile.traced is not None
     return made.profile.traced
 
 
-def test_advice_is_for_the_layer_that_takes_most_cycles(made: Report, found: Traced) -> None:
+def test_advice_is_for_the_layer_that_takes_most_cycles(made: Report, found: TracedRun) -> None:
     layer = max(found.layers, key=lambda layer: layer.cycles)
     part = f"{100 * layer.cycles / found.cycles:.1f} %"
     told = [advice.text for advice in made.advice if " takes " in advice.text]
@@ -70,7 +70,7 @@ def test_no_advice_leaves_all_cores_but_one_idle(made: Report) -> None:
     assert not any(advice.option.startswith(("--ram", "--input rows")) for advice in made.advice)
 
 
-def test_layers_add_up_to_the_run(made: Report, found: Traced) -> None:
+def test_layers_add_up_to_the_run(made: Report, found: TracedRun) -> None:
     run, profile = made.facts.run, made.profile
     assert run.cores is not None and run.emulator_cycles == found.cycles == run.cores.critical_path
     around = found.cycles - sum(layer.cycles for layer in found.layers)
@@ -85,7 +85,7 @@ def test_layers_add_up_to_the_run(made: Report, found: Traced) -> None:
         assert all(use.cycles == layer.cycles for use in layer.uses), layer.name
 
 
-def test_layers_tell_who_waited_for_what(made: Report, found: Traced) -> None:
+def test_layers_tell_who_waited_for_what(made: Report, found: TracedRun) -> None:
     layers = {layer.name: layer for layer in found.layers}
     stem, depth, wide = layers["stem"], layers["depth"], layers["wide"]
     assert (stem.unit, depth.unit, wide.unit) == ("gemm0", "", "gemm0")
@@ -99,11 +99,11 @@ def test_layers_tell_who_waited_for_what(made: Report, found: Traced) -> None:
     assert whole.conflict > 0 and whole.load_use > 0 and all(part >= 0 for part in astuple(whole))
 
 
-def test_copies_are_as_the_engine_made_them(made: Report, found: Traced) -> None:
+def test_copies_are_as_the_engine_made_them(made: Report, found: TracedRun) -> None:
     dma = load_board("cluster8").chip.cluster
     assert dma is not None and dma.dma is not None
     free = 0
-    for moved in found.moved:
+    for moved in found.copies:
         work = moved.work
         assert work.bytes == moved.copy.source.size
         beats = -(-work.bytes // dma.dma.bytes_per_cycle)
@@ -113,7 +113,7 @@ def test_copies_are_as_the_engine_made_them(made: Report, found: Traced) -> None
         assert all(v.begin >= work.end for v in found.visits if v.phase == moved.phase), "nobody reads it before"
 
 
-def test_it_is_told_as_json(made: Report, found: Traced) -> None:
+def test_it_is_told_as_json(made: Report, found: TracedRun) -> None:
     told = made.profile.to_json()
     assert [core["instructions"] for core in told["cores"]] == list(found.instructions)
     assert told["cycles"] == sum(layer["cycles"] for layer in told["layers"]) + made.profile.own.all.expected
@@ -132,7 +132,7 @@ def page(made: Report, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pag
         yield page
 
 
-def test_the_page_shows_who_did_what_when(page: Page, found: Traced) -> None:
+def test_the_page_shows_who_did_what_when(page: Page, found: TracedRun) -> None:
     assert page.complaints == []
     lanes = page.evaluate(
         "[...document.querySelectorAll('#timeline .names:not(.addresses) span')].map(e => e.innerText)"
@@ -149,7 +149,7 @@ def test_the_page_shows_who_did_what_when(page: Page, found: Traced) -> None:
     assert buffers == len(works), "each copy fills a buffer of L1"
 
 
-def test_the_timeline_answers_the_pointer_and_zooms(page: Page, found: Traced) -> None:
+def test_the_timeline_answers_the_pointer_and_zooms(page: Page, found: TracedRun) -> None:
     page.hover("#timeline .layers .c2")
     told = page.evaluate("document.getElementById('tip').innerText")
     depth = found.layers[2]
@@ -164,7 +164,7 @@ def test_the_timeline_answers_the_pointer_and_zooms(page: Page, found: Traced) -
     assert page.until("document.querySelectorAll('.pan')[1].scrollLeft === 300")
 
 
-def test_a_layer_that_is_done_beside_others_needs_no_time_of_its_own(made: Report, found: Traced) -> None:
+def test_a_layer_that_is_done_beside_others_needs_no_time_of_its_own(made: Report, found: TracedRun) -> None:
     number = next(i for i, layer in enumerate(found.layers) if layer.unit)
     none = tuple(Use() for _ in range(found.cores))
     layers = list(found.layers)
@@ -174,7 +174,7 @@ def test_a_layer_that_is_done_beside_others_needs_no_time_of_its_own(made: Repor
     assert f"<code>{layers[number].name}</code>" in sections
 
 
-def test_no_layer_is_above_the_chips_roofs(page: Page, found: Traced) -> None:
+def test_no_layer_is_above_the_chips_roofs(page: Page, found: TracedRun) -> None:
     chip = load_board("cluster8").chip
     cores, unit, dma = roofs(chip, 8, with_unit=True)
     assert (cores.per_cycle, unit.per_cycle, dma.bytes_per_cycle) == (8 * 4, 8 * 8 * 4, 8)
@@ -189,7 +189,7 @@ def test_no_layer_is_above_the_chips_roofs(page: Page, found: Traced) -> None:
     assert page.evaluate("document.getElementById('tip').innerText").startswith(f"{largest.name}\n")
 
 
-def test_the_names_of_roofs_and_layers_are_in_nobodys_way(page: Page, found: Traced) -> None:
+def test_the_names_of_roofs_and_layers_are_in_nobodys_way(page: Page, found: TracedRun) -> None:
     """Nor is a dot below them, where the line has room elsewhere."""
     near = """(() => {
         const box = e => e.getBoundingClientRect(), all = s => [...document.querySelectorAll('#roofline ' + s)];
@@ -206,7 +206,7 @@ def test_the_names_of_roofs_and_layers_are_in_nobodys_way(page: Page, found: Tra
     assert letters > 20 and dots and not met
 
 
-def test_the_page_says_how_layers_were_cut(page: Page, found: Traced) -> None:
+def test_the_page_says_how_layers_were_cut(page: Page, found: TracedRun) -> None:
     rows = page.evaluate(
         "[...document.querySelectorAll('#cuts tbody tr')].map(r => [...r.cells].map(c => c.innerText))"
     )

@@ -15,7 +15,7 @@ from baretorch.errors import InternalError
 from baretorch.frontends import Source
 from baretorch.ir.graph import Builder, DType, interpret
 from baretorch.machines.types import DeviceFault
-from baretorch.measure.cluster import traced
+from baretorch.measure.cluster import match_trace
 from baretorch.ops.int8.qbinary import QAdd
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.move import Cat
@@ -70,7 +70,7 @@ def test_cores_work_while_the_unit_does(tmp_path: Path) -> None:
     (want,) = interpret(source().graph, source().examples).values()
     assert found.outputs[0].tobytes() == found.first[0].tobytes() == want.tobytes()
     assert found.trace is not None and BOARD.chip.cluster is not None
-    told = traced(of.plan, found.trace, BOARD.chip.cluster, [True] * len(of.plan.steps))
+    told = match_trace(of.plan, found.trace, BOARD.chip.cluster, [True] * len(of.plan.steps))
     product = next(layer for layer in told.layers if layer.name == "product")
     assert 0 < product.beside <= product.worked <= product.cycles + product.beside
     assert told.cycles > sum(layer.cycles for layer in told.layers) > 0.9 * told.cycles

@@ -11,6 +11,7 @@ from baretorch.cli.verb import Answer, complete_boards, stages, verb
 
 if TYPE_CHECKING:
     from baretorch.options import Options
+    from baretorch.targets.types import Board
 
 STAGES = ("source", "aten", "core", "graph", "plan")
 
@@ -36,8 +37,8 @@ def inspect(
     from rich.text import Text
 
     from baretorch.cli.stages import lower_model, read_model
-    from baretorch.measure.model import ModelFacts
-    from baretorch.measure.worksheet import find_worksheet, planning_board
+    from baretorch.errors import CompileError
+    from baretorch.measure.model import ModelFacts, Worksheet, find_worksheet, planning_board
     from baretorch.plan import make_plan
     from baretorch.report.terminal.model import model_screen, stage_text, text_before
     from baretorch.targets.boards import board_names, load_board
@@ -54,11 +55,14 @@ def inspect(
         if stage is not None:
             text = stage_text(stage, graph, plan)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
-        rows = []
+        fits: list[tuple[Board, Worksheet | CompileError]] = []
         for target in targets:
             progress(f"build for {target.name}")
-            rows.append(find_worksheet(source, graph, target, options))
-        if board != "all" and rows and isinstance(rows[0], tuple):
-            raise rows[0][1]
-    facts = ModelFacts(source, graph, plan, planned_for if len(targets) == 1 else None, tuple(rows))
+            try:
+                fits.append((target, find_worksheet(source, graph, target, options)))
+            except CompileError as error:
+                if board != "all":
+                    raise
+                fits.append((target, error))
+    facts = ModelFacts(source, graph, plan, planned_for if len(targets) == 1 else None, tuple(fits))
     return Answer(facts.to_json(), model_screen(facts))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def ops(as_json: bool, name: str | None, board: str | None) -> Answer:
     """List operators, or show one (also by its ATen name)."""
     from baretorch.explore.support import aten_names, support
-    from baretorch.measure.npu import npu_takes
+    from baretorch.measure.units import npu_takes
     from baretorch.targets.boards import load_board
     from baretorch.units import units_of
 

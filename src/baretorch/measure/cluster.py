@@ -1,15 +1,15 @@
 """Match a simulator's trace with the plan: what the cores and units of a cluster did in a run, layer by layer.
 
-A layer's time is from when all cores were done with the layer before until they are done with it, so that layers add up
-to the run. A core's time in it is split by what it did; who waits at a barrier while core 0 sleeps until a unit is done
-waits for that unit.
+The time of a layer begins when all cores are done with the layer before, and ends when they are done with it, so that
+layers add up to the run. The time of each core in it is split by activity. If cores wait at a barrier while core 0
+sleeps until a unit is done, they count as waiting for that unit.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -18,7 +18,7 @@ from baretorch.errors import InternalError
 from baretorch.machines.blame import OTHERS
 from baretorch.machines.types import BARRIER, ClusterTrace, CoreSpan, Pause, UnitWork
 from baretorch.ops.helpers.executor import DMA as ENGINE
-from baretorch.plan.schedule import BackgroundCopy, Phase, Step
+from baretorch.plan.schedule import BackgroundCopy, Step
 from baretorch.plan.types import Plan
 from baretorch.targets.parts import Cluster
 
@@ -27,8 +27,8 @@ DMA = ENGINE.name
 
 @dataclass(frozen=True)
 class Use:
-    """Cycles of cores by what they did: they computed, or waited for a register that was being loaded, a bank that
-    served another core, slower memory, other cores, the DMA engine, another unit."""
+    """Cycles of cores by activity: computing, or waiting for a register that was being loaded, a bank that served
+    another core, slower memory, other cores, the DMA engine, another unit."""
 
     busy: int = 0
     load_use: int = 0
@@ -45,13 +45,10 @@ class Use:
     def cycles(self) -> int:
         return sum(astuple(self))
 
-    def to_json(self) -> dict[str, int]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
 
 @dataclass(frozen=True)
 class Visit:
-    """A core at a step: it computes a part of a layer in one of the plan's phases."""
+    """A core's execution of a step, which is a part of a layer in one of the plan's phases."""
 
     core: int
     layer: int
@@ -63,8 +60,8 @@ class Visit:
 
 
 @dataclass(frozen=True)
-class Moved:
-    """A copy of the plan as the DMA engine made it, for a phase of a layer: what it reads, or has written."""
+class TracedCopy:
+    """A copy of the plan as the DMA engine made it, for the phase that reads or wrote the data."""
 
     copy: BackgroundCopy
     layer: int
@@ -74,8 +71,9 @@ class Moved:
 
 @dataclass(frozen=True)
 class TracedLayer:
-    """`cycles` is how long it took, `uses` what each core did meanwhile; `slow_bytes` were read or written by cores in
-    slower memory, word by word. A unit `worked` for it, `beside` other layers for some of that: so long these took."""
+    """A layer in the trace. `uses` has the activities of each core; `slow_bytes` were read or written by cores in
+    slower memory, word by word. A unit worked on it for `worked` cycles, during `beside` of which the cores computed
+    another layer."""
 
     name: str
     steps: tuple[Step, ...]
@@ -89,7 +87,7 @@ class TracedLayer:
 
     @property
     def took(self) -> int:
-        """Its own time, or that of the unit, which may compute it while cores do another layer."""
+        """Return its own time, or that of the unit if that is longer: cores may compute another layer meanwhile."""
         return max(self.cycles, self.worked)
 
     @property
@@ -110,7 +108,7 @@ class TracedLayer:
 
     @property
     def moved(self) -> int:
-        """Bytes to and from slower memory."""
+        """Return the number of bytes to and from slower memory."""
         return self.copied + self.slow_bytes
 
     @property
@@ -132,23 +130,22 @@ class TracedLayer:
             "macs_per_cycle": round(self.macs / self.took, 3) if self.took else None,
             "unit": self.unit or None,
             **({"unit_cycles": self.worked, "beside_cycles": self.beside} if self.unit else {}),
-            "use": self.use.to_json(),
-            "cores": [use.to_json() for use in self.uses],
+            "use": asdict(self.use),
+            "cores": [asdict(use) for use in self.uses],
         }
 
 
 @dataclass(frozen=True)
-class Traced:
-    """A run on a cluster. `own` is the run function itself, on each core: before the first layer and behind the
-    last."""
+class TracedRun:
+    """A run on a cluster. `own` is the run function itself on each core, before the first layer and after the last."""
 
     trace: ClusterTrace
     cluster: Cluster
     plan: Plan
     layers: tuple[TracedLayer, ...]
     visits: tuple[Visit, ...]
-    moved: tuple[Moved, ...]
-    bounds: tuple[int, ...]  # when each phase begins, and when the last is done
+    copies: tuple[TracedCopy, ...]
+    bounds: tuple[int, ...]  # cycles at which each phase begins, and at which the last is done
     own: tuple[Use, ...]
 
     @property
@@ -171,12 +168,13 @@ class Traced:
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures of each core for `profile --json`."""
-        told = zip(self.instructions, self.uses, strict=True)
-        return {"cores": [{"instructions": count, **use.to_json()} for count, use in told]}
+        cores = zip(self.instructions, self.uses, strict=True)
+        return {"cores": [{"instructions": count, **asdict(use)} for count, use in cores]}
 
 
-def traced(plan: Plan, trace: ClusterTrace, cluster: Cluster, ran: Sequence[bool]) -> Traced:
-    """`ran` says of each step of the plan whether it did; in a branch that was not taken it did not."""
+def match_trace(plan: Plan, trace: ClusterTrace, cluster: Cluster, ran: Sequence[bool]) -> TracedRun:
+    """Assign everything in the trace to layers. `ran` states for each step of the plan whether it ran, because branches
+    may not be taken."""
     done = {id(step): did for step, did in zip(plan.steps, ran, strict=True)}
     names = dict.fromkeys(step.layer for step in plan.steps)
     number = {name: i for i, name in enumerate(names)}
@@ -189,13 +187,14 @@ def traced(plan: Plan, trace: ClusterTrace, cluster: Cluster, ran: Sequence[bool
             place = (number[step.layer], phase_of[id(step)])
             visits.append(Visit(core, *place, span.begin, span.end, _use_of(span), span.instructions))
     bounds = _bounds(plan, trace, visits)
-    moved = _moved(plan, trace, number)
-    table = _split(trace, visits, bounds, [_layer_in(phase, number) for phase in plan.phases], cores)
-    works = _worked(plan, trace, [step for step in plan.steps if done[id(step)]], number)
+    copies = _match_copies(plan, trace, number)
+    layer_of_phase = [number[phase.main.layer] for phase in plan.phases]
+    table = _split(trace, visits, bounds, layer_of_phase, cores)
+    works = _match_works(plan, trace, [step for step in plan.steps if done[id(step)]], number)
     layers = []
     for name, i in number.items():
         steps = tuple(step for step in plan.steps if step.layer == name)
-        phases = [p for p, phase in enumerate(plan.phases) if _layer_in(phase, number) == i]
+        phases = [p for p, layer in enumerate(layer_of_phase) if layer == i]
         uses = tuple(table.get((i, core), Use()) for core in range(cores))
         slow = sum(use.slow for use in uses) // cluster.slow_cycles * 4 if cluster.slow_cycles else 0
         y = steps[0].call.y
@@ -206,26 +205,21 @@ def traced(plan: Plan, trace: ClusterTrace, cluster: Cluster, ran: Sequence[bool
                 windows=tuple((bounds[p], bounds[p + 1]) for p in phases),
                 uses=uses,
                 instructions=sum(visit.instructions for visit in visits if visit.layer == i),
-                copies=tuple(m.copy for m in moved if m.layer == i),
+                copies=tuple(c.copy for c in copies if c.layer == i),
                 slow_bytes=slow,
                 worked=sum(end - begin for begin, end, _ in works.get(i, ())),
                 beside=sum(end - begin for begin, end, beside in works.get(i, ()) if beside),
             )
         )
     own = tuple(table.get((-1, core), Use()) for core in range(cores))
-    found = Traced(trace, cluster, plan, tuple(layers), tuple(visits), moved, tuple(bounds), own)
+    found = TracedRun(trace, cluster, plan, tuple(layers), tuple(visits), copies, tuple(bounds), own)
     if any(use.cycles != trace.cycles for use in found.uses):
         raise InternalError("the cores' activities do not add up to the run's cycles")
     return found
 
 
-def _layer_in(phase: Phase, number: dict[str, int]) -> int:
-    """The layer that a phase is of."""
-    return number[phase.main.layer]
-
-
 def _layer_spans(trace: ClusterTrace, core: int, steps: int) -> list[CoreSpan]:
-    """The core's visits to steps."""
+    """Return the spans of a core that are steps."""
     found = [s for s in trace.spans if s.core == core and s.site and _is_layer(trace.calls.get(s.site, ""))]
     if len(found) != steps:
         raise InternalError(f"core {core} makes {len(found)} calls for {steps} steps")
@@ -241,8 +235,8 @@ def _use_of(span: CoreSpan) -> Use:
 
 
 def _bounds(plan: Plan, trace: ClusterTrace, visits: Sequence[Visit]) -> list[int]:
-    """When each phase begins, and when the last is done: after all cores are done with what was before, and before core
-    0 sleeps until copies for it have come."""
+    """Return the cycles at which each phase begins, and at which the last is done. A phase begins when all cores are
+    done with the phase before, and before core 0 sleeps until copies for it are done."""
     meetings: dict[int, list[Pause]] = {}
     for pause in trace.pauses:
         if pause.what == BARRIER:
@@ -256,17 +250,17 @@ def _bounds(plan: Plan, trace: ClusterTrace, visits: Sequence[Visit]) -> list[in
     last = [max((v.end for v in visits if v.core == 0 and v.phase == p), default=None) for p in range(len(met))]
     meeting = iter(ends[1:])
     bounds: list[int] = []
-    free = ends[0] if several else trace.begin  # since when core 0 has nothing to do
+    free = ends[0] if several else trace.begin  # the cycle since which core 0 is idle
     for p, meets in enumerate(met):
         begins = first[p]
         if meets:
             end = next(meeting)
             others = [pause.begin for pause in meetings[end] if pause.core]
-            begin = min(max([_at_ease(trace, meetings[end], free, end), *others]), end)
+            begin = min(max([_idle_since(trace, meetings[end], free, end), *others]), end)
         elif several and begins is None:
             begin = free
         else:
-            begin = _asleep(trace, free, begins if begins is not None else free)
+            begin = _first_sleep(trace, free, begins if begins is not None else free)
         bounds.append(max([begin, *bounds[-1:]]))
         done = last[p]
         free = max(free, done) if done is not None else max(free, bounds[-1])
@@ -274,19 +268,19 @@ def _bounds(plan: Plan, trace: ClusterTrace, visits: Sequence[Visit]) -> list[in
     return bounds
 
 
-def _at_ease(trace: ClusterTrace, meeting: Sequence[Pause], free: int, end: int) -> int:
-    """When core 0 has come to a meeting, or to where it sleeps until copies have come that are awaited before it."""
+def _idle_since(trace: ClusterTrace, meeting: Sequence[Pause], free: int, end: int) -> int:
+    """Return when core 0 reaches a meeting, or begins to sleep until copies that it awaits before that are done."""
     came = next((pause.begin for pause in meeting if pause.core == 0), end)
-    return _asleep(trace, free, came)
+    return _first_sleep(trace, free, came)
 
 
-def _asleep(trace: ClusterTrace, since: int, until: int) -> int:
-    """When core 0 first sleeps between the two for the DMA engine; else the second."""
+def _first_sleep(trace: ClusterTrace, since: int, until: int) -> int:
+    """Return when core 0 first sleeps between the two cycles for the DMA engine; else the second."""
     sleeps = (p.begin for p in trace.pauses if p.core == 0 and p.what == DMA and since <= p.begin < until)
     return min(sleeps, default=until)
 
 
-def _moved(plan: Plan, trace: ClusterTrace, number: dict[str, int]) -> tuple[Moved, ...]:
+def _match_copies(plan: Plan, trace: ClusterTrace, number: dict[str, int]) -> tuple[TracedCopy, ...]:
     awaits = {name: (p, step) for p, phase in enumerate(plan.phases) for step in phase.steps for name in step.awaits}
     copies = [copy for phase in plan.phases for copy in phase.copies]
     works = [work for work in trace.works if work.unit == DMA]
@@ -296,11 +290,11 @@ def _moved(plan: Plan, trace: ClusterTrace, number: dict[str, int]) -> tuple[Mov
     found = []
     for copy, work in zip(copies, works, strict=True):
         phase, step = writers[copy.source.buffer] if copy.source.buffer else awaits[copy.name]
-        found.append(Moved(copy, number[step.layer], phase, work))
+        found.append(TracedCopy(copy, number[step.layer], phase, work))
     return tuple(found)
 
 
-def _worked(
+def _match_works(
     plan: Plan, trace: ClusterTrace, ran: Sequence[Step], number: dict[str, int]
 ) -> dict[int, list[tuple[int, int, bool]]]:
     """Return for each layer when a unit began and ended, and whether the cores computed another layer meanwhile."""
@@ -316,7 +310,7 @@ def _worked(
 
 
 class _Sleeps:
-    """When core 0 slept until one of some units was done."""
+    """The times at which core 0 slept until one of some units was done."""
 
     def __init__(self, trace: ClusterTrace, units: Collection[str]) -> None:
         self._pauses = sorted((p.begin, p.end) for p in trace.pauses if p.core == 0 and p.what in units)
@@ -334,7 +328,7 @@ class _Sleeps:
 def _split(
     trace: ClusterTrace, visits: Sequence[Visit], bounds: Sequence[int], layers: Sequence[int], cores: int
 ) -> dict[tuple[int, int], Use]:
-    """Return by layer (-1: none) and core what the core did in the layer's time: at its steps, and between them."""
+    """Return the activities of each core by (layer, core), in its steps and between them; layer -1 is none."""
     table: dict[tuple[int, int], Use] = {}
     units = {work.unit for work in trace.works} - {DMA}
     dma, unit = _Sleeps(trace, {DMA}), _Sleeps(trace, units)
@@ -354,7 +348,7 @@ def _split(
                 mine = [s for s in between if lo <= s.begin < hi or (hi == end and s.begin == hi)]
                 stalls = sum((_stalls(s, slept) for s in mine), Use())
                 most = hi - lo - use.cycles
-                if stalls.cycles > most:  # of a visit that goes on in the next
+                if stalls.cycles > most:  # of a visit that continues in the next piece
                     stalls = Use()
                 key = (layer, core)
                 table[key] = table.get(key, Use()) + use + stalls + Use(most - stalls.cycles)
@@ -368,7 +362,7 @@ def _stalls(span: CoreSpan, slept: Sequence[Pause]) -> Use:
 
 
 def _pieces(begin: int, end: int, bounds: Sequence[int], layers: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """A stretch of time cut where phases begin, with the layer of each piece."""
+    """Split a stretch of time where phases begin, and yield the layer of each piece."""
     at = begin
     while at < end:
         phase = bisect_right(bounds, at) - 1

@@ -1,4 +1,4 @@
-"""Executed blocks -> clock cycles, estimated from the core's table, with the range that the table leaves open."""
+"""Estimate the clock cycles of executed blocks from the core's cycle table, with their range."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from baretorch.targets.types import Chip
 
 @dataclass(frozen=True)
 class Cycles:
-    """A number of cycles: as expected, at best and at worst."""
+    """A number of cycles: expected, best case and worst case."""
 
     expected: float = 0
     best: float = 0
@@ -32,9 +32,8 @@ class Cycles:
 
     def without(self, other: Cycles) -> Cycles:
         """Return the cycles that are left after others have passed."""
-        return Cycles(
-            max(0, self.expected - other.expected), max(0, self.best - other.best), max(0, self.worst - other.worst)
-        )
+        left = (self.expected - other.expected, self.best - other.best, self.worst - other.worst)
+        return Cycles(*(max(0, cycles) for cycles in left))
 
     def times(self, n: float) -> Cycles:
         return Cycles(self.expected * n, self.best * n, self.worst * n)
@@ -67,14 +66,13 @@ class Flash:
 
 @dataclass(frozen=True)
 class Time:
-    """Cycles of the core, and what it waits for flash; None if that costs nothing, or is not known."""
+    """Cycles of the core, and its waits for flash; None if flash costs nothing, or if its cost is not known."""
 
     core: Cycles
     flash: Flash | None
 
     def __add__(self, other: Time) -> Time:
-        both = self.flash and other.flash and self.flash + other.flash
-        return Time(self.core + other.core, both)
+        return Time(self.core + other.core, self.flash and other.flash and self.flash + other.flash)
 
     @property
     def all(self) -> Cycles:
@@ -83,7 +81,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Decoded:
-    """An instruction of the image: where, how long, what, and where it may jump to."""
+    """An instruction of the image: its address, size, work, and the address that it may jump to."""
 
     address: int
     size: int
@@ -146,8 +144,8 @@ def cycles_of(blocks: Iterable[Block], listing: Listing, timing: Timing) -> Cycl
 def _cycles(work: Work, before: Kind | None, timing: Timing) -> Cycles:
     cost = timing.cost(work.kind)
     each = cost.each * work.registers
-    paired = cost.paired is not None and before in FRIENDS.get(work.kind, ())
-    expected = cost.paired if paired and cost.paired is not None else cost.expected
+    friends = FRIENDS.get(work.kind, ())
+    expected = cost.paired if cost.paired is not None and before in friends else cost.expected
     return Cycles(expected + each, cost.best + each, cost.worst + each)
 
 
@@ -158,9 +156,12 @@ def flash_of(reads: Iterable[FlashReads]) -> Flash:
 
 
 def copies_of(run: Run, core: Callable[[Sequence[Block]], Cycles]) -> dict[int, Flash]:
-    """By the site of a layer, what it waits for copies beside the core: for what is left of one where it is awaited,
-    and for one word of it at each miss of the core's own meanwhile, half of one as expected. A copy goes on while the
-    core computes, and stands still while that waits for flash."""
+    """Return the waits for DMA copies, by the site of the layer that waits.
+
+    Where a copy is awaited, the core waits for the rest of it. During the copy, the core waits for at most one word of
+    it at each of its own misses (half a word is expected). A copy continues while the core computes, and pauses while
+    the core waits for flash.
+    """
     copies = {r.site: r for r in run.flash or () if r.copied}
     if not copies:
         return {}
@@ -185,9 +186,11 @@ def copies_of(run: Run, core: Callable[[Sequence[Block]], Cycles]) -> dict[int, 
 
 
 def shared_flash(reads: Sequence[FlashReads], core: Cycles) -> Flash:
-    """Of cores that compute beside each other for so many cycles, and read the same flash one after the other. At best
-    all but one of them wait while another one computes, at worst while no other does; flash is busy all of the time if
-    it takes longer than that."""
+    """Add up the flash reads of cores that compute in parallel for `core` cycles and share one flash.
+
+    At best, all cores but one wait while another computes; at worst, no core computes while another waits. If the reads
+    take longer than `core`, flash is busy all the time.
+    """
     each = [flash_of(r for r in reads if r.core == n).waits for n in sorted({r.core for r in reads})]
     most = max((w.expected for w in each), default=0)
     waits = Cycles(
@@ -214,7 +217,7 @@ def is_exact(chip: Chip) -> bool:
 
 
 def time_of(image: Image, run: Run) -> Time | None:
-    """An estimate unless `is_exact`; None where the emulator does not tell what was executed."""
+    """Compute the time of a run; an estimate unless `is_exact`, and None if the emulator does not report what ran."""
     if image.board.chip.cluster is not None and run.emulator_cycles is not None:
         slow = flash_of(run.flash or ())
         core = run.emulator_cycles - slow.waits.expected
@@ -222,10 +225,10 @@ def time_of(image: Image, run: Run) -> Time | None:
     timing = image.board.chip.cpu.timing
     if timing is None or not run.blocks:
         return None
-    found = cycles_of(run.blocks, read_listing(image), timing)
+    listing = read_listing(image)
+    found = cycles_of(run.blocks, listing, timing)
     cores, reads = run.cores, run.flash  # all of the cores' instructions are in the blocks
     if cores is None:
-        listing = read_listing(image)
         late = sum(copies_of(run, lambda blocks: cycles_of(blocks, listing, timing)).values(), Flash())
         return Time(found, None if reads is None else flash_of(reads) + late)
     path = found.times(cores.critical_path / sum(cores.instructions))
@@ -233,8 +236,7 @@ def time_of(image: Image, run: Run) -> Time | None:
 
 
 def cycles_json(time: Time | None, chip: Chip) -> dict[str, Any]:
-    """`cycles`, what they are the sum of, and `time_ms`, each with its range; null where nothing is
-    known."""
+    """Return `cycles`, their parts, and `time_ms`, each with its range; null if it is not known."""
     flash = time.flash if time else None
     waits = flash.waits if flash else Cycles() if time and chip.flash_path is None else None
     hz = chip.clock_hz
@@ -275,7 +277,7 @@ def unpaid_flash(time: Time, chip: Chip) -> str:
 
 
 def time_words(cycles: Cycles, chip: Chip, what: str = "") -> tuple[str, str]:
-    """The figure, and what it is: `12.3` and `ms at 64 MHz, estimated: 11.8 to 14.1`."""
+    """Format a time, such as `12.3`, and its unit and range, such as `ms at 64 MHz, estimated: 11.8 to 14.1`."""
     hz = chip.clock_hz
     what = what or f"ms at {frequency(hz)}{'' if is_exact(chip) else ', estimated'}"
     ms, least, most = (figure(milliseconds(c, hz)) for c in (cycles.expected, cycles.best, cycles.worst))

@@ -20,9 +20,8 @@ from baretorch.machines.run import Run
 from baretorch.machines.types import Cores
 from baretorch.measure.cycles import Time, cycles_json, time_of
 from baretorch.measure.memory_map import ram_banks
-from baretorch.measure.npu import npu_json, npu_warnings
 from baretorch.measure.numbers import figure
-from baretorch.measure.units import units_json
+from baretorch.measure.units import npu_json, npu_warnings, units_json
 from baretorch.ops.helpers.executor import CORE0
 from baretorch.ops.int8.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
@@ -33,13 +32,13 @@ if TYPE_CHECKING:
     from baretorch.quantize.accuracy import LayerAccuracy
 
 TOLERANCE = 1e-3  # of the largest expected magnitude; fp32 kernels stay far below
-INT8_TOLERANCE = 0.25  # the same of a file that came quantized: what rounding makes in its layers stays below
-FEW_STEPS = 8  # of an output's scale, which may be much beside small numbers
+INT8_TOLERANCE = 0.25  # for files that came quantized; rounding in their layers stays below
+FEW_STEPS = 8  # of an output's scale, which may be large compared with small numbers
 
 
 @dataclass(frozen=True)
 class OneCoreCost:
-    """The cost on one core of a model that runs on several; `cycles` where these are exact."""
+    """The cost of a model on one core, to compare with several; `cycles` if they are exact."""
 
     instructions: int
     arena: int
@@ -63,26 +62,26 @@ class RunFacts:
     compiled: Compiled
     image: Image
     run: Run
-    reference: str  # what the outputs were compared with: "PyTorch", or "the graph" where there is no model to ask
+    reference: str  # what the outputs were compared with: "PyTorch", or "the graph" if there is no original to run
     max_error: float
     largest: float = 0.0  # largest magnitude among the expected outputs
     max_lsb: float | None = None  # int8: largest difference from the reference's int8, in steps of the output's scale
     layers: tuple[LayerAccuracy, ...] = ()  # int8: what each layer loses against float
-    layerwise: Layerwise | None = None  # of a quantized file: each layer beside that of the file's own runtime
-    one_core: OneCoreCost | None = None  # of a model on two cores: what it takes on one
+    layerwise: Layerwise | None = None  # quantized file: each layer compared with the file's own runtime
+    one_core: OneCoreCost | None = None  # model on several cores: its cost on one
     calls: int = 2  # consecutive calls that were compared
     rejected: str | None = None  # why the reference rejects an input that was made of the examples
-    wrong: str | None = None  # in words, that the answers are not the reference's
+    wrong: str | None = None  # how the outputs differ from the reference's
 
     @cached_property
     def time(self) -> Time | None:
-        """An estimate; None where the emulator does not tell what was executed, or an NPU computes meanwhile."""
+        """Estimate the time; None if the emulator does not report what ran, or if an NPU computes meanwhile."""
         partition = self.compiled.partition
         return None if partition is not None and partition.regions else time_of(self.image, self.run)
 
     @property
     def error_words(self) -> str:
-        """The largest error; none where int8 was asked for what it cannot hold."""
+        """Format the largest error; it is not known if int8 cannot represent the values."""
         unlike = not np.isfinite(self.max_error) and ODD_INT8 in self.compiled.model.warnings
         return "not known" if unlike else figure(self.max_error)
 
@@ -132,7 +131,7 @@ class RunFacts:
         return (_inaccuracy(self.max_error, tolerance, self.largest, self.reference),)
 
     def to_json(self) -> dict[str, Any]:
-        """The object of `run --json`; figures that are not known are null."""
+        """Return the object of `run --json`; figures that are not known are null."""
         run = self.run
         return image_json(self.compiled, self.image) | {
             "emulator": run.emulator,
@@ -173,18 +172,18 @@ def cores_json(cores: Cores, alone: OneCoreCost | None) -> dict[str, Any]:
 
 
 def warnings_of(compiled: Compiled) -> tuple[str, ...]:
-    """Return the warnings that are known before a run: of inputs, calibration, and layers of an int8 model that stay
-    float although nobody asked for it."""
+    """Return the warnings that are known before a run: about inputs, calibration, and layers of an int8 model that stay
+    float although no option keeps them."""
     quantization = compiled.model.quantization
     left = told_float(compiled.graph, quantization.kept_float if quantization else ())
-    told = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
+    floats = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
     idle = compiled.options.shared_cores > 1 and all(step.executor == CORE0 for step in compiled.plan.steps)
     alone = ("cores: no layer is large enough to be shared, or can be: core 1 does nothing",) if idle else ()
-    return (*compiled.model.warnings, *told, *alone, *npu_warnings(compiled.partition))
+    return (*compiled.model.warnings, *floats, *alone, *npu_warnings(compiled.partition))
 
 
 def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
-    """The object of `build --json`, which is the part of a run's that needs no run."""
+    """Return the object of `build --json`: the part of `run --json` that needs no run."""
     return {
         "model": compiled.graph.name,
         "board": image.board.name,
@@ -194,22 +193,9 @@ def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
         "dtype": "int8" if compiled.graph.is_int8 else "float32",
         "clock_hz": image.board.chip.clock_hz,
         "macs": compiled.graph.macs(),
-        "flash": {
-            "model_code": image.flash.model_code,
-            "code": image.flash.code,
-            "weights": image.flash.weights,
-            "total": image.flash.total,
-        },
-        "ram": {
-            "arena": image.ram.arena,
-            "weights": image.ram.weights,
-            "code": image.ram.code,
-            "model_static": image.ram.model_static,
-            "static": image.ram.static,
-            "stack": image.ram.stack,
-            "total": image.ram.total,
-            "banks": [{"memory": m.name, "size": m.size, "used": used} for m, used in ram_banks(image)],
-        },
+        "flash": asdict(image.flash),
+        "ram": asdict(image.ram)
+        | {"banks": [{"memory": m.name, "size": m.size, "used": used} for m, used in ram_banks(image)]},
         "arena_lower_bound": compiled.plan.layout.lower_bound,
         "arena_proof": compiled.plan.proof,
         "npu": npu_json(compiled),
@@ -221,14 +207,14 @@ def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
 
 
 def image_files(image: Image) -> dict[str, Path]:
-    """The files of an image by kind, the one to flash by hand first."""
+    """Return the files of an image by kind; the one to flash by hand comes first."""
     pairs = (("uf2", image.uf2), ("elf", image.elf), ("hex", image.hex), ("bin", image.bin), ("map", image.map))
     return {kind: path for kind, path in pairs if path is not None}
 
 
 def compare(compiled: Compiled, image: Image, run: Run, calls: Calls | None = None) -> RunFacts:
-    """Compare the image's answers with the model's own, or with the interpreted graph where it cannot be asked; with
-    `calls`, those to other inputs as well."""
+    """Compare the image's outputs with those of the original model, or of the interpreted graph if the original cannot
+    be run. With `calls`, compare the outputs for other inputs as well."""
     first, again = compiled.source.expected, compiled.source.expected_again
     reference = compiled.source.library
     if first is None or again is None:
@@ -240,7 +226,8 @@ def compare(compiled: Compiled, image: Image, run: Run, calls: Calls | None = No
     given = stored(compiled.graph, compiled.source.examples)
     answers = ((first_real, first), (again_real, again))
     error = max(largest_error(up_to_ties(compiled.graph, given, have, want), want) for have, want in answers)
-    lsb = _lsb(compiled, first_real)
+    int8 = compiled.model.int8_answers
+    lsb = None if int8 is None else round(_steps(compiled, first_real, int8), 3)
     own = (error, largest_magnitude(again), lsb, _layers(compiled), _layerwise(compiled))
     facts = RunFacts(compiled, image, run, reference, *own)
     return facts if calls is None else _with_calls(facts, calls)
@@ -313,14 +300,8 @@ def _layers(compiled: Compiled) -> tuple[LayerAccuracy, ...]:
     return accuracy.compare_layers(compiled.graph, quantization.float_graph, samples)
 
 
-def _lsb(compiled: Compiled, outputs: tuple[Array, ...]) -> float | None:
-    """The largest difference from the quantized reference, in steps of each output's scale."""
-    reference = compiled.model.int8_answers
-    return None if reference is None else round(_steps(compiled, outputs, reference), 3)
-
-
 def _steps(compiled: Compiled, outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> float:
-    """The largest difference between outputs that have scales, in steps of these."""
+    """Return the largest difference between outputs that have scales, in steps of these."""
     producer = compiled.graph.producer()
     worst = 0.0
     for name, have, want in zip(compiled.graph.outputs, outputs, expected, strict=True):
@@ -333,13 +314,13 @@ def _steps(compiled: Compiled, outputs: tuple[Array, ...], expected: tuple[Array
 
 
 def largest_magnitude(arrays: tuple[Array, ...]) -> float:
-    """The largest finite absolute value."""
+    """Return the largest finite absolute value."""
     finite_parts = (np.abs(a[np.isfinite(a)].astype(np.float64)) for a in arrays)
     return max((float(part.max()) for part in finite_parts if part.size), default=0.0)
 
 
 def largest_error(outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> float:
-    """The largest absolute difference; infinite where one is NaN and the other is not."""
+    """Return the largest absolute difference; infinite if one is NaN and the other is not."""
     worst = 0.0
     for have, want in zip(outputs, expected, strict=True):
         if have.shape != want.shape:
@@ -359,8 +340,8 @@ def number(value: float) -> float | str:
 
 
 def finite(array: Array) -> Any:
-    """Nested lists of `number`s for JSON."""
+    """Return nested lists of `number`s for JSON."""
     if array.dtype.kind != "f" or bool(np.isfinite(array).all()):
         return array.tolist()
-    flat = [v if np.isfinite(v) else str(v) for v in array.reshape(-1).tolist()]
+    flat = [number(v) for v in array.reshape(-1).tolist()]
     return np.array(flat, dtype=object).reshape(array.shape).tolist()

@@ -1,14 +1,14 @@
-"""The layers of a model with all that was measured of each, and the moment with the most live bytes."""
+"""Combine the measurements of each layer, and find the step with the most live bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from baretorch.ir.graph import Graph
 from baretorch.measure.cycles import Time
-from baretorch.measure.profile import Profile, ProfiledLayer
+from baretorch.measure.profile import Profile
 from baretorch.plan.types import Buffer, Plan
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LayerRow:
-    """A layer. Where it runs in bands it is several steps. `accuracy` is there if it is an int8 layer with values
-    of its own to compare."""
+    """A layer, which is several steps if it runs in bands or tiles. `accuracy` is known for int8 layers whose outputs
+    can be compared with float."""
 
     name: str
     op: str
@@ -39,7 +39,7 @@ class LayerRow:
 
     @property
     def weight(self) -> float:
-        """Return the figure that layers are compared by: time where flash costs some, else instructions."""
+        """Return the figure that layers are compared by: time if flash costs some, else instructions."""
         return self.time.all.expected if self.time.flash else self.instructions
 
     def to_json(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class LayerRow:
 
 @dataclass(frozen=True)
 class Peak:
-    """The step with the most live bytes, the layer that runs there, and what is alive, largest first."""
+    """The step with the most live bytes, the layer that runs there, and the live buffers, largest first."""
 
     step: int
     layer: str
@@ -89,7 +89,7 @@ def find_peak(plan: Plan) -> Peak | None:
 
 
 def layer_of(plan: Plan, buffer: Buffer) -> str:
-    """Name the layer that a buffer belongs to: the one that makes the tensor, or that needs the scratch memory."""
+    """Name the layer that computes the tensor of a buffer, or needs its scratch memory."""
     tensor = plan.graph.tensors.get(buffer.name)
     if tensor is not None:
         return tensor.origin.path or tensor.name
@@ -98,42 +98,36 @@ def layer_of(plan: Plan, buffer: Buffer) -> str:
 
 
 def layer_rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[LayerAccuracy]) -> tuple[LayerRow, ...]:
-    """Return one row per layer of the profile, or where layers run in bands, one per layer and operator."""
-    return tuple(_rows(graph, plan, profile, accuracies))
-
-
-def _rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[LayerAccuracy]) -> Iterator[LayerRow]:
-    """Rows of layers in bands have the shape of all of their bands."""
+    """Return one row per layer of the profile, or if layers run in bands, one per layer and operator. Such rows have
+    the shape of all of their bands."""
     outputs = ((node.op.name, graph[node.outputs[0]]) for node in graph.nodes)
     whole = {(y.origin.path or y.name, op): y.shape for op, y in outputs} if plan.bands or profile.traced else {}
     groups: dict[tuple[str, str, int], list[int]] = {}
     for i, layer in enumerate(profile.layers):
         groups.setdefault((layer.name, layer.op, 0 if plan.bands else i), []).append(i)
-    waiting = list(accuracies)
-    for members in groups.values():
+    waiting, rows = list(accuracies), []
+    for (name, op, _), members in groups.items():
         layers = [profile.layers[i] for i in members]
         steps = [step for layer in layers for step in layer.steps]
         last = steps[-1]
         constants = {o.storage for step in steps for o in step.operands if o.constant}
-        found = _accuracy(layers[-1], waiting)
+        # Both lists are in the order of execution.
+        found = next((a for a in waiting if (a.name, a.op) == (name, op)), None)
         if found:
             waiting.remove(found)
-        yield LayerRow(
-            name=layers[-1].name,
-            op=layers[-1].op,
+        row = LayerRow(
+            name=name,
+            op=op,
             dtype=last.call.y.dtype.label,
-            shape=whole.get((layers[-1].name, layers[-1].op), last.call.y.shape),
+            shape=whole.get((name, op), last.call.y.shape),
             kernel=last.kernel.symbol,
             variant=layers[-1].variant,
             macs=sum(layer.macs for layer in layers),
-            weights=sum(plan.layout.constant(name).data.nbytes for name in constants),
+            weights=sum(plan.layout.constant(constant).data.nbytes for constant in constants),
             instructions=sum(layer.instructions for layer in layers),
             time=sum((layer.time for layer in layers[1:]), layers[0].time),
             steps=len(members) if profile.traced is None else profile.traced.layers[members[0]].tiles,
             accuracy=found,
         )
-
-
-def _accuracy(layer: ProfiledLayer, waiting: Sequence[LayerAccuracy]) -> LayerAccuracy | None:
-    """The first that is called so and does the same: both lists are in the order of execution."""
-    return next((a for a in waiting if (a.name, a.op) == (layer.name, layer.op)), None)
+        rows.append(row)
+    return tuple(rows)

@@ -1,4 +1,4 @@
-"""The inner loops of executed code: where a branch goes back, and control can come to that branch again."""
+"""Find the inner loops of executed code: a branch jumps back, and control can reach that branch again."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class InnerLoop:
 
 
 def find_loops(blocks: Sequence[Block], listing: Listing) -> tuple[InnerLoop, ...]:
-    """Loops without a loop inside, hottest first."""
+    """Return the loops that contain no other loop, hottest first."""
     counts = Counter[int]()
     for block in blocks:
         for i in listing.block(block):
             counts[i.address] += block.executed
-    closed = _closed(blocks, listing)
+    closed = _find_closed(blocks, listing)
     inner = {
         span: branch
         for span, branch in closed.items()
@@ -50,8 +50,8 @@ def find_loops(blocks: Sequence[Block], listing: Listing) -> tuple[InnerLoop, ..
     return tuple(sorted(loops, key=lambda loop: -loop.instructions))
 
 
-def _closed(blocks: Sequence[Block], listing: Listing) -> dict[range, int]:
-    """The code of each loop, and the address of the branch that closes it."""
+def _find_closed(blocks: Sequence[Block], listing: Listing) -> dict[range, int]:
+    """Return the code of each loop, and the address of the branch that closes it."""
     next_of: dict[int, set[int]] = {}  # block -> blocks that may follow in the same function
     back: dict[range, int] = {}
     ends: dict[int, set[int]] = {}  # branch -> the blocks that end with it
@@ -66,12 +66,12 @@ def _closed(blocks: Sequence[Block], listing: Listing) -> dict[range, int]:
             if last.target <= last.address:
                 back[range(last.target, end)] = last.address
                 ends.setdefault(last.address, set()).add(block.address)
-    # What is left out jumps to code that happens to lie before it.
-    return {span: branch for span, branch in back.items() if ends[branch] & _reached(span, next_of)}
+    # The other branches back jump to code that is not part of a loop.
+    return {span: branch for span, branch in back.items() if ends[branch] & _reach(span, next_of)}
 
 
-def _reached(span: range, next_of: Mapping[int, set[int]]) -> set[int]:
-    """Blocks that control can come to from the first of `span` without leaving it."""
+def _reach(span: range, next_of: Mapping[int, set[int]]) -> set[int]:
+    """Return the blocks that control can reach from the first one of `span` without leaving it."""
     found: set[int] = set()
     waiting = [span.start]
     while waiting:

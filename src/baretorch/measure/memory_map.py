@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from baretorch.firmware.elf import ALLOC, LOAD, NOBITS, Elf, Section, read_elf
 from baretorch.firmware.types import Image
 from baretorch.targets.parts import MemoryBank
 
-# (how the section's name begins, kind, what it is called); the first that fits. Kinds have colours on the page.
+# (prefix of the section's name, kind, title); the first match counts. Kinds have colours on the page.
 _KINDS = (
     (".weights", "weights", "weights"),
     (".arena", "arena", "arena"),
@@ -34,7 +34,7 @@ class MemoryBlock:
 
 @dataclass(frozen=True)
 class BankMap:
-    """A bank of the chip, and what lies there in the order of addresses."""
+    """A bank of the chip and its contents in the order of addresses."""
 
     memory: MemoryBank
     pieces: tuple[MemoryBlock, ...]
@@ -45,7 +45,7 @@ class BankMap:
 
     def to_json(self) -> dict[str, Any]:
         m = self.memory
-        pieces = [{"name": p.name, "kind": p.kind, "address": p.address, "size": p.size} for p in self.pieces]
+        pieces = [asdict(piece) for piece in self.pieces]
         return {"memory": m.name, "kind": m.kind, "origin": m.origin, "size": m.size, "pieces": pieces}
 
 
@@ -53,7 +53,7 @@ def memory_map(image: Image) -> tuple[BankMap, ...]:
     """Return all banks of the board's chip, empty ones too."""
     elf = read_elf(image.elf.read_bytes())
     pieces = [_piece(s) for s in elf.sections if s.flags & ALLOC and s.size]
-    pieces += _stored(elf)
+    pieces += _find_copies(elf)
     return tuple(
         BankMap(m, tuple(sorted((p for p in pieces if _inside(m, p)), key=lambda p: p.address)))
         for m in image.board.chip.memories
@@ -61,7 +61,7 @@ def memory_map(image: Image) -> tuple[BankMap, ...]:
 
 
 def ram_banks(image: Image) -> tuple[tuple[MemoryBank, int], ...]:
-    """The bytes in each bank of RAM that anything lies in, the main one first; of the stack its bound."""
+    """Return the used bytes of each bank of RAM that is used, the main one first. The stack counts with its bound."""
     chip = image.board.chip
     main = chip.memory(chip.data)
     banks = () if image.board.hosted else memory_map(image)  # the host's addresses are its own
@@ -77,7 +77,7 @@ def _piece(section: Section) -> MemoryBlock:
     return MemoryBlock(section.name.lstrip(".").replace("_", " "), "code", section.address, section.size)
 
 
-def _stored(elf: Elf) -> list[MemoryBlock]:
+def _find_copies(elf: Elf) -> list[MemoryBlock]:
     """Return the copies in flash of what start-up code moves to RAM."""
     return [
         replace(piece, name=f"{piece.name}, as stored", address=piece.address - s.address + s.physical)

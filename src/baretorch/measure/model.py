@@ -1,4 +1,8 @@
-"""The facts of a model as the compiler sees it: stages, operators, kernels, parameters, memory, fit."""
+"""Compute the facts of a model as the compiler sees it: stages, operators, parameters, and its memory on boards.
+
+A worksheet lists the flash and RAM that an image needs. A model that may not fit is built for a board like its own in
+which everything fits.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,98 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from baretorch.errors import CompileError
+from baretorch.files.write import scratch
+from baretorch.firmware.elf import read_elf
+from baretorch.firmware.fit import needed, roomy
+from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.ir.graph import Graph, Tensor
-from baretorch.measure.worksheet import Worksheet
 from baretorch.ops.delegate import Delegate
+from baretorch.options import Options
+from baretorch.pipeline import build_image, compile_graph
 from baretorch.plan.types import Plan
+from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Board
 
 
 @dataclass(frozen=True)
+class Account:
+    """The use of one memory, item by item. `room` is negative if the memory is too small."""
+
+    kind: str  # "flash" or "RAM"
+    memory: MemoryBank
+    items: tuple[tuple[str, int], ...]
+    room: int
+
+    @property
+    def used(self) -> int:
+        return sum(count for _, count in self.items)
+
+    def to_json(self) -> dict[str, Any]:
+        m = self.memory
+        return {"memory": m.name, "size": m.size, "used": self.used, "room": self.room, "items": dict(self.items)}
+
+
+@dataclass(frozen=True)
+class Worksheet:
+    """The bytes of an image on a board."""
+
+    flash: Account
+    ram: Account
+
+    @property
+    def fits(self) -> bool:
+        return self.flash.room >= 0 and self.ram.room >= 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"fits": self.fits, "flash": self.flash.to_json(), "ram": self.ram.to_json()}
+
+
+def planning_board(board: Board) -> Board:
+    """Return the board with memories in which everything fits, to compute what a model needs. The host has room."""
+    return board if board.hosted else roomy(board)
+
+
+def find_worksheet(source: Source, graph: Graph, board: Board, options: Options) -> Worksheet:
+    """Build the graph for a board and return its worksheet."""
+    compiled = compile_graph(source, graph, planning_board(board), options.for_sizes())
+    with scratch() as folder:
+        return make_worksheet(board, build_image(compiled, folder))
+
+
+def make_worksheet(board: Board, image: Image) -> Worksheet:
+    """Return the worksheet of an image that was built for a board like this in which everything fits."""
+    chip, flash, ram = board.chip, image.flash, image.ram
+    code, data = chip.memory(chip.code), chip.memory(chip.data)
+    flash_items = (
+        ("model code", flash.model_code),
+        ("runtime code", flash.code - flash.model_code),
+        ("weights", flash.weights),
+    )
+    copied = [(what, size) for what, size in (("weights", ram.weights), ("code", ram.code)) if size]
+    stack = ("stack (reserved)", image.board.chip.stack_bytes)
+    ram_items = (("arena", ram.arena), *copied, ("static", ram.static), stack)
+    if image.board.hosted:
+        flash_need, ram_need = flash.total, ram.total
+    else:
+        elf = read_elf(image.elf.read_bytes())
+        flash_need, ram_need = (needed(image.board, elf, name) for name in (chip.code, chip.data))
+    return Worksheet(
+        Account("flash", code, flash_items, code.size - flash_need),
+        Account("RAM", data, ram_items, data.size - ram_need),
+    )
+
+
+@dataclass(frozen=True)
 class ModelFacts:
-    """`board` is the one the plan is for, None if none was named: then kernels are portable ones."""
+    """The answer of `inspect`. `board` is the board that the plan is for; None plans with portable kernels. `fits` has
+    for each board a worksheet, or the error that prevents one: no compiler, no kernel."""
 
     source: Source
     graph: Graph  # after all passes
     plan: Plan
     board: Board | None
-    worksheets: tuple[Worksheet | tuple[Board, CompileError], ...]
+    fits: tuple[tuple[Board, Worksheet | CompileError], ...]
 
     @property
     def parameters(self) -> int:
@@ -32,7 +111,7 @@ class ModelFacts:
         return sum(t.count for t in self.graph.constants() if t.name not in packed)
 
     def operators(self) -> list[tuple[str, str, int]]:
-        """(operator, kernel, how often), in order of first use; views have no kernel."""
+        """Return (operator, kernel, count) in order of first use; views have no kernel."""
         kernels = {step.nodes[0].outputs[0]: step.kernel.symbol for step in self.plan.steps}
         counts = Counter((n.op.name, kernels.get(n.outputs[0], "")) for n in self.graph.nodes)
         return [(op, kernel, count) for (op, kernel), count in counts.items()]
@@ -64,19 +143,15 @@ class ModelFacts:
                 ],
             },
         }
-        if self.worksheets:
-            data["boards"] = [s.to_json() if isinstance(s, Worksheet) else _unknown_fit(*s) for s in self.worksheets]
+        if self.fits:
+            data["boards"] = [{"board": board.name, "fits": None} | found.to_json() for board, found in self.fits]
         return data
 
 
 def outputs_of(graph: Graph) -> list[Tensor]:
-    """Return the outputs with their names in the file, where it has some."""
+    """Return the outputs, with the names that the file gives them."""
     names = graph.labels or graph.outputs
     return [replace(t, name=name) for t, name in zip(graph.of(graph.outputs), names, strict=True)]
-
-
-def _unknown_fit(board: Board, error: CompileError) -> dict[str, Any]:
-    return {"board": board.name, "fits": None, **error.to_json()}
 
 
 def _tensor_json(t: Tensor) -> dict[str, Any]:

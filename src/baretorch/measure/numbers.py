@@ -1,4 +1,4 @@
-"""Numbers and names as people read them."""
+"""Format numbers and names for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def capacity(count: int) -> str:
-    """`512 KiB`: a memory's size; plain bytes where it is no round number of KiB."""
+    """Format a memory's size as `512 KiB`, or in bytes if it is not a multiple of 1 KiB."""
     for unit, scale in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= scale and count % scale == 0:
             return f"{count // scale} {unit}"
@@ -16,7 +16,7 @@ def capacity(count: int) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """`12.5 %`, with `<0.1 %` for what would round to nothing."""
+    """Format a share as `12.5 %`; one that would round to zero is `<0.1 %`."""
     percent = 100 * part / whole
     return "<0.1 %" if 0 < percent < 0.05 else f"{percent:.1f} %"
 
@@ -35,19 +35,19 @@ def apart(names: Sequence[str], letters: int = 40) -> list[str]:
 
 
 def frequency(hz: int) -> str:
-    """`64 MHz`"""
+    """Format a frequency as `64 MHz`."""
     return f"{hz / 1e6:g} MHz"
 
 
 def figure(value: float) -> str:
-    """Three significant digits, without an exponent where one reads better without."""
+    """Format a number with three significant digits, without an exponent where that reads better."""
     if value and not 1e-3 <= abs(value) < 1e6:
         return f"{value:.2g}"
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def bar(part: float, whole: float, width: int) -> str:
-    """A bar of block characters, `width` columns when full; something that is not nothing shows at least a sliver."""
+    """Draw a bar of block characters, `width` columns when full. A part that is not zero is always visible."""
     eighths = 0 if whole <= 0 else round(8 * width * min(1.0, part / whole))
     eighths = max(eighths, 1 if part > 0 else 0)
     full, rest = divmod(eighths, 8)

@@ -1,17 +1,17 @@
 """Count the instructions of a run per layer, and per inner loop of a layer.
 
-Each layer is one call in the run function, in the order of the plan's steps. The emulators tell blocks apart by that
-call, so what a layer calls is its own, and layers that share code have separate counts. A layer in a branch that was
-not taken has none. Counts are exact, and layers and the rest (the run function itself) add up to the run's
-instructions. So do cycles, and what was read from flash. On a cluster a layer is all of its steps, on all cores, and
-instructions are those of all cores; measure/cluster.py has their cycles.
+Each layer is one call in the run function, in the order of the plan's steps. The emulators count blocks separately for
+each call, so a layer's count includes the functions that it calls, and layers that share code have separate counts. A
+layer in a branch that was not taken has none. Counts are exact, and layers and the rest (the run function itself) add
+up to the run's instructions. So do cycles and flash reads. On a cluster, a layer is all of its steps on all cores;
+measure/cluster.py has their cycles.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from baretorch.errors import CompileError, InternalError
@@ -20,7 +20,7 @@ from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import stored
 from baretorch.machines.run import Run
 from baretorch.machines.types import Block, ClusterTrace, FlashReads
-from baretorch.measure.cluster import Traced, Use, traced
+from baretorch.measure.cluster import TracedRun, Use, match_trace
 from baretorch.measure.cycles import (
     Cycles,
     Flash,
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProfiledLayer:
-    """A step of the plan, on a cluster all of a layer's, and what it took; `loops` are its inner loops, hottest
-    first."""
+    """The counts of a step of the plan, or on a cluster of all steps of a layer. The hottest inner loop is first."""
 
     name: str
     op: str
@@ -57,7 +56,12 @@ class ProfiledLayer:
     instructions: int
     time: Time
     loops: tuple[InnerLoop, ...]
-    steps: tuple[Step, ...] = field(compare=False)  # of the plan: two of one model are equal, but not the same
+    steps: tuple[Step, ...] = field(compare=False)  # the plan's own
+
+    @property
+    def weight(self) -> float:
+        """Return the figure that layers are compared by: time if flash costs some, else instructions."""
+        return self.time.all.expected if self.time.flash else self.instructions
 
 
 @dataclass(frozen=True)
@@ -68,17 +72,22 @@ class Profile:
     instructions: int
     own: Time  # of the run function itself
     chip: Chip
-    traced: Traced | None = None  # of a cluster
-    one_core: OneCoreCost | None = None  # what the model takes on one core of that cluster
+    traced: TracedRun | None = None  # on a cluster
+    one_core: OneCoreCost | None = None  # the cost on one core of that cluster
 
     @property
     def rest(self) -> int:
-        """Instructions of the run function itself: it passes addresses to the layers."""
+        """Return the instructions of the run function itself, which passes addresses to the layers."""
         return self.instructions - sum(layer.instructions for layer in self.layers)
 
     @property
     def time(self) -> Time:
         return sum((layer.time for layer in self.layers), self.own)
+
+    @property
+    def weight(self) -> float:
+        """Return the sum of which the layers' weights are parts."""
+        return self.time.all.expected if self.time.flash else self.instructions
 
     @property
     def macs(self) -> int:
@@ -98,7 +107,7 @@ class Profile:
 
 
 def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
-    """The profile of a run; CompileError where the emulator did not count."""
+    """Return the profile of a run. CompileError if the emulator did not count."""
     if run.trace is not None:
         return _of_cluster(compiled, image.board.chip, run.trace)
     if run.cores is not None:
@@ -115,7 +124,7 @@ def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
         )
     listing = read_listing(image)
     sites: dict[int, list[Block]] = {0: []}
-    for block in _summed(run.blocks):
+    for block in _sum_visits(run.blocks):
         sites.setdefault(block.site, []).append(block)
     copying = {site for r in run.flash or () if r.copied for site in (r.site, r.copied)}
     own = [block for site in (0, *sorted(copying)) for block in sites.pop(site, [])]
@@ -136,7 +145,7 @@ def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
 
 def _of_cluster(compiled: Compiled, chip: Chip, trace: ClusterTrace) -> Profile:
     assert chip.cluster is not None
-    found = traced(compiled.plan, trace, chip.cluster, _ran(compiled))
+    found = match_trace(compiled.plan, trace, chip.cluster, _ran(compiled))
     layers = tuple(
         ProfiledLayer(
             name=layer.name,
@@ -157,7 +166,7 @@ def _of_cluster(compiled: Compiled, chip: Chip, trace: ClusterTrace) -> Profile:
 
 
 def _exact(cycles: int, core0: Use, cluster: Cluster) -> Time:
-    """Cycles of a run, of which core 0 waited some for slower memory."""
+    """Return the time of `cycles`, some of which core 0 waited for slower memory."""
     core, slow = cycles - core0.slow, core0.slow
     words = slow // cluster.slow_cycles if cluster.slow_cycles else 0
     return Time(Cycles(core, core, core), Flash(Cycles(slow, slow, slow), 4 * words, 0, words))
@@ -176,7 +185,7 @@ def _ran(compiled: Compiled) -> list[bool]:
     return [ran and not step.is_empty for ran, step in zip(holds, plan.steps, strict=True)]
 
 
-def _summed(blocks: Iterable[Block]) -> Iterable[Block]:
+def _sum_visits(blocks: Iterable[Block]) -> Iterable[Block]:
     """Merge the blocks of each place of a site, in the order in which sites were first visited."""
     executed: Counter[tuple[int, int, int]] = Counter()
     taken: Counter[tuple[int, int, int]] = Counter()
@@ -234,8 +243,5 @@ def _layer_json(layer: ProfiledLayer, profile: Profile) -> dict[str, Any]:
         "instructions": layer.instructions,
         **{key: value for key, value in times.items() if not key.endswith("source")},
         **(found.to_json() if found else {}),
-        "loops": [
-            {"start": loop.start, "end": loop.end, "passes": loop.passes, "instructions": loop.instructions}
-            for loop in layer.loops
-        ],
+        "loops": [asdict(loop) for loop in layer.loops],
     }

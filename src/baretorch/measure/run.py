@@ -21,13 +21,13 @@ from baretorch.measure.profile import Profile, make_profile
 from baretorch.pipeline import Compiled, build_image, compile_lowered, run_image
 from baretorch.stopwatch import timed, watch
 
-Show = Callable[[str, int, int], None]  # what is being done, how much of it is done, and of how much; 0, 0: unknown
+Show = Callable[[str, int, int], None]  # (current stage, parts done, all parts); 0, 0: unknown
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A compiled model, its image, and a run of that. What follows from them is computed when it is needed: the files
-    of the image must still be there."""
+    """A compiled model, its image, and a run of the image. The properties are computed on demand, so the image's files
+    must still exist."""
 
     compiled: Compiled
     image: Image
@@ -42,20 +42,20 @@ class Measured:
 
     @cached_property
     def profile(self) -> Profile:
-        """Count the run by layers; CompileError where the emulator does not count."""
+        """Count the run by layers. CompileError if the emulator does not count."""
         return make_profile(self.compiled, self.image, self.run)
 
     @cached_property
     def time(self) -> Time | None:
-        """Estimate the time; None where the emulator does not report what was executed."""
+        """Estimate the time; None if the emulator does not report what ran."""
         return time_of(self.image, self.run)
 
 
 def measure_model(
     compiled: Compiled, image: Image | Path, show: Show = lambda what, done, total: None, other_inputs: bool = False
 ) -> Measured:
-    """Run the example inputs on the emulated chip, and with `other_inputs` some that are made of them. `image` is a
-    folder in which to build the image, or the image itself."""
+    """Run the example inputs on the emulated chip, and with `other_inputs` also variations of them. `image` is a folder
+    in which to build the image, or the image itself."""
     if isinstance(image, Path):
         show("build", 0, 0)
         with timed("build"):

@@ -12,7 +12,6 @@ from baretorch.measure.cycles import milliseconds, time_words, unpaid_flash
 from baretorch.measure.facts import RunFacts
 from baretorch.measure.layers import LayerRow, Peak, find_peak, layer_rows
 from baretorch.measure.memory_map import BankMap, memory_map, ram_banks
-from baretorch.measure.npu import npu_figures
 from baretorch.measure.numbers import capacity, figure, share
 from baretorch.measure.profile import Profile
 from baretorch.passes.to_int8 import told_float
@@ -58,11 +57,6 @@ class Report:
     @cached_property
     def rows(self) -> tuple[LayerRow, ...]:
         return layer_rows(self.graph, self.plan, self.profile, self.facts.layers)
-
-    @property
-    def whole(self) -> float:
-        """Return the sum that the rows' weights are parts of."""
-        return self.profile.time.all.expected if self.profile.time.flash else self.profile.instructions
 
     @cached_property
     def banks(self) -> tuple[BankMap, ...]:
@@ -114,7 +108,7 @@ class Report:
         ms, about = time_words(time.all, profile.chip)
         unit, _, rest = about.partition(" ")
         note = f"{rest}{unpaid_flash(time, profile.chip)}"
-        npu = npu_figures(self.facts.compiled)
+        npu = self._npu()
         note += ", without the NPU's time" if npu else ""
         flash: tuple[Figure, ...] = ()
         if time.flash is not None and time.flash.misses:
@@ -127,9 +121,18 @@ class Report:
             Figure("Time", ms, unit, note),
             Figure("Instructions", f"{profile.instructions:,}", "", f"{per_mac}exact"),
             Figure("MACs", f"{profile.macs:,}", "", "multiply-accumulates of one inference"),
-            *(Figure(*each) for each in npu),
+            *npu,
             *flash,
         )
+
+    def _npu(self) -> tuple[Figure, ...]:
+        compiled = self.facts.compiled
+        found, npu = compiled.partition, compiled.board.chip.npu
+        if found is None or npu is None or not found.regions:
+            return ()
+        regions = f"{len(found.regions)} {'region' if len(found.regions) == 1 else 'regions'} on {npu.accelerator}"
+        cycles = "unknown" if found.cycles is None else f"{found.cycles:,}"
+        return (Figure("NPU", cycles, "cycles", f"of the NPU, as Vela estimates; {regions}"),)
 
     def accuracy(self) -> tuple[Figure, ...]:
         """Return the figures of the comparison with the expected outputs."""

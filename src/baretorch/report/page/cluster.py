@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baretorch.measure.cluster import Traced, TracedLayer
+from baretorch.measure.cluster import TracedLayer, TracedRun
 from baretorch.measure.numbers import share
 from baretorch.plan.cluster.cost import cycles
 from baretorch.plan.schedule import Phase
@@ -23,7 +23,7 @@ _ROOFLINE = (
 )
 
 
-def cluster_sections(found: Traced | None, chip: Chip) -> Html:
+def cluster_sections(found: TracedRun | None, chip: Chip) -> Html:
     """Empty for other chips."""
     if found is None:
         return Html("")
@@ -38,7 +38,7 @@ def _section(name: str, title: str, lead: str, *content: Html) -> Html:
     return el("section", el("h2", title), el("p", lead, class_="lead"), *content, id=name)
 
 
-def _about_tiles(found: Traced) -> str:
+def _about_tiles(found: TracedRun) -> str:
     tiles = found.plan.tiles
     cores = "All layers ran on one core. " if found.cores == 1 else f"Layers are shared out to {found.cores} cores. "
     if tiles is None:
@@ -51,7 +51,7 @@ def _about_tiles(found: Traced) -> str:
     )
 
 
-def _tiles(found: Traced) -> Html:
+def _tiles(found: TracedRun) -> Html:
     titles = ("layer", "#tiles", "tiles along", "#cores", "shares along", "#bytes by DMA", "#largest copy")
     heads = (
         el("th", el("button", t.removeprefix("#"), type="button"), class_="num" if t[0] == "#" else None)
@@ -62,7 +62,7 @@ def _tiles(found: Traced) -> Html:
     return el("div", table, class_="scroll")
 
 
-def _row(found: Traced, layer: TracedLayer) -> Html:
+def _row(found: TracedRun, layer: TracedLayer) -> Html:
     name = layer.steps[0].layer
     phases = [p for p in found.plan.phases if p.main.layer == name]
     largest = max((copy.source.size for copy in layer.copies), default=0)
@@ -90,7 +90,7 @@ def _modelled(phase: Phase) -> float:
     return max(cycles(step.call, step.kernel) for step in phase.steps)
 
 
-def cut_along(found: Traced, layer: TracedLayer) -> str:
+def cut_along(found: TracedRun, layer: TracedLayer) -> str:
     """The axes along which steps make less than the layer, or than its sums."""
     first = layer.steps[0].call
     whole = found.plan.graph[first.y.name].shape

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import atan2, ceil, cos, degrees, floor, log2, sin
 from typing import TypeAlias
 
-from baretorch.measure.cluster import Traced, TracedLayer
+from baretorch.measure.cluster import TracedLayer, TracedRun
 from baretorch.measure.numbers import cut, figure, share
 from baretorch.report.page.html import Html, el, line, rect, svg, text
 from baretorch.targets.features import Feature
@@ -65,7 +65,7 @@ class _Scale:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (log2(per_cycle) - self.low) / (self.high - self.low)
 
 
-def roofline(found: Traced, chip: Chip) -> Html:
+def roofline(found: TracedRun, chip: Chip) -> Html:
     layers = [layer for layer in found.layers if layer.macs and layer.took]
     limits = roofs(chip, found.cores, any(layer.unit for layer in layers))
     scale = _scale(layers, limits)
@@ -123,7 +123,7 @@ def _meet(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _spot(found: Traced, layer: TracedLayer, scale: _Scale) -> tuple[float, float, float]:
+def _spot(found: TracedRun, layer: TracedLayer, scale: _Scale) -> tuple[float, float, float]:
     """The place of a layer's dot, and its radius."""
     apart = WIDTH - RIGHT + 14 + (RIGHT - 18) / 2
     x = scale.x(layer.macs / layer.moved) if layer.moved else apart
@@ -162,7 +162,7 @@ def _angle(x1: float, y1: float, x2: float, y2: float) -> float:
     return degrees(atan2(y2 - y1, x2 - x1))
 
 
-def _dots(found: Traced, layers: list[TracedLayer], scale: _Scale, names: list[Box]) -> Iterator[Html]:
+def _dots(found: TracedRun, layers: list[TracedLayer], scale: _Scale, names: list[Box]) -> Iterator[Html]:
     """The largest first, so that small ones lie on top; names where they are in nobody's way."""
     taken = list(names)
     ordered = sorted(layers, key=lambda layer: -layer.cycles)
@@ -182,7 +182,7 @@ def _dots(found: Traced, layers: list[TracedLayer], scale: _Scale, names: list[B
                 break
 
 
-def _tip(found: Traced, layer: TracedLayer) -> str:
+def _tip(found: TracedRun, layer: TracedLayer) -> str:
     rate = f"{figure(layer.macs / layer.took)} MACs per cycle"
     moved = (
         f"{figure(layer.macs / layer.moved)} per byte: {layer.moved:,} bytes moved" if layer.moved else "nothing moves"

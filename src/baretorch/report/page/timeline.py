@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from baretorch.measure.cluster import DMA, Moved, Traced, Use, Visit
+from baretorch.measure.cluster import DMA, TracedCopy, TracedRun, Use, Visit
 from baretorch.measure.layers import layer_of
 from baretorch.measure.numbers import share
 from baretorch.plan.types import Buffer
@@ -32,7 +32,7 @@ WAITS = (
 )
 
 
-def timeline(found: Traced) -> Html:
+def timeline(found: TracedRun) -> Html:
     """Draw the whole timeline."""
     lanes = [*(f"core {core}" for core in range(found.cores)), *_units(found)]
     chart = el("div", _layer_names(found), _lanes(found, lanes), _ticks(found), class_="chart")
@@ -46,12 +46,12 @@ def timeline(found: Traced) -> Html:
     return joined([_tools(found), *parts])
 
 
-def _label(found: Traced) -> dict[str, str]:
+def _label(found: TracedRun) -> dict[str, str]:
     busy = ", ".join(f"core {i} {share(use.busy, found.cycles)}" for i, use in enumerate(found.uses))
     return {"role": "group", "aria_label": f"{found.cycles:,} cycles; busy: {busy}"}
 
 
-def _tools(found: Traced) -> Html:
+def _tools(found: TracedRun) -> Html:
     whole = sum(found.uses, Use())
     used = [(style, name, getattr(whole, field)) for field, style, name in WAITS if getattr(whole, field)]
     items = [_key("busy", "computing", whole.busy, whole)]
@@ -65,7 +65,7 @@ def _key(style: str, name: str, cycles: int, whole: Use) -> Html:
     return el("li", el("i", class_=style), f"{name}, {share(cycles, whole.cycles)}")
 
 
-def _units(found: Traced) -> list[str]:
+def _units(found: TracedRun) -> list[str]:
     return sorted({work.unit for work in found.trace.works}, key=lambda unit: (unit != DMA, unit))
 
 
@@ -73,11 +73,11 @@ def _style(unit: str) -> str:
     return "dma" if unit == DMA else "unit"
 
 
-def _at(found: Traced, cycle: int) -> float:
+def _at(found: TracedRun, cycle: int) -> float:
     return SCALE * (cycle - found.trace.begin) / found.cycles
 
 
-def _box(found: Traced, begin: int, end: int, top: float, height: float) -> str:
+def _box(found: TracedRun, begin: int, end: int, top: float, height: float) -> str:
     """A rectangle of a path."""
     x, width = _at(found, begin), SCALE * (end - begin) / found.cycles
     return f"M{x:.1f} {top:.1f}h{max(width, 0.5):.1f}v{height:.1f}h-{max(width, 0.5):.1f}z"
@@ -94,7 +94,7 @@ def _drawing(height: float, parts: Iterable[Html], label: str) -> Html:
     return el("svg", *parts, height=height, **about)
 
 
-def _lanes(found: Traced, lanes: Sequence[str]) -> Html:
+def _lanes(found: TracedRun, lanes: Sequence[str]) -> Html:
     height = len(lanes) * (LANE + GAP) - GAP
     parts = [_path([f"M0 {i * (LANE + GAP)}h{SCALE}v{LANE}h-{SCALE}z" for i in range(len(lanes))], "lane")]
     for layer in range(len(found.layers)):
@@ -109,7 +109,7 @@ def _lanes(found: Traced, lanes: Sequence[str]) -> Html:
     return _drawing(height, parts, "the work of each core, the DMA engine and units over time")
 
 
-def _busy(found: Traced, visit: Visit) -> str:
+def _busy(found: TracedRun, visit: Visit) -> str:
     """The share of a visit in which the core computed, from below."""
     top = visit.core * (LANE + GAP)
     part = LANE * visit.use.busy / max(1, _awake(visit))
@@ -121,7 +121,7 @@ def _awake(visit: Visit) -> int:
     return visit.use.busy + visit.use.load_use + visit.use.conflict + visit.use.slow
 
 
-def _held_up(found: Traced, field: str) -> Iterator[str]:
+def _held_up(found: TracedRun, field: str) -> Iterator[str]:
     """Above what a core computed: what held it up, one cause above the other."""
     below = {"load_use": 0, "conflict": 1, "slow": 2}[field]
     for visit in found.visits:
@@ -132,7 +132,7 @@ def _held_up(found: Traced, field: str) -> Iterator[str]:
             yield _box(found, visit.begin, visit.end, top, part * causes[below + 1])
 
 
-def _asleep(found: Traced) -> Iterator[Html]:
+def _asleep(found: TracedRun) -> Iterator[Html]:
     """Draw where cores sleep. Cores that wait for core 0 while it waits for a unit appear as waiting for the unit."""
     slept: dict[tuple[int, str], list[tuple[int, int]]] = {}
     pauses = [p for p in found.trace.pauses if p.core == 0]
@@ -165,14 +165,14 @@ def _without(stretch: tuple[int, int], taken: Sequence[tuple[int, int]]) -> Iter
         yield at, stretch[1]
 
 
-def _joined(found: Traced, times: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _joined(found: TracedRun, times: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Join stretches, and drop those that are too short to be seen even when zoomed."""
     least = found.cycles / SCALE
     return ((begin, end) for begin, end in times if end - begin > least)
 
 
-def _working(found: Traced, unit: str, top: float) -> Iterator[Html]:
-    layer_of_work = {id(moved.work): moved.layer for moved in found.moved}
+def _working(found: TracedRun, unit: str, top: float) -> Iterator[Html]:
+    layer_of_work = {id(moved.work): moved.layer for moved in found.copies}
     works = [work for work in found.trace.works if work.unit == unit]
     for i, work in enumerate(works):
         layer = layer_of_work.get(id(work))
@@ -187,7 +187,7 @@ def _working(found: Traced, unit: str, top: float) -> Iterator[Html]:
         yield _path([_box(found, work.begin, work.end, top, LANE)], f"{_style(unit)} odd{i % 2}", tip)
 
 
-def _layer_tip(found: Traced, number: int) -> str:
+def _layer_tip(found: TracedRun, number: int) -> str:
     layer = found.layers[number]
     op = layer.steps[0].call.op.name
     lines = [f"{layer.name}: {op}", f"{layer.cycles:,} cycles, {share(layer.cycles, found.cycles)} of the run"]
@@ -209,7 +209,7 @@ def _layer_tip(found: Traced, number: int) -> str:
     return "\n".join([*lines, f"{share(use.busy, use.cycles)} computing", *waits])
 
 
-def _stretches(found: Traced) -> Iterator[tuple[int, int, int]]:
+def _stretches(found: TracedRun) -> Iterator[tuple[int, int, int]]:
     """Each layer, and when it runs without another in between."""
     phases = sorted((begin, end, i) for i, layer in enumerate(found.layers) for begin, end in layer.windows)
     for number, group in groupby(phases, key=lambda phase: phase[2]):
@@ -217,7 +217,7 @@ def _stretches(found: Traced) -> Iterator[tuple[int, int, int]]:
         yield number, times[0][0], times[-1][1]
 
 
-def _layer_names(found: Traced) -> Html:
+def _layer_names(found: TracedRun) -> Html:
     names = [
         el(
             "span",
@@ -231,11 +231,11 @@ def _layer_names(found: Traced) -> Html:
     return el("div", *names, class_="layers")
 
 
-def _percent(found: Traced, cycle: int) -> str:
+def _percent(found: TracedRun, cycle: int) -> str:
     return f"{100 * (cycle - found.trace.begin) / found.cycles:.3f}%"
 
 
-def _ticks(found: Traced) -> Html:
+def _ticks(found: TracedRun) -> Html:
     step = _round_step(found.cycles / 8)
     marks = range(0, found.cycles - step // 3, step)
     return el(
@@ -251,21 +251,21 @@ def _round_step(least: float) -> int:
 # L1 ------------------------------------------------------------------------------------------------------------------
 
 
-def _addresses(found: Traced) -> Iterator[Html]:
+def _addresses(found: TracedRun) -> Iterator[Html]:
     top = _room(found)
     for at in range(0, top + 1, _round_step(top / 4)):
         yield el("span", f"{at:,}", style=f"bottom:{100 * at / top:.2f}%")
 
 
-def _room(found: Traced) -> int:
+def _room(found: TracedRun) -> int:
     return max((b.end for b in _inside(found)), default=1)
 
 
-def _inside(found: Traced) -> list[Buffer]:
+def _inside(found: TracedRun) -> list[Buffer]:
     return [b for b in found.plan.layout.buffers if b.size and b.bank == found.cluster.scratchpad]
 
 
-def _when(found: Traced, buffer: Buffer) -> tuple[int, int]:
+def _when(found: TracedRun, buffer: Buffer) -> tuple[int, int]:
     """Cycles: of a buffer that a copy fills, from when that was asked for."""
     bounds = found.bounds
     first = found.trace.begin if buffer.first < 0 else bounds[buffer.first]
@@ -273,10 +273,10 @@ def _when(found: Traced, buffer: Buffer) -> tuple[int, int]:
     return first, last
 
 
-def _memory(found: Traced) -> Html:
+def _memory(found: TracedRun) -> Html:
     """Buffers where and while they are there. What a copy fills is striped until it has come."""
     up = HEIGHT / _room(found)
-    filled = {m.copy.target.buffer or m.copy.target.storage: m for m in found.moved if not m.copy.source.buffer}
+    filled = {m.copy.target.buffer or m.copy.target.storage: m for m in found.copies if not m.copy.source.buffer}
     parts = [_path([f"M0 0h{SCALE}v{HEIGHT}h-{SCALE}z"], "lane")]
     inside = _inside(found)
     makes = {step.call.y.name: i for i, layer in enumerate(found.layers) for step in layer.steps}
@@ -286,7 +286,9 @@ def _memory(found: Traced) -> Html:
     return _drawing(HEIGHT, parts, f"{len(inside)} buffers in {found.cluster.scratchpad} over time")
 
 
-def _lying(found: Traced, buffer: Buffer, moved: Moved | None, makes: dict[str, int], up: float) -> Iterator[Html]:
+def _lying(
+    found: TracedRun, buffer: Buffer, moved: TracedCopy | None, makes: dict[str, int], up: float
+) -> Iterator[Html]:
     begin, end = _when(found, buffer)
     top, height = HEIGHT - buffer.end * up, max(buffer.size * up, 1.0)
     place = f"{buffer.size:,} bytes at {buffer.offset:,}"

@@ -183,7 +183,7 @@ def _layer(report: Report, number: int, row: LayerRow, most: float) -> Html:
         _number(f"{row.weights:,}" if row.weights else "", row.weights),
         _number(f"{row.instructions:,}", row.instructions),
         *_waits(row),
-        _bar(row.weight, most, share(row.weight, report.whole or 1)),
+        _bar(row.weight, most, share(row.weight, report.profile.weight or 1)),
         _number("" if per_mac is None else f"{per_mac:.2f}", per_mac or 0),
         el("td", row.variant, data_tip=variant),
     ]

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baretorch.escape import markup
-from baretorch.measure.cluster import Traced, TracedLayer, Use
+from baretorch.measure.cluster import TracedLayer, TracedRun, Use
 from baretorch.measure.cycles import time_words
 from baretorch.measure.numbers import apart, figure, share
 from baretorch.measure.profile import Profile
@@ -27,7 +27,7 @@ BESIDE = (
 )
 
 
-def cluster_tables(profile: Profile, found: Traced) -> Iterator[RenderableType]:
+def cluster_tables(profile: Profile, found: TracedRun) -> Iterator[RenderableType]:
     yield _layers(profile, found)
     yield ""
     yield _cores(found)
@@ -43,7 +43,7 @@ def cluster_tables(profile: Profile, found: Traced) -> Iterator[RenderableType]:
     )
 
 
-def _layers(profile: Profile, found: Traced) -> Table:
+def _layers(profile: Profile, found: TracedRun) -> Table:
     table = _table(1)
     table.add_column("layer", overflow="fold", min_width=6)
     table.add_column("operator", no_wrap=True)
@@ -84,19 +84,19 @@ def _cores_of(layer: TracedLayer) -> str:
     return f"{count} cores" if count > 1 else "core 0"
 
 
-def _used(found: Traced) -> list[str]:
+def _used(found: TracedRun) -> list[str]:
     """List the activities that any core spent time on."""
     whole = astuple(sum(found.uses, Use()))
     return [name for name, cycles in zip(KINDS, whole, strict=True) if cycles]
 
 
-def _percent(use: Use, found: Traced) -> list[str]:
+def _percent(use: Use, found: TracedRun) -> list[str]:
     used = _used(found)
     cells = [f"{100 * part / use.cycles:.0f}" if part else "" for part in astuple(use)]
     return [cell for name, cell in zip(KINDS, cells, strict=True) if name in used]
 
 
-def _cores(found: Traced) -> Table:
+def _cores(found: TracedRun) -> Table:
     table = _table(2)
     table.add_column("core")
     used = _used(found)

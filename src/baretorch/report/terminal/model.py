@@ -10,13 +10,11 @@ from baretorch.escape import line, markup
 from baretorch.frontends import Source
 from baretorch.ir.graph import Graph
 from baretorch.ir.text import to_text
-from baretorch.measure.model import ModelFacts, outputs_of
+from baretorch.measure.model import ModelFacts, Worksheet, outputs_of
 from baretorch.measure.numbers import bar, capacity, share
-from baretorch.measure.worksheet import Worksheet
 from baretorch.ops.delegate import Delegate
 from baretorch.plan.types import InArena, Plan
 from baretorch.report.terminal.lifetimes import Lifetimes
-from baretorch.targets.types import Board
 
 BAR = 24
 
@@ -66,13 +64,11 @@ def model_screen(facts: ModelFacts) -> RenderableType:
     whose = f"planned for {board.name}" if board else "planned with portable kernels; --board BOARD plans for a board"
     parts: list[RenderableType] = [_heading(facts), "", _operators(facts), ""]
     parts += [f"[bold]memory plan[/]  arena {plan.arena:,} bytes, {plan.proof}; {whose}", Lifetimes(plan)]
-    if len(facts.worksheets) == 1 and isinstance(facts.worksheets[0], Worksheet):
-        sheet = facts.worksheets[0]
+    if board is not None and isinstance(sheet := facts.fits[0][1], Worksheet):
         word = "[green]fits[/]" if sheet.fits else "[red]does not fit[/]"
-        parts += ["", f"[bold]memory of {sheet.board.name}[/]  {word}", _worksheet(sheet)]
-    elif facts.worksheets:
-        rows = [s if isinstance(s, Worksheet) else (s[0], s[1].what) for s in facts.worksheets]
-        parts += ["", _boards(rows)]
+        parts += ["", f"[bold]memory of {board.name}[/]  {word}", _worksheet(sheet)]
+    elif facts.fits:
+        parts += ["", _boards(facts)]
     return Group(*parts)
 
 
@@ -131,21 +127,19 @@ def _worksheet(sheet: Worksheet) -> Table:
     return table
 
 
-def _boards(rows: list[Worksheet | tuple[Board, str]]) -> Table:
+def _boards(facts: ModelFacts) -> Table:
     """Return one row per board: whether the model fits and by how much, or why that is not known."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("board", "CPU", "", "flash used", "flash left", "RAM used", "RAM left"):
         table.add_column(title, justify="right" if "used" in title or "left" in title else "left", no_wrap=True)
-    for row in rows:
-        if not isinstance(row, Worksheet):
-            board, reason = row
-            table.add_row(board.name, board.chip.cpu.name, f"[yellow]{markup(reason)}[/]")
+    for board, found in facts.fits:
+        if isinstance(found, CompileError):
+            table.add_row(board.name, board.chip.cpu.name, f"[yellow]{markup(found.what)}[/]")
             continue
-        rooms = [row.flash.room, row.ram.room]
-        left = [f"{room:,}" if room >= 0 else f"[red]{room:,}[/]" for room in rooms]
-        word = "[green]fits[/]" if row.fits else "[red]does not fit[/]"
-        cells = (f"{row.flash.used:,}", left[0], f"{row.ram.used:,}", left[1])
-        table.add_row(row.board.name, row.board.chip.cpu.name, word, *cells)
+        word = "[green]fits[/]" if found.fits else "[red]does not fit[/]"
+        cells = [f"{account.used:,}" for account in (found.flash, found.ram)]
+        left = [f"{a.room:,}" if a.room >= 0 else f"[red]{a.room:,}[/]" for a in (found.flash, found.ram)]
+        table.add_row(board.name, board.chip.cpu.name, word, cells[0], left[0], cells[1], left[1])
     return table
 
 

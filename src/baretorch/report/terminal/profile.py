@@ -49,8 +49,8 @@ def _layers(profile: Profile) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     width = BAR // 2 if flash else BAR
     table.add_column("", no_wrap=True, min_width=width)
-    most = max((_weight(layer) for layer in profile.layers), default=0)
-    whole = profile.time.all.expected if profile.time.flash else profile.instructions
+    most = max((layer.weight for layer in profile.layers), default=0)
+    whole = profile.weight
     for name, layer in zip(apart([layer.name for layer in profile.layers]), profile.layers, strict=True):
         table.add_row(
             markup(name),
@@ -60,10 +60,10 @@ def _layers(profile: Profile) -> Table:
             f"{layer.instructions:,}",
             f"{layer.instructions / layer.macs:.2f}" if layer.macs else "",
             *_cycles(layer.time),
-            share(_weight(layer), whole),
-            f"[cyan]{bar(_weight(layer), most, width)}[/]",
+            share(layer.weight, whole),
+            f"[cyan]{bar(layer.weight, most, width)}[/]",
         )
-    rest = whole - sum(map(_weight, profile.layers))
+    rest = whole - sum(layer.weight for layer in profile.layers)
     cells = (f"{profile.rest:,}", "", *_cycles(profile.own), share(rest, whole))
     table.add_row("[dim]between layers[/]", "", "", "", *cells, "")
     macs = profile.macs
@@ -79,11 +79,6 @@ def _flash_titles(chip: Chip) -> tuple[str, ...]:
     """A miss reads so many bytes."""
     path = chip.flash_path
     return "flash\ncycles", f"misses of\n{path.fills[0]} bytes" if path else "misses"
-
-
-def _weight(layer: ProfiledLayer) -> float:
-    """Return the figure that layers are compared by: time where flash costs some, else instructions."""
-    return layer.time.all.expected if layer.time.flash else layer.instructions
 
 
 def _cycles(time: Time) -> list[str]:

@@ -118,7 +118,7 @@ def _layer(row: LayerRow, report: Report) -> list[str]:
         f"{row.instructions:,}",
         per_mac if flash is None else f"{flash.waits.expected:,.0f}",
         *(["" if db is None else f"{db:.1f}"] if report.int8 else []),
-        share(row.weight, report.whole or 1),
+        share(row.weight, report.profile.weight or 1),
     ]
 
 
