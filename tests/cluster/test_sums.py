@@ -33,7 +33,7 @@ from baretorch.plan.check.plan import check_plan
 from baretorch.plan.cluster.channel_parts import in_parts, places
 from baretorch.plan.schedule import Phase, Step
 from baretorch.plan.types import Plan
-from baretorch.report.page.cluster import cut_along
+from baretorch.report.page.cluster import split_axes
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_model
 from tests.plan.test_banks import smaller
@@ -236,7 +236,7 @@ def test_whole_models(which: str, tmp_path: Path) -> None:
             assert traced is not None
             (seen,) = [found for found in traced.layers if isinstance(found.steps[0].call.op, QSums)]
             told = next(found for found in tiles.layers if found.layer == seen.steps[0].layer)
-            assert seen.tiles == told.count and cut_along(traced, seen) in ("rows", "channels", "rows, channels")
+            assert seen.tiles == told.count and split_axes(traced, seen) in ("rows", "channels", "rows, channels")
             assert compile_model(source, load_board(board), options).c == of.c, "the same every time"
             assert run.emulator_cycles is not None and run.emulator_cycles < 750_000
     assert len(set(answers.values())) == 1

@@ -18,7 +18,7 @@ from baretorch import frontends, pipeline
 from baretorch.explore.advice import advise
 from baretorch.ir.graph import Graph
 from baretorch.measure.facts import compare
-from baretorch.measure.layers import layer_of
+from baretorch.measure.layers import layer_of, when
 from baretorch.measure.profile import make_profile
 from baretorch.options import Options
 from baretorch.plan.schedule import Schedule
@@ -28,7 +28,6 @@ from baretorch.report.page.html import Html, el
 from baretorch.report.page.layered import arrange
 from baretorch.report.page.pictures import DRAWN, lifetimes_picture
 from baretorch.report.page.write import make_page
-from baretorch.report.terminal.lifetimes import when
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_model
 from tests.report.browser import Page, opened

@@ -97,6 +97,13 @@ def layer_of(plan: Plan, buffer: Buffer) -> str:
     return f"scratch of {y.origin.path or y.name}" if y else buffer.name
 
 
+def when(b: Buffer, steps: int) -> str:
+    """Describe the lifetime of a buffer, as `step 3 to step 5`, `input to step 2` or `step 7 to output`."""
+    first = "input" if b.first < 0 else f"step {b.first}"
+    last = "output" if b.last >= steps else "input" if b.last < 0 else f"step {b.last}"
+    return first if first == last else f"{first} to {last}"
+
+
 def layer_rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[LayerAccuracy]) -> tuple[LayerRow, ...]:
     """Return one row per layer of the profile, or if layers run in bands, one per layer and operator. Such rows have
     the shape of all of their bands."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -19,6 +20,11 @@ def share(part: float, whole: float) -> str:
     """Format a share as `12.5 %`; one that would round to zero is `<0.1 %`."""
     percent = 100 * part / whole
     return "<0.1 %" if 0 < percent < 0.05 else f"{percent:.1f} %"
+
+
+def portion(used: int, size: int, name: str = "") -> str:
+    """Format the use of a memory as `12.5 % of 512 KiB SRAM`."""
+    return f"{share(used, size)} of {capacity(size)} {name}".rstrip()
 
 
 def cut(name: str, letters: int = 40) -> str:
@@ -44,6 +50,14 @@ def figure(value: float) -> str:
     if value and not 1e-3 <= abs(value) < 1e6:
         return f"{value:.2g}"
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def ticks(low: float, high: float, count: int, least: float = 0.0) -> list[float]:
+    """Return about `count` round numbers from `low` to `high`, at a distance of at least `least`."""
+    size = max((high - low) / count, least)
+    unit = 10.0 ** math.floor(math.log10(size))
+    step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= size * 0.999999)
+    return [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def bar(part: float, whole: float, width: int) -> str:

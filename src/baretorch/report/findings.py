@@ -12,7 +12,7 @@ from baretorch.measure.cycles import milliseconds, time_words, unpaid_flash
 from baretorch.measure.facts import RunFacts
 from baretorch.measure.layers import LayerRow, Peak, find_peak, layer_rows
 from baretorch.measure.memory_map import BankMap, memory_map, ram_banks
-from baretorch.measure.numbers import capacity, figure, share
+from baretorch.measure.numbers import figure, portion
 from baretorch.measure.profile import Profile
 from baretorch.passes.to_int8 import told_float
 from baretorch.plan.types import Plan
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number of the summary: what it is, its value with unit, and what else there is to know."""
+    """A number of the summary with its title, unit and note."""
 
     title: str
     value: str
@@ -35,7 +35,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Report:
-    """A verified and profiled run, and what was found out besides; `evaluation` if the task was measured too."""
+    """A verified and profiled run, advice, and the evaluation of the task if that was measured too."""
 
     facts: RunFacts
     profile: Profile
@@ -179,5 +179,5 @@ def _arena_note(plan: Plan) -> str:
 
 
 def _total(kind: str, total: int, banks: Sequence[tuple[MemoryBank, int]]) -> Figure:
-    shares = (f"{share(used, bank.size)} of {capacity(bank.size)} {bank.name}" for bank, used in banks)
+    shares = (portion(used, bank.size, bank.name) for bank, used in banks)
     return Figure(f"{kind} in all", f"{total:,}", "bytes", ", ".join(shares))

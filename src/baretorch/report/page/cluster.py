@@ -1,12 +1,11 @@
-"""The sections of the page that only a cluster has: timeline, roofline, and how layers were cut into tiles."""
+"""Make the sections of the page that only a cluster has: timeline, roofline, and the tiles of layers."""
 
 from __future__ import annotations
 
 from baretorch.measure.cluster import TracedLayer, TracedRun
 from baretorch.measure.numbers import share
 from baretorch.plan.cluster.cost import cycles
-from baretorch.plan.schedule import Phase
-from baretorch.report.page.html import Html, el, joined
+from baretorch.report.page.html import Html, count_cell, el, joined, number_cell, table
 from baretorch.report.page.roofline import roofline
 from baretorch.report.page.timeline import timeline
 from baretorch.targets.types import Chip
@@ -24,7 +23,7 @@ _ROOFLINE = (
 
 
 def cluster_sections(found: TracedRun | None, chip: Chip) -> Html:
-    """Empty for other chips."""
+    """Return the sections; empty for other chips."""
     if found is None:
         return Html("")
     sections = [_section("timeline", "Timeline", _TIMELINE, timeline(found))]
@@ -52,14 +51,9 @@ def _about_tiles(found: TracedRun) -> str:
 
 
 def _tiles(found: TracedRun) -> Html:
-    titles = ("layer", "#tiles", "tiles along", "#cores", "shares along", "#bytes by DMA", "#largest copy")
-    heads = (
-        el("th", el("button", t.removeprefix("#"), type="button"), class_="num" if t[0] == "#" else None)
-        for t in (*titles, "#modelled cycles", "#cycles", "#waiting for DMA")
-    )
-    rows = [_row(found, layer) for layer in found.layers]
-    table = el("table", el("thead", el("tr", *heads)), el("tbody", *rows), class_="sortable")
-    return el("div", table, class_="scroll")
+    titles = ["layer", "#tiles", "tiles along", "#cores", "shares along", "#bytes by DMA", "#largest copy"]
+    titles += ["#modelled cycles", "#cycles", "#waiting for DMA"]
+    return el("div", table(titles, (_row(found, layer) for layer in found.layers)), class_="scroll")
 
 
 def _row(found: TracedRun, layer: TracedLayer) -> Html:
@@ -67,31 +61,26 @@ def _row(found: TracedRun, layer: TracedLayer) -> Html:
     phases = [p for p in found.plan.phases if p.main.layer == name]
     largest = max((copy.source.size for copy in layer.copies), default=0)
     known = next((t for t in found.plan.tiles.layers if t.layer == name), None) if found.plan.tiles else None
-    model = known.cycles if known else round(sum(_modelled(phase) for phase in phases))
+    modelled = (max(cycles(step.call, step.kernel) for step in phase.steps) for phase in phases)
+    model = known.cycles if known else round(sum(modelled))
     use, cores = layer.use, len({step.executor for step in layer.steps})
     return el(
         "tr",
         el("td", el("code", layer.name), title=layer.name),
-        _number(layer.tiles),
+        count_cell(layer.tiles),
         el("td", known.axis if known else ""),
-        _number(cores) if not layer.unit else el("td", layer.unit, class_="num", data_value=0),
-        el("td", cut_along(found, layer) if cores > 1 else ""),
-        _number(layer.copied),
-        _number(largest),
-        _number(model),
-        _number(layer.cycles),
-        el(
-            "td", share(use.dma, use.cycles) if use.cycles else "", class_="num", data_value=use.dma / (use.cycles or 1)
-        ),
+        count_cell(cores) if not layer.unit else number_cell(layer.unit, 0),
+        el("td", split_axes(found, layer) if cores > 1 else ""),
+        count_cell(layer.copied),
+        count_cell(largest),
+        count_cell(model),
+        count_cell(layer.cycles),
+        number_cell(share(use.dma, use.cycles) if use.cycles else "", use.dma / (use.cycles or 1)),
     )
 
 
-def _modelled(phase: Phase) -> float:
-    return max(cycles(step.call, step.kernel) for step in phase.steps)
-
-
-def cut_along(found: TracedRun, layer: TracedLayer) -> str:
-    """The axes along which steps make less than the layer, or than its sums."""
+def split_axes(found: TracedRun, layer: TracedLayer) -> str:
+    """Name the axes along which steps compute parts of the layer, or of its sums."""
     first = layer.steps[0].call
     whole = found.plan.graph[first.y.name].shape
     parts = {step.call.y.shape for step in layer.steps if type(step.call.op) is type(first.op)}
@@ -100,7 +89,3 @@ def cut_along(found: TracedRun, layer: TracedLayer) -> str:
     axes = sorted({i for shape in parts for i, (a, b) in enumerate(zip(shape, whole, strict=True)) if a != b})
     names = {1: "rows", 2: "columns", 0: "batch", len(whole) - 1: "channels"}
     return ", ".join(names.get(axis, f"axis {axis}") for axis in axes)
-
-
-def _number(value: int) -> Html:
-    return el("td", f"{value:,}" if value else "", class_="num", data_value=value)

@@ -1,4 +1,4 @@
-"""The graph as a drawing: data flows down, one box for each operator."""
+"""Draw the graph: data flows down, one box for each operator."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Box:
 
 
 def graph_picture(report: Report) -> Html:
-    """The first nodes of the graph, and how data gets from one to the next; constants are left out."""
+    """Draw the first nodes of the graph and the data between them, without constants."""
     graph = report.graph
     nodes = graph.nodes[:DRAWN]
     rows: dict[tuple[str, str], list[LayerRow]] = {}
@@ -51,18 +51,18 @@ def graph_picture(report: Report) -> Html:
             boxes[f"out {name}"] = _Box(name, graph[name].type, "end", f"{name}\noutput {graph[name].type}")
             edges.append((maker[name], f"out {name}"))
     drawing = arrange(list(boxes), edges, _WIDTH, _GAP)
-    return _drawn(drawing, boxes)
+    return _draw(drawing, boxes)
 
 
-def left_out(report: Report) -> int:
-    """Operators that the drawing does not show."""
+def hidden_nodes(report: Report) -> int:
+    """Return the number of operators that the drawing does not show."""
     return max(0, len(report.graph.nodes) - DRAWN)
 
 
 def _node_box(report: Report, graph: Graph, node: Node, rows: Mapping[tuple[str, str], list[LayerRow]]) -> _Box:
     y = graph[node.outputs[0]]
     name = y.origin.path or y.name
-    same = rows.get((name, node.op.name))  # those called the same come in the same order
+    same = rows.get((name, node.op.name))  # layers of one name are in the same order
     row = same.pop(0) if same else None
     macs = node.op.macs(graph.of(node.inputs), graph.of(node.outputs))
     floats = report.int8 and y.dtype is DType.FLOAT32 and node.op.computes
@@ -78,7 +78,7 @@ def _node_box(report: Report, graph: Graph, node: Node, rows: Mapping[tuple[str,
     return _Box(node.op.name, below, kind, "\n".join(lines), row.instructions / whole if row else 0.0)
 
 
-def _drawn(drawing: Drawing, boxes: Mapping[str, _Box]) -> Html:
+def _draw(drawing: Drawing, boxes: Mapping[str, _Box]) -> Html:
     width = max((spot.x for spot in drawing.nodes.values()), default=0) + _WIDTH / 2 + 2
     width = max(width, max((s.x + s.width for path in drawing.edges for s in path), default=0))
     lines = [_edge(path) for path in drawing.edges]
@@ -88,7 +88,7 @@ def _drawn(drawing: Drawing, boxes: Mapping[str, _Box]) -> Html:
 
 
 def _edge(path: tuple[Spot, ...]) -> Html:
-    """Down from box to box, around what stands in between."""
+    """Draw an edge down from box to box, around the boxes in between."""
     x, y = path[0].x, path[0].row * _DOWN + _HEIGHT + 1
     d = f"M{x:.1f} {y}"
     for spot in path[1:]:

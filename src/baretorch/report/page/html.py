@@ -1,11 +1,14 @@
-"""HTML and SVG from Python, escaped by construction: plain text becomes Html only by way of `el`."""
+"""Make HTML and SVG, escaped by construction: plain text becomes Html only through `el`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from string import Template
 from typing import TypeAlias
 
 from baretorch.escape import html_text
+from baretorch.version import __version__
 
 
 class Html(str):
@@ -18,19 +21,45 @@ Attribute: TypeAlias = str | int | float | None
 
 
 def el(tag: str, *children: str, **attributes: Attribute) -> Html:
-    """An element. Children that are not Html are text; an attribute that is None is left out. `class_` is written
-    without its underscore, and other underscores are hyphens."""
+    """Return an element. Children that are not Html are text; attributes that are None are omitted. `class_` is written
+    without its underscore, and other underscores become hyphens."""
     pairs = (f' {_name(name)}="{html_text(_value(v))}"' for name, v in attributes.items() if v is not None)
     return Html(f"<{tag}{''.join(pairs)}>{joined(children)}</{tag}>")
 
 
 def joined(children: Iterable[str]) -> Html:
-    """Join elements; what is not Html is text."""
+    """Join elements. Children that are not Html are text."""
     return Html("".join(c if isinstance(c, Html) else html_text(c) for c in children))
 
 
+def table(titles: Sequence[str], rows: Iterable[Html]) -> Html:
+    """Return a table that sorts by a click on a title. Titles that begin with # head columns of numbers."""
+    heads = (
+        el("th", el("button", t.removeprefix("#") or "step", type="button"), class_="num" if t[0] == "#" else None)
+        for t in titles
+    )
+    return el("table", el("thead", el("tr", *heads)), el("tbody", *rows), class_="sortable")
+
+
+def number_cell(shown: str, value: float, **attributes: Attribute) -> Html:
+    """Return a cell of a table with a number to sort by."""
+    return el("td", shown, class_="num", data_value=value, **attributes)
+
+
+def count_cell(value: float | None) -> Html:
+    """Return a cell with a whole number; empty if it is zero or not known."""
+    return number_cell(f"{value:,}" if value else "", value or 0)
+
+
+def fill_template(name: str, parts: Mapping[str, str]) -> str:
+    """Fill a page of template/ with the parts, the style sheet and the version."""
+    folder = files("baretorch.report.page") / "template"
+    css = (folder / "page.css").read_text("utf-8")
+    return Template((folder / name).read_text("utf-8")).substitute(parts, css=css, version=joined([__version__]))
+
+
 def svg(width: float, height: float, label: str, *children: Html) -> Html:
-    """A drawing with a description for those who do not see it."""
+    """Return a drawing with a description for screen readers."""
     box = f"0 0 {_value(width)} {_value(height)}"
     return el("svg", *children, viewBox=box, width=width, height=height, role="img", aria_label=label)
 
@@ -52,5 +81,5 @@ def _name(name: str) -> str:
 
 
 def _value(value: str | int | float) -> str:
-    """Coordinates need no more than a tenth of a pixel."""
+    """Format a value. A tenth of a pixel is precise enough for coordinates."""
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)

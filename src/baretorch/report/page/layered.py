@@ -1,8 +1,8 @@
-"""Places for the nodes of a directed graph without cycles: in rows from top to bottom, with few crossings.
+"""Arrange the nodes of an acyclic graph in rows from top to bottom, with few crossings.
 
-Each node stands one row below the lowest of those it reads. An edge that passes rows has a bend in each of them, which
-takes part like a narrow node. Rows are sorted by the middle of each node's neighbours, downwards and upwards in turn,
-and then every node moves as near to the middle of its neighbours as the others in its row let it.
+Each node is one row below the lowest of its inputs. An edge that passes rows has a bend in each of them, which is
+treated like a narrow node. Rows are sorted by the middle of each node's neighbours, downwards and upwards in turn, and
+then every node moves as near to the middle of its neighbours as the others in its row permit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Drawing:
 
 
 def arrange(nodes: Sequence[str], edges: Sequence[tuple[str, str]], width: float, gap: float) -> Drawing:
-    """`nodes` in an order in which every edge goes forward. All x are at least half a width."""
+    """Arrange `nodes`, whose order is topological. All x are at least half a width."""
     before: dict[str, list[str]] = {node: [] for node in nodes}
     for source, target in edges:
         before[target].append(source)
@@ -47,7 +47,7 @@ def arrange(nodes: Sequence[str], edges: Sequence[tuple[str, str]], width: float
     rows: list[list[Spot]] = [[] for _ in range(1 + max((s.row for s in spots.values()), default=-1))]
     for spot in (*spots.values(), *(bend for path in paths for bend in path[1:-1])):
         rows[spot.row].append(spot)
-    _settle(rows, paths, gap)
+    _arrange_rows(rows, paths, gap)
     left = min((spot.x - spot.width / 2 for row in rows for spot in row), default=0.0)
     for spot in (spot for row in rows for spot in row):
         spot.x -= left
@@ -58,7 +58,7 @@ def _bends(a: Spot, b: Spot, gap: float) -> list[Spot]:
     return [Spot(row, gap) for row in range(a.row + 1, b.row)]
 
 
-def _settle(rows: list[list[Spot]], paths: Sequence[tuple[Spot, ...]], gap: float) -> None:
+def _arrange_rows(rows: list[list[Spot]], paths: Sequence[tuple[Spot, ...]], gap: float) -> None:
     above: dict[int, list[Spot]] = {}
     below: dict[int, list[Spot]] = {}
     for path in paths:
@@ -70,22 +70,22 @@ def _settle(rows: list[list[Spot]], paths: Sequence[tuple[Spot, ...]], gap: floa
     for sweep in range(SWEEPS):
         near = below if sweep % 2 else above
         for row in reversed(rows) if sweep % 2 else rows:
-            wanted = {id(spot): _middle(near.get(id(spot)), spot.x) for spot in row}
-            row.sort(key=lambda spot: wanted[id(spot)])
-            _place(row, [wanted[id(spot)] for spot in row], gap)
+            targets = {id(spot): _middle(near.get(id(spot)), spot.x) for spot in row}
+            row.sort(key=lambda spot: targets[id(spot)])
+            _place(row, [targets[id(spot)] for spot in row], gap)
 
 
 def _middle(neighbours: Sequence[Spot] | None, own: float) -> float:
     return sum(n.x for n in neighbours) / len(neighbours) if neighbours else own
 
 
-def _place(row: list[Spot], wanted: list[float], gap: float) -> None:
+def _place(row: list[Spot], targets: list[float], gap: float) -> None:
     """Place boxes from left to right without overlap, each where it wants to be or further right. Then move all of
     them back together, so that on average they are where they want to be."""
     edge = float("-inf")
-    for spot, x in zip(row, wanted, strict=True):
+    for spot, x in zip(row, targets, strict=True):
         spot.x = max(x, edge + spot.width / 2)
         edge = spot.x + spot.width / 2 + gap
-    back = sum(spot.x - x for spot, x in zip(row, wanted, strict=True)) / max(len(row), 1)
+    back = sum(spot.x - x for spot, x in zip(row, targets, strict=True)) / max(len(row), 1)
     for spot in row:
         spot.x -= back

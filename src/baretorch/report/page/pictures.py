@@ -1,15 +1,14 @@
-"""The drawings of the page: the chip's memories to scale, and the buffers of the plan over time."""
+"""Draw the chip's memories to scale, and the buffers of the plan over time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from baretorch.measure.layers import Peak, layer_of
+from baretorch.measure.layers import Peak, layer_of, when
 from baretorch.measure.memory_map import BankMap, MemoryBlock
-from baretorch.measure.numbers import capacity, cut, share
+from baretorch.measure.numbers import capacity, cut, share, ticks
 from baretorch.plan.types import Bank, Buffer, Plan
 from baretorch.report.page.html import Html, el, line, rect, svg, text
-from baretorch.report.terminal.lifetimes import when
 
 WIDTH = 1000
 COLOURS = 8  # classes c0 … c7 of the style sheet
@@ -20,7 +19,7 @@ _AXIS, _TOP, _PLOT = 74, 22, 320  # left of the plot, above it, its height
 
 
 def map_picture(banks: Sequence[BankMap]) -> Html:
-    """A bar for each bank, all on one scale, and below it what is used of it, as wide as the picture."""
+    """Draw a bar for each bank, all on one scale, and below it the used bytes, as wide as the picture."""
     largest = max(bank.memory.size for bank in banks)
     parts: list[Html] = []
     y = 0.0
@@ -36,7 +35,7 @@ def map_picture(banks: Sequence[BankMap]) -> Html:
         parts += [_whole_piece(bank, p, scale, y) for p in bank.pieces]
         y += 14
         if bank.pieces:
-            parts += _zoomed(bank, scale, y)
+            parts += _zoom(bank, scale, y)
             y += 44
         y += 26
     return svg(WIDTH, y - 24, "the chip's memories to scale, with their contents", *parts)
@@ -47,8 +46,8 @@ def _whole_piece(bank: BankMap, piece: MemoryBlock, scale: float, y: float) -> H
     return rect(at, y, max(piece.size * scale, 0.7), 14, class_=f"k-{piece.kind}", data_tip=_piece_tip(piece))
 
 
-def _zoomed(bank: BankMap, scale: float, y: float) -> Iterator[Html]:
-    """The used bytes without the gaps between them, with lines from where they begin and end in the bar above."""
+def _zoom(bank: BankMap, scale: float, y: float) -> Iterator[Html]:
+    """Draw the used bytes without gaps, with lines to their beginning and end in the bar above."""
     first, last = bank.pieces[0], bank.pieces[-1]
     begin = (first.address - bank.memory.origin) * scale
     end = (last.address + last.size - bank.memory.origin) * scale
@@ -72,15 +71,15 @@ def _piece_tip(piece: MemoryBlock) -> str:
 
 
 def lifetimes_picture(plan: Plan, bank: Bank, peak: Peak | None) -> Html:
-    """The buffers of a bank: steps across, addresses up."""
+    """Draw the buffers of a bank: steps across, addresses up."""
     moments = len(plan.phases) + 2  # before, each phase, after
     column = (WIDTH - _AXIS) / moments
     up = _PLOT / max(bank.size, 1)
     bottom = _TOP + _PLOT
     parts: list[Html] = []
-    for tick in _ticks(bank.size):
+    for tick in ticks(0, bank.size, 5, least=1):
         y = bottom - tick * up
-        parts += [line(_AXIS, y, WIDTH, y, "grid"), text(_AXIS - 8, y + 4, f"{tick:,}", "axis end")]
+        parts += [line(_AXIS, y, WIDTH, y, "grid"), text(_AXIS - 8, y + 4, f"{tick:,.0f}", "axis end")]
     inside = [b for b in plan.layout.buffers if b.size and b.bank == bank.name]
     drawn = sorted(sorted(inside, key=lambda b: -b.size)[:DRAWN], key=lambda b: (b.first, b.offset))
     parts += [_buffer(plan, b, i % COLOURS, drawn[i + 1 :], column, up) for i, b in enumerate(drawn)]
@@ -112,7 +111,7 @@ def _buffer(plan: Plan, b: Buffer, colour: int, above: Sequence[Buffer], column:
 
 
 def _steps(names: Sequence[str], column: float, peak: Peak | None) -> Iterator[Html]:
-    """Label the columns with their steps, aslant; with many steps only some of them, and always the peak's."""
+    """Label the columns with their steps, at an angle; of many steps only some, but always the peak."""
     every = max(1, -(-14 // max(int(column), 1)))
     here = peak.step + 1 if peak else None
     for i, name in enumerate(names):
@@ -121,12 +120,3 @@ def _steps(names: Sequence[str], column: float, peak: Peak | None) -> Iterator[H
             x, y = _AXIS + (i + 0.5) * column, _TOP + _PLOT + 14
             style = "here end" if i == here else "axis end"
             yield text(x, y, cut(name, _STEP), style, transform=f"rotate(-40 {x:.1f} {y})")
-
-
-def _ticks(most: int) -> list[int]:
-    """About five round numbers from 0 on, below `most`."""
-    if most < 5:
-        return [0, most]
-    unit = 10 ** (len(str(most // 5)) - 1)
-    step = next(unit * m for m in (1, 2, 5, 10) if unit * m * 5 >= most)
-    return list(range(0, most + 1, step))

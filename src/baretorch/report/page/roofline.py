@@ -1,5 +1,5 @@
-"""The page's picture of how near each layer of a cluster's run is to what the chip could do: products per cycle over
-products per byte that moves between L1 and slower memory, both by powers of two."""
+"""Draw the roofline of a cluster: how near each layer is to the chip's limits. The axes are products per cycle, and
+products per byte that moves between L1 and slower memory, both in powers of two."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 130, 20, 44  # around the plot; RIGHT holds layer
 DOT_PRODUCT = 4  # products of bytes in an instruction of Xcv
 COLOURS = 8
 LABEL, BOLD = 6.0, 6.8  # pixels of a letter
-PLACES = (0.62, 0.3, 0.45, 0.78, 0.15)  # of the line of what can move: where its name may be
+PLACES = (0.62, 0.3, 0.45, 0.78, 0.15)  # on the slope: where its name may be
 
 Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 
@@ -116,7 +116,7 @@ def _slope(roof: Roof, scale: _Scale) -> tuple[float, float, float, float]:
 
 
 def _names(limits: list[Roof], scale: _Scale, at: float) -> list[Box]:
-    return [box for roof in limits for box in _named(roof, scale, at)]
+    return [box for roof in limits for box in _name_boxes(roof, scale, at)]
 
 
 def _meet(a: Box, b: Box) -> bool:
@@ -124,14 +124,14 @@ def _meet(a: Box, b: Box) -> bool:
 
 
 def _spot(found: TracedRun, layer: TracedLayer, scale: _Scale) -> tuple[float, float, float]:
-    """The place of a layer's dot, and its radius."""
+    """Return the place of a layer's dot, and its radius."""
     apart = WIDTH - RIGHT + 14 + (RIGHT - 18) / 2
     x = scale.x(layer.macs / layer.moved) if layer.moved else apart
     return x, scale.y(layer.macs / layer.took), 4 + 14 * (layer.cycles / found.cycles) ** 0.5
 
 
-def _named(roof: Roof, scale: _Scale, at: float) -> Iterator[Box]:
-    """Where its name lies: a box, or one for each letter where it goes up."""
+def _name_boxes(roof: Roof, scale: _Scale, at: float) -> Iterator[Box]:
+    """Yield the place of a roof's name: one box, or one for each letter if the roof is a slope."""
     width = BOLD * len(roof.name)
     if roof.per_cycle:
         y = scale.y(roof.per_cycle)
@@ -153,17 +153,13 @@ def _roof(roof: Roof, scale: _Scale, at: float) -> Html:
         return el("g", *parts, data_tip=f"{roof.name}\nno layer there can do more")
     x1, y1, x2, y2 = _slope(roof, scale)
     at_x, at_y = x1 + at * (x2 - x1), y1 + at * (y2 - y1)
-    turn = f"rotate({_angle(x1, y1, x2, y2):.1f} {at_x:.1f} {at_y:.1f})"
+    turn = f"rotate({degrees(atan2(y2 - y1, x2 - x1)):.1f} {at_x:.1f} {at_y:.1f})"
     parts = [line(x1, y1, x2, y2, "roof"), text(at_x, at_y - 7, roof.name, "here middle", transform=turn)]
     return el("g", *parts, data_tip=f"{roof.name}\na layer left of it waits for its bytes")
 
 
-def _angle(x1: float, y1: float, x2: float, y2: float) -> float:
-    return degrees(atan2(y2 - y1, x2 - x1))
-
-
 def _dots(found: TracedRun, layers: list[TracedLayer], scale: _Scale, names: list[Box]) -> Iterator[Html]:
-    """The largest first, so that small ones lie on top; names where they are in nobody's way."""
+    """Draw the dots, the largest first so that small ones are on top; names only where they cover nothing."""
     taken = list(names)
     ordered = sorted(layers, key=lambda layer: -layer.cycles)
     for layer in ordered:

@@ -1,8 +1,8 @@
-"""The page's picture of a run on a cluster: cores, DMA engine and units over time, and below it what lies in L1.
+"""Draw a run on a cluster: cores, DMA engine and units over time, and below it the contents of L1.
 
-Positions are parts of the run, in percent: the figure is as wide as its zoom says, and text stays as it is. A core's
-lane is filled from below with the share of its time that it computed in a step, and above that with what held it up;
-when it slept, the whole lane says for whom.
+Positions are parts of the run in percent, so that zooming widens the figure but not its text. A core's lane is filled
+from below with the share of time that it computed in a step, and above that with the causes of its stalls. If it slept,
+the whole lane has the colour of the cause.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import groupby
 
 from baretorch.measure.cluster import DMA, TracedCopy, TracedRun, Use, Visit
 from baretorch.measure.layers import layer_of
-from baretorch.measure.numbers import share
+from baretorch.measure.numbers import share, ticks
 from baretorch.plan.types import Buffer
 from baretorch.report.page.html import Html, el, joined
 
@@ -21,7 +21,7 @@ LANE, GAP = 24, 4
 HEIGHT = 220  # of L1
 COLOURS = 8
 DRAWN = 600  # buffers at most
-# What a core waits for: the field of Use, its style, its name.
+# Causes of waiting: the field of Use, the style, the name.
 WAITS = (
     ("load_use", "w-load", "a register that is being loaded"),
     ("conflict", "w-bank", "a bank of L1 that serves another core"),
@@ -78,7 +78,7 @@ def _at(found: TracedRun, cycle: int) -> float:
 
 
 def _box(found: TracedRun, begin: int, end: int, top: float, height: float) -> str:
-    """A rectangle of a path."""
+    """Return a rectangle as a part of a path."""
     x, width = _at(found, begin), SCALE * (end - begin) / found.cycles
     return f"M{x:.1f} {top:.1f}h{max(width, 0.5):.1f}v{height:.1f}h-{max(width, 0.5):.1f}z"
 
@@ -102,31 +102,31 @@ def _lanes(found: TracedRun, lanes: Sequence[str]) -> Html:
         tip = _layer_tip(found, layer)
         parts.append(_path((_busy(found, v) for v in visits), f"busy c{layer % COLOURS}", tip))
     for field, style, name in WAITS[:3]:
-        parts.append(_path(_held_up(found, field), style, f"waiting for {name}"))
+        parts.append(_path(_stalls(found, field), style, f"waiting for {name}"))
     parts += _asleep(found)
     for i, unit in enumerate(_units(found), found.cores):
-        parts += _working(found, unit, i * (LANE + GAP))
+        parts += _draw_works(found, unit, i * (LANE + GAP))
     return _drawing(height, parts, "the work of each core, the DMA engine and units over time")
 
 
 def _busy(found: TracedRun, visit: Visit) -> str:
-    """The share of a visit in which the core computed, from below."""
+    """Draw the share of a visit in which the core computed, from below."""
     top = visit.core * (LANE + GAP)
     part = LANE * visit.use.busy / max(1, _awake(visit))
     return _box(found, visit.begin, visit.end, top + LANE - part, part)
 
 
 def _awake(visit: Visit) -> int:
-    """Cycles of a visit without those in which the core slept, which are drawn on top."""
+    """Return the cycles of a visit without sleep, which is drawn on top."""
     return visit.use.busy + visit.use.load_use + visit.use.conflict + visit.use.slow
 
 
-def _held_up(found: TracedRun, field: str) -> Iterator[str]:
-    """Above what a core computed: what held it up, one cause above the other."""
+def _stalls(found: TracedRun, field: str) -> Iterator[str]:
+    """Draw the stalls of one cause, above computing and the causes before it."""
     below = {"load_use": 0, "conflict": 1, "slow": 2}[field]
     for visit in found.visits:
         causes = (visit.use.busy, visit.use.load_use, visit.use.conflict, visit.use.slow)
-        if causes[below + 1] * 200 > _awake(visit):  # what would be seen
+        if causes[below + 1] * 200 > _awake(visit):  # else it would not be visible
             part, awake = LANE / max(1, _awake(visit)), sum(causes[: below + 2])
             top = visit.core * (LANE + GAP) + LANE - part * awake
             yield _box(found, visit.begin, visit.end, top, part * causes[below + 1])
@@ -150,8 +150,9 @@ def _asleep(found: TracedRun) -> Iterator[Html]:
         field, style, name = styles.get(what, WAITS[3])  # else a barrier
         cycles = getattr(found.uses[core], field)
         tip = f"core {core} waiting for {name}\n{cycles:,} cycles in all, {share(cycles, found.cycles)}"
-        top = core * (LANE + GAP)
-        yield _path((_box(found, begin, end, top, LANE) for begin, end in _joined(found, times)), style, tip)
+        top, least = core * (LANE + GAP), found.cycles / SCALE  # shorter ones are not visible even when zoomed
+        visible = ((begin, end) for begin, end in times if end - begin > least)
+        yield _path((_box(found, begin, end, top, LANE) for begin, end in visible), style, tip)
 
 
 def _without(stretch: tuple[int, int], taken: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -165,14 +166,8 @@ def _without(stretch: tuple[int, int], taken: Sequence[tuple[int, int]]) -> Iter
         yield at, stretch[1]
 
 
-def _joined(found: TracedRun, times: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Join stretches, and drop those that are too short to be seen even when zoomed."""
-    least = found.cycles / SCALE
-    return ((begin, end) for begin, end in times if end - begin > least)
-
-
-def _working(found: TracedRun, unit: str, top: float) -> Iterator[Html]:
-    layer_of_work = {id(moved.work): moved.layer for moved in found.copies}
+def _draw_works(found: TracedRun, unit: str, top: float) -> Iterator[Html]:
+    layer_of_work = {id(copy.work): copy.layer for copy in found.copies}
     works = [work for work in found.trace.works if work.unit == unit]
     for i, work in enumerate(works):
         layer = layer_of_work.get(id(work))
@@ -210,7 +205,7 @@ def _layer_tip(found: TracedRun, number: int) -> str:
 
 
 def _stretches(found: TracedRun) -> Iterator[tuple[int, int, int]]:
-    """Each layer, and when it runs without another in between."""
+    """Yield each layer with the times at which it runs without another layer in between."""
     phases = sorted((begin, end, i) for i, layer in enumerate(found.layers) for begin, end in layer.windows)
     for number, group in groupby(phases, key=lambda phase: phase[2]):
         times = list(group)
@@ -236,16 +231,9 @@ def _percent(found: TracedRun, cycle: int) -> str:
 
 
 def _ticks(found: TracedRun) -> Html:
-    step = _round_step(found.cycles / 8)
-    marks = range(0, found.cycles - step // 3, step)
-    return el(
-        "div", *(el("span", f"{c:,}", style=f"left:{100 * c / found.cycles:.3f}%") for c in marks), class_="ticks"
-    )
-
-
-def _round_step(least: float) -> int:
-    unit: int = 10 ** (len(str(max(1, int(least)))) - 1)
-    return next(unit * m for m in (1, 2, 5, 10) if unit * m >= least)
+    parts = ((cycle, 100 * cycle / found.cycles) for cycle in ticks(0, found.cycles, 8, least=1))
+    marks = (el("span", f"{cycle:,.0f}", style=f"left:{part:.3f}%") for cycle, part in parts if part < 95)
+    return el("div", *marks, class_="ticks")
 
 
 # L1 ------------------------------------------------------------------------------------------------------------------
@@ -253,8 +241,8 @@ def _round_step(least: float) -> int:
 
 def _addresses(found: TracedRun) -> Iterator[Html]:
     top = _room(found)
-    for at in range(0, top + 1, _round_step(top / 4)):
-        yield el("span", f"{at:,}", style=f"bottom:{100 * at / top:.2f}%")
+    for at in ticks(0, top, 4, least=1):
+        yield el("span", f"{at:,.0f}", style=f"bottom:{100 * at / top:.2f}%")
 
 
 def _room(found: TracedRun) -> int:
@@ -266,7 +254,7 @@ def _inside(found: TracedRun) -> list[Buffer]:
 
 
 def _when(found: TracedRun, buffer: Buffer) -> tuple[int, int]:
-    """Cycles: of a buffer that a copy fills, from when that was asked for."""
+    """Return the cycles between which a buffer is alive; one that a copy fills, from the request of the copy."""
     bounds = found.bounds
     first = found.trace.begin if buffer.first < 0 else bounds[buffer.first]
     last = found.trace.end if buffer.last + 1 >= len(bounds) else bounds[max(buffer.last + 1, 0)]
@@ -274,7 +262,7 @@ def _when(found: TracedRun, buffer: Buffer) -> tuple[int, int]:
 
 
 def _memory(found: TracedRun) -> Html:
-    """Buffers where and while they are there. What a copy fills is striped until it has come."""
+    """Draw the buffers at their addresses while they are alive, striped until their copy is done."""
     up = HEIGHT / _room(found)
     filled = {m.copy.target.buffer or m.copy.target.storage: m for m in found.copies if not m.copy.source.buffer}
     parts = [_path([f"M0 0h{SCALE}v{HEIGHT}h-{SCALE}z"], "lane")]
@@ -282,26 +270,26 @@ def _memory(found: TracedRun) -> Html:
     makes = {step.call.y.name: i for i, layer in enumerate(found.layers) for step in layer.steps}
     makes |= {o.buffer: i for i, layer in enumerate(found.layers) for step in layer.steps for o in step.writes}
     for buffer in sorted(sorted(inside, key=lambda b: -b.size)[:DRAWN], key=lambda b: (b.first, b.offset)):
-        parts += _lying(found, buffer, filled.get(buffer.name), makes, up)
+        parts += _draw_buffer(found, buffer, filled.get(buffer.name), makes, up)
     return _drawing(HEIGHT, parts, f"{len(inside)} buffers in {found.cluster.scratchpad} over time")
 
 
-def _lying(
-    found: TracedRun, buffer: Buffer, moved: TracedCopy | None, makes: dict[str, int], up: float
+def _draw_buffer(
+    found: TracedRun, buffer: Buffer, copy: TracedCopy | None, makes: dict[str, int], up: float
 ) -> Iterator[Html]:
     begin, end = _when(found, buffer)
     top, height = HEIGHT - buffer.end * up, max(buffer.size * up, 1.0)
     place = f"{buffer.size:,} bytes at {buffer.offset:,}"
-    if moved is None:
+    if copy is None:
         layer = layer_of(found.plan, buffer)
         number = makes.get(buffer.name, next((i for i, x in enumerate(found.layers) if layer.endswith(x.name)), 0))
         tip = f"{buffer.name}\n{place}\n{layer}\ncycles {begin - found.trace.begin:,} to {end - found.trace.begin:,}"
         yield _path([_box(found, begin, end, top, height)], f"buffer c{number % COLOURS}", tip)
         return
-    work, layer = moved.work, found.layers[moved.layer].name
+    work, layer = copy.work, found.layers[copy.layer].name
     times = f"asked for at {work.asked - found.trace.begin:,}, there at {work.end - found.trace.begin:,}"
-    what = "weights of" if moved.copy.source.constant else f"{moved.copy.source.tensor} for"
+    what = "weights of" if copy.copy.source.constant else f"{copy.copy.source.tensor} for"
     tip = f"{what} {layer}\n{place}\n{times}, used until {end - found.trace.begin:,}"
     yield _path([_box(found, work.asked, work.end, top, height)], "filling", tip)
     if end > work.end:
-        yield _path([_box(found, work.end, end, top, height)], f"buffer tile c{moved.layer % COLOURS}", tip)
+        yield _path([_box(found, work.end, end, top, height)], f"buffer tile c{copy.layer % COLOURS}", tip)

@@ -1,16 +1,14 @@
-"""The result of a search as an HTML page, with a picture of accuracy over flash."""
+"""Make an HTML page about the result of a search, with a picture of accuracy over flash."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
-from string import Template
 
-from baretorch.report.page.html import Html, el, joined, line, svg, text
-from baretorch.report.terminal.tuning import columns, row, verdict
+from baretorch.measure.numbers import ticks
+from baretorch.report.page.html import Html, el, fill_template, joined, line, svg, text
+from baretorch.report.terminal.tuning import cells_of, titles_of, verdict
 from baretorch.tune.result import Candidate, Tuning, shown
-from baretorch.version import __version__
 
 WIDTH, HEIGHT = 1000, 460
 LEFT, RIGHT, TOP, BOTTOM = 70, 24, 20, 48  # around the plot
@@ -20,20 +18,20 @@ def tuning_page(tuning: Tuning, command: str) -> str:
     """Return one HTML page that needs nothing else; `command` runs what was chosen."""
     widest, low = _bounds(tuning)
     outside = sum(c.flash > widest or c.accuracy < low for c in tuning.candidates)
+    titles = titles_of(tuning)
+    styles = ["num" if t.startswith("#") else None for t in titles]
+    head = el("tr", *(el("th", t.removeprefix("#"), class_=style) for t, style in zip(titles, styles, strict=True)))
     rows = [
-        el("tr", *(el("td", cell, class_=None if i in (0, 6) else "num") for i, cell in enumerate(row(tuning, c))))
+        el("tr", *(el("td", cell, class_=style) for cell, style in zip(cells_of(tuning, c), styles, strict=True)))
         for c in tuning.front
     ]
-    head = el("tr", *(el("th", t, class_=None if t in ("", "choice") else "num") for t in columns(tuning)))
     steps = [
         el("li", f"{s.what}: {shown(s.before)} to {shown(s.after)}, {'kept' if s.kept else 'not kept'}")
         for s in tuning.steps
     ]
     noise = [el("tr", el("td", el("code", n)), el("td", f"{v:.2%}", class_="num")) for n, v in tuning.noise.items()]
-    folder = files("baretorch.report.page") / "template"
     parts = {
         "title": joined([f"{tuning.model} tuned for {tuning.board}"]),
-        "css": (folder / "page.css").read_text("utf-8"),
         "budget": joined(el("li", f"{name}: {words}") for name, words in tuning.budget.words()),
         "plot": front_picture(tuning),
         "table": el("table", el("thead", head), el("tbody", *rows)),
@@ -43,9 +41,8 @@ def tuning_page(tuning: Tuning, command: str) -> str:
         "trials": f"{tuning.trials} trial{'s' if tuning.trials != 1 else ''}",
         "outside": f"{outside} more {'lies' if outside == 1 else 'lie'} outside of the picture." if outside else "",
         "command": el("code", command),
-        "version": joined([__version__]),
     }
-    return Template((folder / "tune.html").read_text("utf-8")).substitute(parts)
+    return fill_template("tune.html", parts)
 
 
 def _plain(words: str) -> str:
@@ -66,9 +63,8 @@ class _Axes:
 
 
 def front_picture(tuning: Tuning) -> Html:
-    """Accuracy over flash: all candidates, the front of these two as a line, the budgets, and the one that was chosen.
-    Candidates that lost far more than the budget allows lie below the picture, those that are larger than plain int8
-    beside it."""
+    """Draw accuracy over flash: all candidates, their front as a line, the budgets, and the chosen candidate.
+    Candidates that lost far more than the budget allows, or are larger than plain int8, are outside of the picture."""
     widest, low = _bounds(tuning)
     every = [c for c in (*tuning.candidates, tuning.whole) if c.flash <= widest]
     high = max(tuning.original, *(c.accuracy for c in every))
@@ -97,7 +93,7 @@ def front_picture(tuning: Tuning) -> Html:
 
 
 def _bounds(tuning: Tuning) -> tuple[float, float]:
-    """The largest flash and the least accuracy that the picture shows."""
+    """Return the largest flash and the lowest accuracy that the picture shows."""
     widest = max(tuning.whole.flash, tuning.budget.flash or 0) * 1.12
     least = min(c.accuracy for c in (*tuning.candidates, tuning.whole) if c.flash <= widest)
     lost = max(tuning.original - tuning.budget.accuracy, 0.002)
@@ -117,27 +113,19 @@ def _dot(axes: _Axes, c: Candidate, radius: float, class_: str) -> Html:
 
 def _grid(axes: _Axes) -> Iterator[Html]:
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
-    for value in _ticks(axes.y, 6):
+    for value in ticks(*axes.y, 6):
         _, y = axes.at(0, value)
         yield line(LEFT, y, right, y, "grid")
         yield text(LEFT - 8, y + 4, f"{value:.6g}", "end")
-    for value in _ticks(axes.x, 8):
+    for value in ticks(*axes.x, 8):
         x, _ = axes.at(value, axes.y[0])
         yield text(x, bottom + 18, f"{value / 1000:,.4g}", "middle")
     yield line(LEFT, bottom, right, bottom, "base")
     yield text(right, bottom + 38, "flash, thousands of bytes", "end")
 
 
-def _ticks(span: tuple[float, float], count: int) -> list[float]:
-    size = (span[1] - span[0]) / count
-    unit = 10.0 ** int(f"{size:e}".partition("e")[2])
-    step = next(unit * m for m in (1, 2, 2.5, 5, 10) if unit * m >= size)
-    first = -(-span[0] // step)
-    return [round((first + i) * step, 9) for i in range(count + 1) if (first + i) * step <= span[1]]
-
-
 def _limits(axes: _Axes, tuning: Tuning) -> Iterator[Html]:
-    """The lines first: words lie on them."""
+    """Draw the budgets: first the lines, then the words on top of them."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     words = []
     for value, what in ((tuning.original, "the original"), (tuning.budget.accuracy, "least accuracy")):

@@ -1,5 +1,5 @@
-"""A Report as one HTML page that needs nothing else: no network, no framework. The words around the figures, the
-style and the little script are files in template/."""
+"""Write a Report as one HTML page that needs no network and no framework. Texts around the figures, style and script
+are files in template/."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from string import Template
 
 from baretorch.files.write import put
 from baretorch.measure.cycles import core_source, flash_source
@@ -15,10 +14,9 @@ from baretorch.measure.layers import LayerRow, Peak, layer_of
 from baretorch.measure.numbers import cut, figure, frequency, share
 from baretorch.report.findings import Figure, Report
 from baretorch.report.page.cluster import cluster_sections
-from baretorch.report.page.graph import graph_picture, left_out
-from baretorch.report.page.html import Html, el, joined
+from baretorch.report.page.graph import graph_picture, hidden_nodes
+from baretorch.report.page.html import Html, count_cell, el, fill_template, joined, number_cell, table
 from baretorch.report.page.pictures import DRAWN, lifetimes_picture, map_picture
-from baretorch.version import __version__
 
 LISTED = 500  # layers at most in the table, so that pages stay small
 
@@ -47,17 +45,14 @@ def make_page(report: Report) -> str:
         "floats": _floats(report),
         "advice": _advice(report),
         "graph": _graph(report),
-        "version": joined([__version__]),
+        "js": (files("baretorch.report.page") / "template" / "page.js").read_text("utf-8"),
     }
-    folder = files("baretorch.report.page") / "template"
-    parts |= {name: (folder / f"page.{name}").read_text("utf-8") for name in ("css", "js")}
-    return Template((folder / "page.html").read_text("utf-8")).substitute(parts)
+    return fill_template("page.html", parts)
 
 
 def write_page(report: Report, path: Path) -> None:
-    """Write the page; an older one stays as it is until the new one is complete."""
-    text = make_page(report)
-    put(path, text)
+    """Write the page. An older page is replaced when the new one is complete."""
+    put(path, make_page(report))
 
 
 def _about(report: Report) -> Html:
@@ -91,7 +86,7 @@ def _tiles(figures: Sequence[Figure]) -> Html:
 
 
 def _npu(report: Report) -> Html:
-    """Return what runs on the NPU and what does not; empty where no NPU is used."""
+    """List the regions on the NPU and the layers on the CPU; empty if no NPU is used."""
     found, npu = report.facts.compiled.partition, report.facts.image.board.chip.npu
     if found is None or npu is None:
         return Html("")
@@ -99,10 +94,10 @@ def _npu(report: Report) -> Html:
     regions = [
         el(
             "tr",
-            _number(str(number), number),
+            number_cell(str(number), number),
             el("td", el("code", cut(r.layers[-1]))),
-            *(_count(n) for n in (None if r.cycles is None else len(r.layers), r.bytes_in, r.bytes_out)),
-            *(_count(n) for n in (r.commands, r.weights, r.scratch, r.cycles)),
+            *(count_cell(n) for n in (None if r.cycles is None else len(r.layers), r.bytes_in, r.bytes_out)),
+            *(count_cell(n) for n in (r.commands, r.weights, r.scratch, r.cycles)),
         )
         for number, r in enumerate(found.regions, 1)
     ]
@@ -111,9 +106,9 @@ def _npu(report: Report) -> Html:
     ]
     lead = f"What {npu.accelerator} computes. Bytes go in and out between it and the CPU; cycles are Vela’s estimate."
     parts = [el("h2", "NPU"), el("p", lead, class_="lead")]
-    parts.append(el("div", _table(titles, regions), class_="scroll") if regions else el("p", "Nothing runs there."))
+    parts.append(el("div", table(titles, regions), class_="scroll") if regions else el("p", "Nothing runs there."))
     if left:
-        parts += [el("h3", "Left on the CPU"), el("div", _table(("layer", "operator", "why"), left), class_="scroll")]
+        parts += [el("h3", "Left on the CPU"), el("div", table(("layer", "operator", "why"), left), class_="scroll")]
     return el("section", *parts, id="npu")
 
 
@@ -147,12 +142,12 @@ def _peak_table(report: Report, peak: Peak) -> Html:
             "tr",
             el("td", el("code", b.name)),
             el("td", cut(layer_of(report.plan, b))),
-            _number(f"{b.size:,}", b.size),
+            number_cell(f"{b.size:,}", b.size),
             _bar(b.size, peak.buffers[0].size, share(b.size, peak.live)),
         )
         for b in peak.buffers[:12]
     ]
-    return _table(("alive at the peak", "layer", "#bytes", "#share of the peak"), rows)
+    return table(("alive at the peak", "layer", "#bytes", "#share of the peak"), rows)
 
 
 def _layers(report: Report) -> Html:
@@ -167,7 +162,7 @@ def _layers(report: Report) -> Html:
     rest = f"{report.profile.rest:,} instructions are the run function's own, between layers."
     most_of = "that take longest" if flash else "with most instructions"
     hidden = f" Only the {LISTED} layers {most_of} are listed." if len(rows) > LISTED else ""
-    return joined([el("div", _table(titles, body), class_="scroll"), el("p", rest + hidden, class_="note")])
+    return joined([el("div", table(titles, body), class_="scroll"), el("p", rest + hidden, class_="note")])
 
 
 def _layer(report: Report, number: int, row: LayerRow, most: float) -> Html:
@@ -175,22 +170,22 @@ def _layer(report: Report, number: int, row: LayerRow, most: float) -> Html:
     variant = f"{row.kernel}\nkernels of the family “{row.variant}”"
     steps = f", {row.steps} steps" if row.steps > 1 else ""
     cells = [
-        _number(str(number), number),
+        number_cell(str(number), number),
         el("td", el("code", row.name), title=row.name),
         el("td", row.op + steps),
         el("td", f"{row.dtype}  {'×'.join(map(str, row.shape))}"),
-        _number(f"{row.macs:,}" if row.macs else "", row.macs),
-        _number(f"{row.weights:,}" if row.weights else "", row.weights),
-        _number(f"{row.instructions:,}", row.instructions),
+        count_cell(row.macs),
+        count_cell(row.weights),
+        number_cell(f"{row.instructions:,}", row.instructions),
         *_waits(row),
         _bar(row.weight, most, share(row.weight, report.profile.weight or 1)),
-        _number("" if per_mac is None else f"{per_mac:.2f}", per_mac or 0),
+        number_cell("" if per_mac is None else f"{per_mac:.2f}", per_mac or 0),
         el("td", row.variant, data_tip=variant),
     ]
     if report.int8:
         db = row.accuracy.sqnr_db if row.accuracy else None
         exact = "exact" if row.accuracy and db is None else ""
-        cells.append(_number(exact if db is None else f"{db:.1f}", 999 if db is None else db))
+        cells.append(number_cell(exact if db is None else f"{db:.1f}", 999 if db is None else db))
     return el("tr", *cells)
 
 
@@ -200,8 +195,8 @@ def _waits(row: LayerRow) -> list[Html]:
         return []
     tip = f"{flash.bytes:,} bytes; {flash.code_misses:,} misses of code, {flash.data_misses:,} of data"
     core, waits = row.time.core.expected, flash.waits.expected
-    misses = el("td", f"{flash.misses:,}", class_="num", data_value=flash.misses, data_tip=tip)
-    return [_number(f"{core:,.0f}", core), _number(f"{waits:,.0f}", waits), misses]
+    misses = number_cell(f"{flash.misses:,}", flash.misses, data_tip=tip)
+    return [number_cell(f"{core:,.0f}", core), number_cell(f"{waits:,.0f}", waits), misses]
 
 
 def _method(report: Report) -> str:
@@ -217,11 +212,11 @@ def _evaluation(report: Report) -> Html:
     if found is None:
         return Html("")
     rows = [
-        el("tr", el("td", name), *(_number(figure(c.metrics[name]), c.metrics[name]) for c in found.columns))
+        el("tr", el("td", name), *(number_cell(figure(c.metrics[name]), c.metrics[name]) for c in found.columns))
         for name in found.columns[0].metrics
     ]
     samples = f"{found.samples:,} inputs, {found.target_samples:,} of them on the target."
-    return joined([_table(("metric", *(f"#{c.title}" for c in found.columns)), rows), el("p", samples, class_="note")])
+    return joined([table(("metric", *(f"#{c.title}" for c in found.columns)), rows), el("p", samples, class_="note")])
 
 
 def _floats(report: Report) -> Html:
@@ -247,26 +242,9 @@ def _advice(report: Report) -> Html:
 
 def _graph(report: Report) -> Html:
     parts = [el("div", graph_picture(report), class_="scroll graph")]
-    if left_out(report):
-        parts.append(el("p", f"{left_out(report):,} more operators are not drawn.", class_="note"))
+    if hidden_nodes(report):
+        parts.append(el("p", f"{hidden_nodes(report):,} more operators are not drawn.", class_="note"))
     return joined(parts)
-
-
-def _table(titles: Sequence[str], rows: Sequence[Html]) -> Html:
-    """Columns whose title begins with # hold numbers."""
-    heads = (
-        el("th", el("button", t.removeprefix("#") or "step", type="button"), class_="num" if t[0] == "#" else None)
-        for t in titles
-    )
-    return el("table", el("thead", el("tr", *heads)), el("tbody", *rows), class_="sortable")
-
-
-def _number(shown: str, value: float) -> Html:
-    return el("td", shown, class_="num", data_value=value)
-
-
-def _count(number: int | None) -> Html:
-    return _number("" if number is None else f"{number:,}", number or 0)
 
 
 def _bar(part: float, whole: float, shown: str) -> Html:

@@ -1,4 +1,4 @@
-"""A task's metrics for the terminal, measured in PyTorch, on the host and on the target."""
+"""Show a task's metrics in the terminal, measured in the original library, on the host and on the target."""
 
 from __future__ import annotations
 
@@ -6,39 +6,36 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from baretorch.escape import markup
 from baretorch.passes.to_int8 import float_layers
+from baretorch.report.terminal.layout import columns, warnings
 
 if TYPE_CHECKING:
     from baretorch.explore.evaluate import Column, Evaluation
 
 
 def evaluation_screen(evaluation: Evaluation) -> RenderableType:
-    """The answer of `evaluate`."""
+    """Return the answer of `evaluate`."""
     return Group(
         metrics_table(evaluation),
         "",
-        _covered(evaluation),
+        _coverage(evaluation),
         *(f"in float: {markup(name)}" for name in float_layers(evaluation.compiled.graph)),
-        *(Text.assemble(("warning: ", "bold yellow"), w) for w in evaluation.warnings),
+        *warnings(evaluation.warnings),
     )
 
 
 def metrics_table(evaluation: Evaluation) -> Table:
-    """A row per metric, a column per way to run."""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    table.add_column("")
-    for column in evaluation.columns:
-        table.add_column(markup(column.title), justify="right")
+    """Return a table with a row per metric and a column per way to run the model."""
+    table = columns("", *(f"#{markup(column.title)}" for column in evaluation.columns), apart=3)
     for name in evaluation.columns[0].metrics:
         table.add_row(markup(name), *(_figure(c.metrics.get(name)) for c in evaluation.columns))
     table.add_row("[dim]inputs per second here[/]", *(f"[dim]{_rate(evaluation, c)}[/]" for c in evaluation.columns))
     return table
 
 
-def _covered(evaluation: Evaluation) -> str:
+def _coverage(evaluation: Evaluation) -> str:
     """Describe how many inputs the figures of the last column are measured with."""
     graph, board = evaluation.compiled.graph, evaluation.compiled.board.name
     exact = graph.is_int8 and not float_layers(graph)

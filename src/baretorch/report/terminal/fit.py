@@ -1,4 +1,4 @@
-"""Which boards hold a model, for the terminal."""
+"""Show in the terminal which boards hold a model."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from baretorch.escape import markup
 from baretorch.measure.cycles import milliseconds
 from baretorch.measure.numbers import bar, figure, share
 from baretorch.options import Options
+from baretorch.report.terminal.layout import columns
 
 if TYPE_CHECKING:
     from baretorch.explore.fit import Finding, MemoryUse, Trial
@@ -20,7 +21,7 @@ _BAR = 10
 
 
 def fit_screen(model: str, dtype: str, given: Options, findings: Sequence[Finding], notes: Sequence[str]) -> Group:
-    """The answer of `fit`: a row per board, and below what makes the model fit those it does not."""
+    """Return the answer of `fit`: a row per board, and the options that make the model fit the others."""
     good = sum(f.as_is is not None and f.as_is.fits for f in findings)
     parts: list[RenderableType] = [
         f"[bold]{markup(model)}[/] {dtype}  fits {good} of {len(findings)} boards as it is",
@@ -35,10 +36,10 @@ def fit_screen(model: str, dtype: str, given: Options, findings: Sequence[Findin
 
 
 def _boards(findings: Sequence[Finding]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    timed = ("time\nms", "of it\nflash") if any(found.time for found in findings) else ()
-    for title in ("board", "CPU", "", "flash", "", "left", "RAM", "", "left", *timed):
-        table.add_column(title, justify="right" if title in ("left", "", *timed) else "left", no_wrap=True)
+    times = ("#time\nms", "#of it\nflash") if any(found.time for found in findings) else ()
+    table = columns("board", "CPU", "#", "flash", "#", "#left", "RAM", "#", "#left", *times)
+    for column in table.columns:
+        column.no_wrap = True
     for found in findings:
         board, trial = found.board, found.as_is
         if trial is None:
@@ -47,7 +48,7 @@ def _boards(findings: Sequence[Finding]) -> Table:
             continue
         word = "[green]fits[/]" if trial.fits else "[red]no[/]"
         mark = "" if trial.measured else "~"
-        cells = (*_cells(trial.flash, mark), *_cells(_fullest(trial), ""), *(_time(found) if timed else ()))
+        cells = (*_cells(trial.flash, mark), *_cells(_fullest(trial), ""), *(_time(found) if times else ()))
         table.add_row(board.name, board.chip.cpu.name, word, *cells)
     return table
 
@@ -74,9 +75,8 @@ def _fullest(trial: Trial) -> MemoryUse:
 
 
 def _changes(findings: Sequence[Finding], given: Options) -> list[RenderableType]:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    for _ in range(4):
-        table.add_column(overflow="fold")
+    table = columns("", "", "", "")
+    table.show_header = False
     for found in findings:
         if found.as_is is None or found.as_is.fits:
             continue

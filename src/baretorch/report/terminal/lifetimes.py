@@ -1,4 +1,4 @@
-"""The memory plan as a drawing: steps across, addresses up, each buffer a block where and while it is alive."""
+"""Draw the memory plan in the terminal: steps across, addresses up, and each buffer as a block while it is alive."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from rich.segment import Segment
 from rich.style import Style
 
 from baretorch.escape import line
+from baretorch.measure.layers import when
 from baretorch.measure.numbers import cut
-from baretorch.plan.types import Buffer, Plan
+from baretorch.plan.types import Plan
 
 HEIGHT = 16
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red", "bright_cyan", "bright_magenta")
@@ -44,7 +45,7 @@ class Lifetimes:
         yield from self._legend(options.max_width)
 
     def _owners(self, rows: int, columns: int, moments: int) -> list[list[int | None]]:
-        """Which buffer each cell shows: the one that covers its middle, else any that touches it."""
+        """Return the buffer that each cell shows: the one that covers its middle, else any that touches it."""
         arena = self._plan.arena
         cells: list[list[int | None]] = [[None] * columns for _ in range(rows)]
         for number, b in enumerate(self._buffers):
@@ -60,7 +61,7 @@ class Lifetimes:
         return cells
 
     def _line(self, owners: list[int | None]) -> RenderResult:
-        """Runs of one buffer as coloured blocks, with its letter at the start where there is room."""
+        """Draw runs of one buffer as coloured blocks, with its letter at the start if there is room."""
         start = 0
         while start < len(owners):
             end = start
@@ -75,7 +76,7 @@ class Lifetimes:
             start = end
 
     def _legend(self, width: int) -> RenderResult:
-        """The largest buffers, in order of birth: letter, name, bytes, steps."""
+        """List the largest buffers in the order of their first steps: letter, name, bytes, steps."""
         shown = sorted(range(len(self._buffers)), key=lambda i: -self._buffers[i].size)[:_LISTED]
         names = {i: line(self._buffers[i].name) for i in shown}
         name_width = min(32, max(map(len, names.values())))
@@ -97,10 +98,3 @@ def _letter(number: int) -> str:
 
 def _style(number: int) -> Style:
     return Style(color=COLOURS[number % len(COLOURS)])
-
-
-def when(b: Buffer, steps: int) -> str:
-    """`steps 3 to 5`, `input to step 2`, `step 7 to output`."""
-    first = "input" if b.first < 0 else f"step {b.first}"
-    last = "output" if b.last >= steps else "input" if b.last < 0 else f"step {b.last}"
-    return first if first == last else f"{first} to {last}"

@@ -11,16 +11,17 @@ from baretorch.frontends import Source
 from baretorch.ir.graph import Graph
 from baretorch.ir.text import to_text
 from baretorch.measure.model import ModelFacts, Worksheet, outputs_of
-from baretorch.measure.numbers import bar, capacity, share
+from baretorch.measure.numbers import bar, portion, share
 from baretorch.ops.delegate import Delegate
 from baretorch.plan.types import InArena, Plan
+from baretorch.report.terminal.layout import columns, figure_grid, label_grid
 from baretorch.report.terminal.lifetimes import Lifetimes
 
 BAR = 24
 
 
 def text_before(source: Source, stage: str) -> str:
-    """A form of the model before the Graph: `source`, as the file or the framework has it; `aten`; or `core`, the same
+    """Return a form of the model before the Graph: `source`, as the file or the framework has it; `aten`; or `core`,
     after torch's full decomposition."""
     if stage == "source" and source.texts:
         stage = next(iter(source.texts))
@@ -37,7 +38,7 @@ def text_before(source: Source, stage: str) -> str:
 
 
 def stage_text(stage: str, graph: Graph, plan: Plan) -> str:
-    """`graph` after all passes, or `plan` step by step."""
+    """Return the `graph` after all passes, or the `plan` step by step."""
     return to_text(graph, data=False).rstrip() if stage == "graph" else plan_text(plan)
 
 
@@ -59,7 +60,7 @@ def plan_text(plan: Plan) -> str:
 
 
 def model_screen(facts: ModelFacts) -> RenderableType:
-    """The answer of `inspect`."""
+    """Return the answer of `inspect`."""
     plan, board = facts.plan, facts.board
     whose = f"planned for {board.name}" if board else "planned with portable kernels; --board BOARD plans for a board"
     parts: list[RenderableType] = [_heading(facts), "", _operators(facts), ""]
@@ -74,9 +75,7 @@ def model_screen(facts: ModelFacts) -> RenderableType:
 
 def _heading(facts: ModelFacts) -> Table:
     graph = facts.graph
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
+    table = label_grid()
     table.add_row("model", f"[bold]{markup(facts.source.name)}[/]")
     table.add_row("input", markup(", ".join(map(repr, graph.of(graph.inputs)))))
     table.add_row("output", markup(", ".join(map(repr, outputs_of(graph)))))
@@ -85,8 +84,8 @@ def _heading(facts: ModelFacts) -> Table:
     table.add_row("MACs", f"{graph.macs():,}{npu}")
     table.add_row(
         "stages",
-        f"{_calls(facts.source)}{_counted(len(facts.source.graph.nodes), 'graph node')} → "
-        f"{len(graph.nodes)} after passes → {_counted(len(facts.plan.steps), 'step')}",
+        f"{_calls(facts.source)}{_count(len(facts.source.graph.nodes), 'graph node')} → "
+        f"{len(graph.nodes)} after passes → {_count(len(facts.plan.steps), 'step')}",
     )
     for note in facts.source.notes:
         table.add_row("note", markup(note))
@@ -94,32 +93,25 @@ def _heading(facts: ModelFacts) -> Table:
 
 
 def _calls(source: Source) -> str:
-    return "" if source.calls is None else f"{_counted(source.calls, source.calls_are)} → "
+    return "" if source.calls is None else f"{_count(source.calls, source.calls_are)} → "
 
 
-def _counted(count: int, what: str) -> str:
+def _count(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _operators(facts: ModelFacts) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("operator")
-    table.add_column("count", justify="right")
-    table.add_column("kernel")
+    table = columns("operator", "#count", "kernel")
     for op, kernel, count in facts.operators():
         table.add_row(op, str(count), kernel or "[dim]a view[/]")
     return table
 
 
 def _worksheet(sheet: Worksheet) -> Table:
-    """Two accounts with a bar per item; bars are shares of what is used, so that small images show something."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column()
-    table.add_column(overflow="fold")
+    """Return both accounts with a bar per item. Bars are shares of the used bytes, so that small images are visible."""
+    table = figure_grid(bars=True)
     for account in (sheet.flash, sheet.ram):
-        size = f"{share(account.used, account.memory.size)} of {capacity(account.memory.size)} {account.memory.name}"
+        size = portion(account.used, account.memory.size, account.memory.name)
         table.add_row(f"[bold]{account.kind}[/]", f"[bold]{account.used:,}[/]", size, _verdict(account.room))
         for name, count in account.items:
             drawn = bar(count, account.used, BAR)
@@ -129,9 +121,7 @@ def _worksheet(sheet: Worksheet) -> Table:
 
 def _boards(facts: ModelFacts) -> Table:
     """Return one row per board: whether the model fits and by how much, or why that is not known."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("board", "CPU", "", "flash used", "flash left", "RAM used", "RAM left"):
-        table.add_column(title, justify="right" if "used" in title or "left" in title else "left", no_wrap=True)
+    table = columns("board", "CPU", "", "#flash used", "#flash left", "#RAM used", "#RAM left")
     for board, found in facts.fits:
         if isinstance(found, CompileError):
             table.add_row(board.name, board.chip.cpu.name, f"[yellow]{markup(found.what)}[/]")

@@ -1,8 +1,7 @@
-"""A plot of braille dots for the terminal: eight dots per character, one colour per series."""
+"""Draw plots in the terminal with braille dots: eight dots per character, one colour per series."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.style import Style
 
-from baretorch.measure.numbers import figure
+from baretorch.measure.numbers import figure, ticks
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # [row][column] of a braille character
 _BRAILLE = 0x2800
@@ -19,7 +18,7 @@ _BRAILLE = 0x2800
 
 @dataclass(frozen=True)
 class Series:
-    """Points of one colour. A line joins its points; otherwise they stand alone, each as a fat dot."""
+    """Points of one colour, joined by a line or each drawn as a large dot."""
 
     name: str
     x: Sequence[float]
@@ -29,9 +28,10 @@ class Series:
 
 
 class Plot:
-    """Series over common axes, `height` characters high and as wide as the console. Later series lie on top.
+    """Series over common axes, `height` characters high and as wide as the console. Later series are drawn on top.
 
-    `x_range` and `y_range` are what the axes cover at least; fixed ranges keep a growing plot from jumping."""
+    The axes cover at least `x_range` and `y_range`; fixed ranges keep a growing plot from jumping.
+    """
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Plot:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         bottom = self._height - 1
-        labels = {round((1 - _part(tick, self._y)) * bottom): figure(tick) for tick in _ticks(self._y)}
+        labels = {round((1 - _part(tick, self._y)) * bottom): figure(tick) for tick in ticks(*self._y, 5)}
         gutter = max(map(len, labels.values())) + 1
         width = max(8, options.max_width - gutter - 2)
         dots, colours = self._draw(width)
@@ -72,7 +72,7 @@ class Plot:
         yield Segment("\n")
 
     def _draw(self, width: int) -> tuple[list[list[int]], list[list[str]]]:
-        """Per character its dots, and the colour of the topmost series."""
+        """Return for each character its dots, and the colour of the topmost series."""
         dots = [[0] * width for _ in range(self._height)]
         colours = [[""] * width for _ in range(self._height)]
         columns, rows = 2 * width - 1, 4 * self._height - 1
@@ -106,19 +106,11 @@ def _span(values: Sequence[float], at_least: tuple[float, float] | None) -> tupl
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
-def _ticks(span: tuple[float, float]) -> list[float]:
-    """Round numbers inside the span, about five."""
-    size = (span[1] - span[0]) / 5
-    unit = 10.0 ** math.floor(math.log10(size))
-    step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= size)
-    return [round(i * step, 12) for i in range(math.ceil(span[0] / step), math.floor(span[1] / step) + 1)]
-
-
 def _part(value: float, span: tuple[float, float]) -> float:
     return (value - span[0]) / (span[1] - span[0])
 
 
 def _between(a: tuple[int, int], b: tuple[int, int]) -> Sequence[tuple[int, int]]:
-    """Dots from a to b."""
+    """Return the dots of a line from a to b."""
     steps = max(abs(b[0] - a[0]), abs(b[1] - a[1]), 1)
     return [(a[0] + (b[0] - a[0]) * i // steps, a[1] + (b[1] - a[1]) * i // steps) for i in range(steps + 1)]

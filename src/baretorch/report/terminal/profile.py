@@ -1,4 +1,4 @@
-"""A profile for the terminal: layers with bars, the hottest inner loops, and their instructions."""
+"""Show a profile in the terminal: layers with bars, the hottest inner loops, and their instructions."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from baretorch.measure.numbers import apart, bar, figure, share
 from baretorch.measure.profile import Profile, ProfiledLayer
 from baretorch.ops.delegate import Delegate
 from baretorch.report.terminal.cluster import cluster_tables
+from baretorch.report.terminal.layout import BAR, columns
 from baretorch.report.terminal.tables import heading
 from baretorch.targets.types import Chip
 
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
 
-BAR = 16
 HOTTEST = 5
 
 
 def profile_screen(
     compiled: Compiled, image: Image, emulator: str, profile: Profile, with_code: bool
 ) -> RenderableType:
-    """The answer of `profile`; `with_code` adds the instructions of each layer's hottest loop."""
+    """Return the answer of `profile`; `with_code` adds the instructions of each layer's hottest loop."""
     if profile.traced is not None:
         return Group(heading(compiled, image, emulator), "", *cluster_tables(profile, profile.traced))
     parts: list[RenderableType] = [heading(compiled, image, emulator), "", _layers(profile), ""]
@@ -40,13 +40,9 @@ def profile_screen(
 
 
 def _layers(profile: Profile) -> Table:
-    table = _table()
-    table.add_column("layer", overflow="fold")
-    table.add_column("operator")
-    table.add_column("kernel", style="dim")
-    flash, part = ((), "share") if profile.time.flash is None else (_flash_titles(profile.chip), "share\nof time")
-    for name in ("MACs", "instructions", "per MAC", "core\ncycles" if flash else "cycles", *flash, part):
-        table.add_column(name, justify="right", no_wrap=True)
+    flash, part = ((), "#share") if profile.time.flash is None else (_flash_titles(profile.chip), "#share\nof time")
+    cycles = "#core\ncycles" if flash else "#cycles"
+    table = columns("layer", "operator", "kernel", "#MACs", "#instructions", "#per MAC", cycles, *flash, part)
     width = BAR // 2 if flash else BAR
     table.add_column("", no_wrap=True, min_width=width)
     most = max((layer.weight for layer in profile.layers), default=0)
@@ -55,7 +51,7 @@ def _layers(profile: Profile) -> Table:
         table.add_row(
             markup(name),
             layer.op,
-            layer.variant,
+            f"[dim]{layer.variant}[/]",
             f"{layer.macs:,}" if layer.macs else "",
             f"{layer.instructions:,}",
             f"{layer.instructions / layer.macs:.2f}" if layer.macs else "",
@@ -76,9 +72,9 @@ def _layers(profile: Profile) -> Table:
 
 
 def _flash_titles(chip: Chip) -> tuple[str, ...]:
-    """A miss reads so many bytes."""
+    """Return the titles of cycles and misses, with the bytes that a miss reads."""
     path = chip.flash_path
-    return "flash\ncycles", f"misses of\n{path.fills[0]} bytes" if path else "misses"
+    return "#flash\ncycles", f"#misses of\n{path.fills[0]} bytes" if path else "#misses"
 
 
 def _cycles(time: Time) -> list[str]:
@@ -89,16 +85,13 @@ def _cycles(time: Time) -> list[str]:
 
 
 def _hottest(profile: Profile) -> Table:
-    """Layers that share code share the loops in it."""
+    """Return the hottest loops. Layers that share code share its loops."""
     users: dict[tuple[int, int], list[tuple[str, InnerLoop]]] = {}
     for layer in profile.layers:
         for loop in layer.loops:
             users.setdefault((loop.start, loop.end), []).append((layer.name, loop))
-    table = _table()
-    table.add_column("hottest inner loops", no_wrap=True)
-    for name in ("passes", "instructions per pass", "instructions", "share"):
-        table.add_column(name, justify="right")
-    table.add_column("layers", overflow="fold")
+    numbers = ("#passes", "#instructions per pass", "#instructions", "#share")
+    table = columns("hottest inner loops", *numbers, "layers")
     rows = ((sum(loop.instructions for _, loop in shared), code, shared) for code, shared in users.items())
     for instructions, (start, end), shared in sorted(rows, reverse=True)[:HOTTEST]:
         passes = sum(loop.passes for _, loop in shared)
@@ -107,14 +100,14 @@ def _hottest(profile: Profile) -> Table:
             f"{passes:,}",
             figure(instructions / passes),
             f"{instructions:,}",
-            _part(instructions, profile),
+            share(instructions, profile.instructions),
             markup(", ".join(name for name, _ in shared)),
         )
     return table
 
 
 def _code(image: Image, profile: Profile) -> list[RenderableType]:
-    """The hottest loop of each layer; one that several layers share is shown once."""
+    """Show the code of each layer's hottest loop, once if several layers share it."""
     users: dict[tuple[int, int], list[ProfiledLayer]] = {}
     for layer in profile.layers:
         if layer.loops:
@@ -141,11 +134,3 @@ def _method(profile: Profile) -> RenderableType:
     if any(layer.op == Delegate.name for layer in profile.layers):
         method = f", without the NPU's time{method}"
     return Text.assemble((" ".join(time_words(time.all, chip)), "bold"), method)
-
-
-def _part(instructions: int, profile: Profile) -> str:
-    return share(instructions, profile.instructions)
-
-
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

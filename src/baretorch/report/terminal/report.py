@@ -1,4 +1,4 @@
-"""A Report for the terminal: the same facts as on the page."""
+"""Show a Report in the terminal, with the same facts as on the page."""
 
 from __future__ import annotations
 
@@ -10,94 +10,69 @@ from rich.table import Table
 from rich.text import Text
 
 from baretorch.escape import markup
-from baretorch.measure.layers import LayerRow, layer_of
+from baretorch.measure.layers import LayerRow, Peak, layer_of
 from baretorch.measure.memory_map import BankMap
-from baretorch.measure.numbers import apart, bar, capacity, cut, share
+from baretorch.measure.numbers import apart, bar, cut, portion, share
+from baretorch.plan.types import Plan
 from baretorch.report.findings import Figure, Report
 from baretorch.report.terminal.evaluation import metrics_table
+from baretorch.report.terminal.layout import BAR, columns, figure_grid, warnings
 from baretorch.report.terminal.lifetimes import Lifetimes
 from baretorch.report.terminal.tables import heading, npu_rows
 
-BAR = 16
-
 
 def report_screen(report: Report, path: Path) -> RenderableType:
-    """The answer of `report`."""
+    """Return the answer of `report`."""
     facts, plan = report.facts, report.plan
     parts: list[RenderableType] = [heading(facts.compiled, facts.image, facts.run.emulator), ""]
     parts += [_figures((*report.ram(), *report.flash(), *report.speed(), *report.accuracy())), ""]
     if facts.compiled.partition is not None:
-        parts += [_npu(report), ""]
+        npu = figure_grid()
+        npu_rows(npu, facts.compiled)
+        parts += [npu, ""]
     parts += ["[bold]memory map[/]", _map(report.banks), ""]
     parts += [f"[bold]tensor lifetimes[/]  arena {plan.arena:,} bytes, {plan.proof}", Lifetimes(plan), ""]
     if report.peak:
-        parts += [_peak(report), ""]
+        parts += [_peak(report.peak, plan), ""]
     parts += [_layers(report), ""]
     if report.evaluation:
         parts += [metrics_table(report.evaluation), ""]
     parts += [_list("left in float", [f"{layer}: {why}" for layer, why in report.floats])] if report.floats else []
     advice = [f"{a.option}  {a.text}".strip() for a in report.advice]
     parts += [_list("how to make it smaller", advice)] if advice else []
-    parts += [Text.assemble(("warning: ", "bold yellow"), w) for w in facts.other_warnings]
+    parts += warnings(facts.other_warnings)
     return Group(*parts, "", Text.assemble("page  ", (str(path), "cyan")))
 
 
 def _figures(figures: Sequence[Figure]) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column(justify="right", style="bold")
-    table.add_column(overflow="fold")
+    table = figure_grid()
     for f in figures:
-        table.add_row(f.title, f.value, markup(f"{f.unit}, {f.note}" if f.unit else f.note))
-    return table
-
-
-def _npu(report: Report) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column(overflow="fold")
-    npu_rows(table, report.facts.compiled)
+        table.add_row(f.title, f"[bold]{f.value}[/]", markup(f"{f.unit}, {f.note}" if f.unit else f.note))
     return table
 
 
 def _map(banks: Sequence[BankMap]) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column()
-    table.add_column(overflow="fold")
+    table = figure_grid(bars=True)
     for bank in banks:
-        of = f"{share(bank.used, bank.memory.size)} of {capacity(bank.memory.size)}"
-        table.add_row(bank.memory.name, f"{bank.used:,}", f"at {bank.memory.origin:#010x}", of)
+        memory = bank.memory
+        table.add_row(memory.name, f"{bank.used:,}", f"at {memory.origin:#010x}", portion(bank.used, memory.size))
         for p in bank.pieces:
             drawn = f"[cyan]{bar(p.size, bank.used, BAR)}[/]"
             table.add_row(f"  [dim]{markup(p.name)}[/]", f"{p.size:,}", drawn, share(p.size, bank.used))
     return table
 
 
-def _peak(report: Report) -> Table:
-    peak = report.peak
-    table = _table()
-    if peak is None:
-        return table
-    table.add_column(f"peak: {peak.live:,} bytes at step {peak.step}, {markup(cut(peak.layer))}", overflow="fold")
-    table.add_column("bytes", justify="right")
-    table.add_column("layer", overflow="fold")
+def _peak(peak: Peak, plan: Plan) -> Table:
+    table = columns(f"peak: {peak.live:,} bytes at step {peak.step}, {markup(cut(peak.layer))}", "#bytes", "layer")
     for b in peak.buffers:
-        table.add_row(markup(cut(b.name)), f"{b.size:,}", markup(cut(layer_of(report.plan, b))))
+        table.add_row(markup(cut(b.name)), f"{b.size:,}", markup(cut(layer_of(plan, b))))
     return table
 
 
 def _layers(report: Report) -> Table:
-    table = _table()
-    table.add_column("layer", overflow="fold")
-    table.add_column("operator")
-    table.add_column("output", overflow="fold")
-    table.add_column("kernel", style="dim")
-    speed, part = ("flash\ncycles", "share\nof time") if report.profile.time.flash else ("per MAC", "share")
-    for name in ("MACs", "weights", "instructions", speed, *(["SQNR"] if report.int8 else []), part):
-        table.add_column(name, justify="right", no_wrap=True)
+    speed, part = ("#flash\ncycles", "#share\nof time") if report.profile.time.flash else ("#per MAC", "#share")
+    numbers = ("#MACs", "#weights", "#instructions", speed, *(["#SQNR"] if report.int8 else []), part)
+    table = columns("layer", "operator", "output", "kernel", *numbers)
     table.add_column("", no_wrap=True, min_width=BAR)
     most = max((row.weight for row in report.rows), default=0)
     for name, row in zip(apart([row.name for row in report.rows]), report.rows, strict=True):
@@ -112,7 +87,7 @@ def _layer(row: LayerRow, report: Report) -> list[str]:
     return [
         row.op,
         markup(f"{row.dtype}{list(row.shape)}"),
-        row.variant,
+        f"[dim]{row.variant}[/]",
         f"{row.macs:,}" if row.macs else "",
         f"{row.weights:,}" if row.weights else "",
         f"{row.instructions:,}",
@@ -124,7 +99,3 @@ def _layer(row: LayerRow, report: Report) -> list[str]:
 
 def _list(title: str, lines: Sequence[str]) -> RenderableType:
     return Group(f"[bold]{title}[/]", *(Text(f"  {line}") for line in lines))
-
-
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
-from baretorch.escape import line, markup
+from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.measure.cycles import Time, is_exact, time_words, unpaid_flash
 from baretorch.measure.facts import RunFacts, image_files, warnings_of
 from baretorch.measure.memory_map import ram_banks
-from baretorch.measure.numbers import capacity, figure, frequency, share
+from baretorch.measure.numbers import figure, frequency, portion, share
 from baretorch.measure.units import used_units
+from baretorch.npu.partition import Left
 from baretorch.passes.to_int8 import float_layers
+from baretorch.report.terminal.layout import figure_grid, label_grid, path_text, warnings
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Chip
 
@@ -26,70 +27,67 @@ if TYPE_CHECKING:
 
 
 def run_screen(facts: RunFacts) -> RenderableType:
-    """The answer of `run`."""
+    """Return the answer of `run`."""
     return Group(
         heading(facts.compiled, facts.image, facts.run.emulator),
         "",
         _figures(facts.compiled, facts.image, facts),
         "",
         files_list(image_files(facts.image)),
-        *_warnings(facts.warnings),
+        *warnings(facts.warnings),
     )
 
 
 def build_screen(compiled: Compiled, image: Image) -> RenderableType:
-    """The answer of `build`."""
+    """Return the answer of `build`."""
     sizes = _figures(compiled, image, None)
     files = files_list(image_files(image))
-    return Group(heading(compiled, image, None), "", sizes, "", files, *_warnings(warnings_of(compiled)))
+    return Group(heading(compiled, image, None), "", sizes, "", files, *warnings(warnings_of(compiled)))
 
 
 def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
-    """The answer of `compile`."""
+    """Return the answer of `compile`."""
     plan = compiled.plan
-    table = _grid()
-    table.add_row("model", f"[bold]{markup(compiled.graph.name)}[/]")
-    table.add_row("board", f"{markup(compiled.board.title)} ({compiled.board.name})")
+    table = _title(compiled)
     table.add_row("call", f"{compiled.c.call}() of model.h")
     table.add_row("weights", f"{plan.weight_bytes():,} bytes")
     bands = f"; {plan.bands}" if plan.bands else ""
     table.add_row("arena", f"{plan.arena:,} bytes, {plan.proof}{bands}")
     for i, path in enumerate(files):
-        table.add_row("" if i else "files", Text(str(path), overflow="fold", style="cyan"))
-    return Group(table, *_warnings(warnings_of(compiled)))
+        table.add_row("" if i else "files", path_text(path))
+    return Group(table, *warnings(warnings_of(compiled)))
 
 
 def project_screen(compiled: Compiled, sdk: str, folder: Path, files: int, kept: Sequence[Path]) -> RenderableType:
-    """The answer of `project`."""
-    table = _grid()
+    """Return the answer of `project`."""
+    table = _title(compiled)
+    table.add_row("project", f"{files} files for {sdk} in")
+    table.add_row("", path_text(folder))
+    for i, path in enumerate(kept):
+        table.add_row("" if i else "your copies", path_text(path))
+    table.add_row("next", path_text(folder / "README.md"))
+    return Group(table, *warnings(warnings_of(compiled)))
+
+
+def _title(compiled: Compiled) -> Table:
+    table = label_grid()
     table.add_row("model", f"[bold]{markup(compiled.graph.name)}[/]")
     table.add_row("board", f"{markup(compiled.board.title)} ({compiled.board.name})")
-    table.add_row("project", f"{files} files for {sdk} in")
-    table.add_row("", Text(str(folder), overflow="fold", style="cyan"))
-    for i, path in enumerate(kept):
-        table.add_row("" if i else "your copies", Text(str(path), overflow="fold", style="cyan"))
-    table.add_row("next", Text(str(folder / "README.md"), overflow="fold", style="cyan"))
-    return Group(table, *_warnings(warnings_of(compiled)))
-
-
-def _warnings(texts: Sequence[str]) -> list[Text]:
-    return [Text.assemble(("warning: ", "bold yellow"), line(text)) for text in texts]
+    return table
 
 
 def files_list(files: dict[str, Path]) -> Table:
-    table = _grid()
+    table = label_grid()
     for kind, path in files.items():
-        table.add_row(kind, Text(str(path), overflow="fold", style="cyan"))
+        table.add_row(kind, path_text(path))
     return table
 
 
 def heading(compiled: Compiled, image: Image, emulator: str | None) -> Table:
     """Return the lines that name the model, the board and the tools."""
-    board = image.board
-    table = _grid()
-    table.add_row("model", f"[bold]{markup(compiled.graph.name)}[/]")
-    table.add_row("board", f"{markup(board.title)} ({board.name})")
-    table.add_row("CPU", f"{board.chip.cpu.name} at {frequency(board.chip.clock_hz)}")
+    chip = image.board.chip
+    table = _title(compiled)
+    table.add_row("CPU", f"{chip.cpu.name} at {frequency(chip.clock_hz)}")
     if emulator is not None:
         table.add_row("emulator", emulator)
     table.add_row("toolchain", f"{image.toolchain}, optimized for {compiled.options.optimize}")
@@ -99,13 +97,10 @@ def heading(compiled: Compiled, image: Image, emulator: str | None) -> Table:
 def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     chip, flash, ram = image.board.chip, image.flash, image.ram
     code, banks = chip.memory(chip.code), ram_banks(image)
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column(overflow="fold")
+    table = figure_grid()
 
     def total(name: str, used: int, bank: MemoryBank | None) -> None:
-        part = f", {share(used, bank.size)} of {capacity(bank.size)} {bank.name}" if bank else ""
+        part = f", {portion(used, bank.size, bank.name)}" if bank else ""
         table.add_row(f"[bold]{name}[/]", f"[bold]{used:,}[/]", f"bytes{part}")
 
     total("flash", flash.total, code)
@@ -114,7 +109,7 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     table.add_row("  runtime code", f"{flash.code - flash.model_code:,}", "start-up, console, counter")
     total("RAM", ram.total, banks[0][0] if len(banks) == 1 else None)
     for bank, used in banks if len(banks) > 1 else ():
-        table.add_row(f"  in {bank.name}", f"{used:,}", f"bytes, {share(used, bank.size)} of {capacity(bank.size)}")
+        table.add_row(f"  in {bank.name}", f"{used:,}", f"bytes, {portion(used, bank.size)}")
     table.add_row("  arena", f"{ram.arena:,}", compiled.plan.proof)
     if compiled.plan.bands:
         table.add_row("    in bands", "", str(compiled.plan.bands))
@@ -134,12 +129,12 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     npu_rows(table, compiled)
     _unit_rows(table, compiled)
     if facts is not None:
-        _speed(table, facts)
+        _speed_rows(table, facts)
     return table
 
 
 def npu_rows(table: Table, compiled: Compiled) -> None:
-    """Add what runs on the NPU, and what does not and why."""
+    """Add the regions on the NPU, and the layers on the CPU with reasons."""
     found, npu = compiled.partition, compiled.board.chip.npu
     if found is None or npu is None:
         return
@@ -155,19 +150,22 @@ def npu_rows(table: Table, compiled: Compiled) -> None:
     if found.regions:
         estimate = "unknown" if found.cycles is None else f"{found.cycles:,}"
         table.add_row("  cycles", estimate, "of the NPU, as Vela estimates")
-    for i, left in enumerate(found.left):
-        table.add_row("" if i else "  on the CPU", left.op, f"{markup(left.layer)}: {markup(left.why)}")
+    _left_rows(table, "  on the CPU", found.left)
 
 
 def _unit_rows(table: Table, compiled: Compiled) -> None:
-    """Add what each unit computes, and what it leaves to the cores and why."""
+    """Add the number of layers on each unit, and the layers on the cores with reasons."""
     for unit, own, kept in used_units(compiled):
         table.add_row(f"[bold]{unit.name}[/]", f"{len(own)}", "layers")
-        for i, left in enumerate(kept):
-            table.add_row("" if i else "  on the cores", left.op, f"{markup(left.layer)}: {markup(left.why)}")
+        _left_rows(table, "  on the cores", kept)
 
 
-def _speed(table: Table, facts: RunFacts) -> None:
+def _left_rows(table: Table, title: str, left: Sequence[Left]) -> None:
+    for i, each in enumerate(left):
+        table.add_row("" if i else title, each.op, f"{markup(each.layer)}: {markup(each.why)}")
+
+
+def _speed_rows(table: Table, facts: RunFacts) -> None:
     macs, instructions = facts.compiled.graph.macs(), facts.run.instructions
     chip = facts.image.board.chip
     table.add_row("[bold]one inference[/]", "", "")
@@ -179,16 +177,16 @@ def _speed(table: Table, facts: RunFacts) -> None:
         per_mac = f"{figure(instructions / macs)} per MAC" if macs else ""
         path = (", of core 0" if chip.cluster else ", on the critical path") if facts.run.cores else ""
         table.add_row("  instructions", f"{instructions:,}", f"{per_mac}{path}".removeprefix(", "))
-    _cores(table, facts)
+    _core_rows(table, facts)
     if facts.time is not None:
-        _time(table, facts.time, chip)
+        _time_rows(table, facts.time, chip)
     if facts.run.emulator_cycles is not None:
         table.add_row("  cycles", f"{facts.run.emulator_cycles:,}", "exact" if is_exact(chip) else _beside(facts))
     table.add_row("  max error", facts.error_words, f"against {facts.reference}{_calls(facts)}")
     if facts.layerwise is not None:
         table.add_row("  by layer", f"{facts.layerwise.largest} LSB", markup(facts.layerwise.words))
     if facts.layers:
-        _accuracy(table, facts)
+        _accuracy_rows(table, facts)
 
 
 def _calls(facts: RunFacts) -> str:
@@ -207,7 +205,7 @@ def _beside(facts: RunFacts) -> str:
     return f"by the table of {facts.run.emulator}{ours}"
 
 
-def _time(table: Table, time: Time, chip: Chip) -> None:
+def _time_rows(table: Table, time: Time, chip: Chip) -> None:
     ms, about = time_words(time.all, chip)
     table.add_row("  time", ms, f"{about}{unpaid_flash(time, chip)}")
     if time.flash is not None and time.flash.misses:
@@ -215,8 +213,8 @@ def _time(table: Table, time: Time, chip: Chip) -> None:
         table.add_row("    flash", *time_words(time.flash.waits, chip, f"waiting for {time.flash}"))
 
 
-def _cores(table: Table, facts: RunFacts) -> None:
-    """Add what each core did, and what several of them gain and take more; nothing where only one can run."""
+def _core_rows(table: Table, facts: RunFacts) -> None:
+    """Add the work of each core, and the speed-up and cost of using several; nothing if only one can run."""
     cores = facts.run.cores
     if cores is None:
         return
@@ -236,8 +234,8 @@ def _cores(table: Table, facts: RunFacts) -> None:
         table.add_row("", "", f"for {arena:+,} bytes of arena and {code:+,} of model code")
 
 
-def _accuracy(table: Table, facts: RunFacts) -> None:
-    """The layers that lose most in int8, with what to write after --keep-float, and those that stayed float."""
+def _accuracy_rows(table: Table, facts: RunFacts) -> None:
+    """Add the layers that lose most in int8, by their names for --keep-float, and those that stayed float."""
     from baretorch.quantize.accuracy import worst_layers
 
     table.add_row("[bold]noisiest layers[/]", "[bold]dB[/]", "signal to quantization noise, against float")
@@ -247,10 +245,3 @@ def _accuracy(table: Table, facts: RunFacts) -> None:
         table.add_row(f"  {markup(layer.name)}", loud, f"{layer.op}{alone}")
     for name in float_layers(facts.compiled.graph):
         table.add_row("  in float", "", markup(name))
-
-
-def _grid() -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", min_width=9)
-    table.add_column(overflow="fold")
-    return table

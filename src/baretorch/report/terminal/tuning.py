@@ -1,23 +1,23 @@
-"""The result of a search for the terminal."""
+"""Show the result of a search in the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from baretorch.escape import markup
 from baretorch.measure.numbers import figure
+from baretorch.report.terminal.layout import columns
 from baretorch.tune.result import Candidate, TunedStep, Tuning, shown
 
 
-def columns(tuning: Tuning) -> tuple[str, ...]:
-    """Return the titles of the columns."""
-    return "", tuning.metric, "flash", "RAM", "instructions", "ms", "choice"
+def titles_of(tuning: Tuning) -> tuple[str, ...]:
+    """Return the titles of the columns; those of numbers begin with #."""
+    return "", f"#{tuning.metric}", "#flash", "#RAM", "#instructions", "#ms", "choice"
 
 
-def row(tuning: Tuning, c: Candidate) -> tuple[str, ...]:
+def cells_of(tuning: Tuning, c: Candidate) -> tuple[str, ...]:
     """Return the cells of a candidate."""
     ms = "" if c.milliseconds is None else figure(c.milliseconds)
     words = "; ".join(c.over)
@@ -27,14 +27,12 @@ def row(tuning: Tuning, c: Candidate) -> tuple[str, ...]:
 
 
 def tuning_screen(tuning: Tuning, made: Sequence[str], command: str) -> RenderableType:
-    """The answer of `tune`: the front, what was chosen, and where it lies."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in columns(tuning):
-        table.add_column(markup(title), justify="left" if title in ("", "choice") else "right", overflow="fold")
+    """Return the answer of `tune`: the front, the chosen candidate, and its files."""
+    table = columns(*map(markup, titles_of(tuning)))
     for c in tuning.front:
         lost = c.over or c.accuracy < tuning.budget.accuracy
         style = "green" if c == tuning.chosen else "dim" if lost else None
-        table.add_row(*(markup(cell) for cell in row(tuning, c)), style=style)
+        table.add_row(*(markup(cell) for cell in cells_of(tuning, c)), style=style)
     parts: list[RenderableType] = [
         f"[bold]{markup(tuning.model)}[/] on {tuning.board}: {markup(tuning.metric)} {tuning.original:.4f} originally; "
         + ", ".join(f"{markup(name)} {words}" for name, words in tuning.budget.words()),
