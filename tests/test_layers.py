@@ -60,7 +60,7 @@ LAYERS: dict[str, str] = {
     "tune": "errors escape explore files.ownership files.read files.write firmware frontends ir ir.io machines "
     "machines.host_program measure ops options passes pipeline plan quantize targets targets.features "
     "version",
-    "report": "errors escape explore files.ownership files.write firmware frontends ir ir.text measure ops options "
+    "report": "errors escape explore files.ownership files.write firmware frontends ir ir.text measure npu ops options "
     "passes pipeline plan quantize targets targets.features tune version",
     "exports": "debug emit errors files.ownership files.read files.write firmware frontends ir ir.io machines.npu "
     "measure npu npu.accelerators ops options pipeline targets version",
