@@ -10,6 +10,7 @@ from unicorn import arm_const
 
 from baretorch.firmware import thumb
 from baretorch.firmware.elf import Elf, read_elf
+from baretorch.firmware.instructions import split
 from baretorch.firmware.stack import StackBound, frames_of_clang, frames_of_gcc, stack_bound
 from baretorch.firmware.toolchain import find_toolchain
 from baretorch.firmware.types import Image
@@ -150,5 +151,5 @@ def test_the_server_leaves_the_stack_to_the_model(toolchain: str) -> None:
     ],
 )
 def test_what_a_function_that_aligns_its_stack_may_take(code: str, bytes_: int) -> None:
-    found = list(thumb.instructions(bytes.fromhex(code), 0x1000))
-    assert sum(thumb.alignment(*pair) for pair in zip([None, *found], found, strict=False)) == bytes_
+    found = list(split(bytes.fromhex(code), 0x1000, thumb.is_long))
+    assert sum(thumb.stack_growth(*pair) or 0 for pair in zip([None, *found], found, strict=False)) == bytes_

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baretorch.firmware import avr, riscv, thumb
+from baretorch.firmware.instructions import Instruction, split
 from baretorch.targets.kinds import Kind, Work
 
 HERE = 0x1000
@@ -115,32 +116,31 @@ RISCV = [
 @pytest.mark.parametrize(("text", "code", "work", "target"), THUMB, ids=[row[0] for row in THUMB])
 def test_thumb(text: str, code: str, work: Work, target: int | None) -> None:
     first, *second = (int(halfword, 16) for halfword in code.split())
-    i = thumb.ThumbInstruction(HERE, first, second[0] if second else None)
-    assert (thumb.work_of(i), thumb.target_of(i)) == (work, target)
+    i = Instruction(HERE, 4 if second else 2, first | sum(second) << 16)
+    assert (thumb.work_of(i), thumb.jump_target(i)) == (work, target)
 
 
 @pytest.mark.parametrize(("text", "code", "kind", "target"), RISCV, ids=[row[0] for row in RISCV])
 def test_riscv(text: str, code: str, kind: Kind, target: int | None) -> None:
-    i = riscv.RiscvInstruction(HERE, len(code) // 2, int(code, 16))
-    assert (riscv.work_of(i), riscv.target_of(i)) == (Work(kind), target)
+    i = Instruction(HERE, len(code) // 2, int(code, 16))
+    assert (riscv.work_of(i), riscv.jump_target(i)) == (Work(kind), target)
 
 
 @pytest.mark.parametrize(("text", "code", "kind", "target"), AVR, ids=[row[0] for row in AVR])
 def test_avr(text: str, code: str, kind: Kind, target: int | None) -> None:
     raw = b"".join(int(word, 16).to_bytes(2, "little") for word in code.split())
-    (i,) = avr.instructions(raw, HERE)
+    (i,) = split(raw, HERE, avr.is_long)
     assert i.size == len(raw)
     assert (avr.work_of(i), avr.jump_target(i)) == (Work(kind), target)
 
 
 def test_avr_calls() -> None:
     calls = [
-        avr.AvrInstruction(HERE, 4, 0x940F, 0x091A),
-        avr.AvrInstruction(HERE, 2, 0xD003),
-        avr.AvrInstruction(HERE, 2, 0x9508),
+        Instruction(HERE, 4, 0x091A_940F),
+        Instruction(HERE, 2, 0xD003),
+        Instruction(HERE, 2, 0x9508),
     ]
-    assert [avr.call_target(i) for i in calls] == [0x21234, HERE + 8, None]
-    assert avr.work_of(avr.AvrInstruction(HERE, 2, 0x1012), skipped=0x940C) == Work(Kind.SKIP_LONG)
+    assert [avr.call_target(None, i) for i in calls] == [0x21234, HERE + 8, None]
 
 
 def test_avr_frames() -> None:
@@ -149,7 +149,7 @@ def test_avr_frames() -> None:
 
     def growth(text: str) -> int:
         raw = b"".join(int(word, 16).to_bytes(2, "little") for word in text.split())
-        return avr.stack_growth(avr.instructions(raw, HERE), 2, saves)
+        return avr.stack_growth(split(raw, HERE, avr.is_long), 2, saves)
 
     assert growth("93cf 93df 9508") == 4, "two pushes and the return address"
     assert growth("93cf d000 9508") == 5, "rcall .+0"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from baretorch.firmware.elf import ALLOC, AVR, EXECUTE, Elf, Section
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
-from baretorch.machines.types import FlashReads
+from baretorch.machines.types import Block, FlashReads
 from baretorch.measure.cycles import (
     Cycles,
     Flash,
+    Listing,
     Time,
     cycles_json,
     cycles_of,
@@ -21,6 +23,7 @@ from baretorch.measure.cycles import (
 from baretorch.targets.boards import load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.flash import Waits
+from baretorch.targets.kinds import Kind, Work
 from tests.machines.images import RUN, image
 from tests.machines.test_machines import DATA, LOOP, NAKED
 
@@ -115,3 +118,11 @@ def test_cores_share_flash(computing: float, expected: float) -> None:
     reads = [FlashReads(0, 0, 1, 2, 12, Waits(200, 100, 250)), FlashReads(1, 0, 0, 3, 12, Waits(300, 150, 350))]
     found = shared_flash(reads, Cycles(computing, computing, computing))
     assert found == Flash(Cycles(expected, 150, 600), 24, 1, 5)
+
+
+@pytest.mark.parametrize(("skipped", "kind"), [("0000", Kind.SKIP), ("940c 091a", Kind.SKIP_LONG)])
+def test_a_skip_of_avr_depends_on_what_it_skips(skipped: str, kind: Kind) -> None:
+    code = b"".join(int(word, 16).to_bytes(2, "little") for word in f"1012 {skipped}".split())  # cpse r1, r2
+    text = Section(1, ".text", 1, ALLOC | EXECUTE, 0, 0, len(code), 0, 0, 0, code)
+    listing = Listing(Elf(32, AVR, 5, 0, (text,), (), (), ()))
+    assert [i.work for i in listing.block(Block(0, 0, 1, 1, 0))] == [Work(kind)]

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from baretorch.firmware.thumb import Transfer, decode_transfer
 from baretorch.machines.npu import device as npu
 from baretorch.machines.npu.device import Misuse, NpuBank, NpuDevice, OddNpu
 from baretorch.machines.npu.faults import NpuFault
 from baretorch.machines.npu.memory import NpuRegion
-from baretorch.machines.qemu.thumb import Transfer, transfer
 from baretorch.npu.payload import SCRATCH, WEIGHTS
 from tests.npu.cases import Case, kept
 
@@ -172,7 +172,7 @@ REGISTERS = {0: 0x100, 1: 0x58102000, 2: 8, 14: 0x58102000}
     ],
 )
 def test_loads_and_stores(code: str, moved: Transfer | None) -> None:
-    assert transfer(bytes.fromhex(code.ljust(8, "0")), lambda n: REGISTERS.get(n, 0)) == moved
+    assert decode_transfer(bytes.fromhex(code.ljust(8, "0")), lambda n: REGISTERS.get(n, 0)) == moved
 
 
 @pytest.mark.parametrize("register", [npu.QBASE, npu.BASEP[0], npu.BASEP[4]])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from baretorch.errors import InternalError
 from baretorch.firmware import thumb
 from baretorch.firmware.elf import ALLOC, ARM, EXECUTE, SECTION, X86_64, Elf, Relocation
+from baretorch.firmware.instructions import Instruction
 from baretorch.firmware.linkmap import LinkedSection
 
 _R_ARM_NOTHING = frozenset({0, 40, 42})  # NONE, V4BX, PREL31 (unwind tables)
@@ -37,7 +38,7 @@ def references(elf: Elf) -> Iterator[CodeReference]:
         if not r.symbol.name or not elf.sections[r.section].flags & ALLOC:
             continue
         if elf.machine == ARM and r.type in (_R_ARM_MOVW, _R_ARM_MOVT) and r.symbol.type == SECTION:
-            register, half = thumb.move_immediate(elf.bytes_at(r.offset, 4))
+            register, half = thumb.move_immediate(int.from_bytes(elf.bytes_at(r.offset, 4), "little"))
             if r.type == _R_ARM_MOVW:
                 movw[register] = half
             elif register in movw:
@@ -64,13 +65,12 @@ def _arm_target(elf: Elf, r: Relocation) -> int | None:
     """Return the target of an Arm relocation. Arm keeps addends in the code, so the linked code contains the target."""
     if r.type in _R_ARM_NOTHING:
         return None
-    raw = elf.bytes_at(r.offset, 4)
-    word = int.from_bytes(raw, "little")
+    word = int.from_bytes(elf.bytes_at(r.offset, 4), "little")
     if r.type in _R_ARM_WORDS:
         return _without_thumb_bit(elf, word)
     if r.type == _R_ARM_RELATIVE:
         return _without_thumb_bit(elf, (word + r.offset) & 0xFFFFFFFF)
-    if r.type in _R_ARM_BRANCHES and (target := thumb.branch_target(raw, r.offset)) is not None:
+    if r.type in _R_ARM_BRANCHES and (target := thumb.branch_target(Instruction(r.offset, 4, word))) is not None:
         return target
     raise InternalError(f"relocation of type {r.type} at {r.offset:#x} is not understood")
 

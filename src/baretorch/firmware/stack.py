@@ -11,12 +11,14 @@ core's first function has a stack of its own.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from baretorch.firmware import avr, riscv, thumb
+from baretorch.firmware.calls import DECODERS
 from baretorch.firmware.elf import ARM, AVR, EXECUTE, FUNC, LOCAL, NOTYPE, RISCV, Elf
+from baretorch.firmware.instructions import Instruction, split
 from baretorch.firmware.reach import references
 
 SAVED, SAVED_FLOATS = 36, 72  # bytes: eight registers and a word to align the stack; 17 of the FPU's and an unused one
@@ -44,40 +46,6 @@ class _Body:
     growth: int | None  # of the stack, all of it added up; None if a register says how much
     pointer: bool  # calls through a pointer
     calls: frozenset[int]  # addresses called
-
-
-def _thumb_body(code: Iterable[tuple[int, bytes]]) -> _Body:
-    found = [i for at, raw in code for i in thumb.instructions(raw, at)]
-    pairs = list(zip([None, *found], found, strict=False))
-    targets = (thumb.branch_target(i.raw, i.address) for i in found if thumb.is_call(i.raw))
-    aligned = sum(thumb.alignment(before, i) for before, i in pairs)
-    return _Body(
-        growth=_sum([aligned, *map(thumb.stack_growth, found)]),
-        pointer=any(map(thumb.is_indirect_call, found)),
-        calls=frozenset(t for t in targets if t is not None),
-    )
-
-
-def _riscv_body(code: Iterable[tuple[int, bytes]]) -> _Body:
-    found = [i for at, raw in code for i in riscv.instructions(raw, at)]
-    pairs = list(zip([None, *found], found, strict=False))
-    targets = (riscv.call_target(before, i) for before, i in pairs)
-    return _Body(
-        growth=_sum(riscv.stack_growth(before, i) for before, i in pairs),
-        pointer=any(riscv.is_indirect_call(before, i) for before, i in pairs),
-        calls=frozenset(t for t in targets if t is not None),
-    )
-
-
-def _avr_body(code: Iterable[tuple[int, bytes]], return_bytes: int, saves: range) -> _Body:
-    """Analyse an AVR function. The growth includes the return address, as in gcc's figures."""
-    found = [i for at, raw in code for i in avr.instructions(raw, at)]
-    targets = (avr.call_target(i) for i in found)
-    return _Body(
-        growth=avr.stack_growth(found, return_bytes, saves),
-        pointer=any(map(avr.is_indirect_call, found)),
-        calls=frozenset(t for t in targets if t is not None),
-    )
 
 
 def _sum(moves: Iterable[int | None]) -> int | None:
@@ -183,12 +151,32 @@ class CallGraph:
 
     @cached_property
     def _bodies(self) -> dict[CFunction, _Body]:
+        return {f: self._read_body(f) for f in self.functions}
+
+    def _read_body(self, f: CFunction) -> _Body:
+        decoder = DECODERS[self.elf.machine]
+        found = [i for at, raw in self._code(f) for i in split(raw, at, decoder.is_long)]
+        pairs = list(zip([None, *found], found, strict=False))
+        targets = (decoder.call_target(before, i) for before, i in pairs)
+        return _Body(
+            growth=self._growth(found, pairs),
+            pointer=any(decoder.is_indirect_call(before, i) for before, i in pairs),
+            calls=frozenset(t for t in targets if t is not None),
+        )
+
+    def _growth(
+        self, found: Sequence[Instruction], pairs: Iterable[tuple[Instruction | None, Instruction]]
+    ) -> int | None:
+        """Return the growth of the stack. On AVR it includes the return address, as in gcc's figures."""
         if self.elf.machine == AVR:
-            bytes_ = avr.RETURN_BYTES[self.elf.flags & 0x7F]
-            saves = next((range(f.address, f.end) for f in self.functions if f.name == "__prologue_saves__"), range(0))
-            return {f: _avr_body(self._code(f), bytes_, saves) for f in self.functions}
-        read = _thumb_body if self.elf.machine == ARM else _riscv_body
-        return {f: read(self._code(f)) for f in self.functions}
+            return avr.stack_growth(found, avr.RETURN_BYTES[self.elf.flags & 0x7F], self._saves)
+        growth = thumb.stack_growth if self.elf.machine == ARM else riscv.stack_growth
+        return _sum(growth(before, i) for before, i in pairs)
+
+    @cached_property
+    def _saves(self) -> range:
+        """Return the addresses of libgcc's function that saves registers on AVR."""
+        return next((range(f.address, f.end) for f in self.functions if f.name == "__prologue_saves__"), range(0))
 
     @cached_property
     def _calls(self) -> dict[CFunction, set[CFunction]]:

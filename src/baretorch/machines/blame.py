@@ -5,13 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from baretorch.firmware import avr, riscv, thumb
-from baretorch.firmware.elf import ARM, AVR
+from baretorch.firmware.calls import calls_in
 from baretorch.firmware.types import Image
 from baretorch.machines.code import Code, read_code
 from baretorch.machines.types import DeviceFault
 from baretorch.plan.types import Plan
-from baretorch.targets.kinds import CALLS
 
 TEAM = "bt_team"  # what cores of a cluster do for each other
 OTHERS = ("mem", "bt_stream", "bt_meet", TEAM)  # memcpy, __aeabi_memcpy4 …: in no name of a layer
@@ -45,31 +43,8 @@ def calls_of(code: Code) -> dict[int, str]:
 def _calls(code: Code, first: int, end: int) -> Iterator[tuple[int, str]]:
     """Yield the return address of each call in the function, in code order, and the called function's name if it is
     known."""
-    raw = code.elf.bytes_at(first, end - first)
-    calls = {ARM: _thumb, AVR: _avr}.get(code.elf.machine, _riscv)
-    for behind, target in calls(raw, first):
+    for behind, target in calls_in(code.elf, first, end):
         yield behind, "" if target is None else code.function_at(target & ~1)
-
-
-def _thumb(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
-    """Yield the address after each call, and the call's target if the code contains it."""
-    for i in thumb.instructions(raw, first):
-        if thumb.work_of(i).kind in CALLS:
-            yield i.address + len(i.raw), thumb.branch_target(i.raw, i.address)
-
-
-def _avr(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
-    for i in avr.instructions(raw, first):
-        if avr.work_of(i).kind in CALLS:
-            yield i.end, avr.call_target(i)
-
-
-def _riscv(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
-    before = None
-    for i in riscv.instructions(raw, first):
-        if riscv.work_of(i).kind in CALLS:
-            yield i.address + i.size, riscv.call_target(before, i)
-        before = i
 
 
 def layer_that_ran(plan: Plan, run: str, image: Image, fault: DeviceFault) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
+from baretorch.firmware.calls import LABEL
 from baretorch.firmware.elf import EXECUTE, FUNC, Elf, read_elf
-from baretorch.firmware.return_label import LABEL
 from baretorch.firmware.sizes import CODE_IN_RAM, STACK
 from baretorch.firmware.types import Image
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from baretorch.firmware import avr, riscv, thumb
-from baretorch.firmware.elf import ARM, AVR, Elf, read_elf
+from baretorch.firmware.calls import DECODERS
+from baretorch.firmware.elf import Elf, read_elf
+from baretorch.firmware.instructions import split
 from baretorch.firmware.types import Image
 from baretorch.machines.run import Run
 from baretorch.machines.types import Block, FlashReads
@@ -109,19 +110,16 @@ class Listing:
             address += found.size
 
     def _decode(self, address: int) -> Decoded:
-        short = self.elf.bytes_at(address, 2)
-        if self.elf.machine == ARM:
-            code = self.elf.bytes_at(address, 4) if short[1] >> 3 >= 0b11101 else short
-            t = next(thumb.instructions(code, address))
-            return Decoded(address, len(code), thumb.work_of(t), thumb.target_of(t))
-        if self.elf.machine == AVR:
-            long = avr.is_long(int.from_bytes(short, "little"))
-            a = next(avr.instructions(self.elf.bytes_at(address, 4) if long else short, address))
-            skipped = self.elf.bytes_at(a.end, 2) if avr.work_of(a).kind is Kind.SKIP else b""
-            return Decoded(address, a.size, avr.work_of(a, int.from_bytes(skipped, "little")), avr.jump_target(a))
-        code = self.elf.bytes_at(address, 4) if short[0] & 3 == 3 else short
-        r = next(riscv.instructions(code, address))
-        return Decoded(address, len(code), riscv.work_of(r), riscv.target_of(r))
+        decoder = DECODERS[self.elf.machine]
+        long = decoder.is_long(self._halfword(address))
+        (i,) = split(self.elf.bytes_at(address, 4 if long else 2), address, decoder.is_long)
+        work = decoder.work_of(i)
+        if work.kind is Kind.SKIP and decoder.is_long(self._halfword(i.end)):
+            work = Work(Kind.SKIP_LONG)
+        return Decoded(address, i.size, work, decoder.jump_target(i))
+
+    def _halfword(self, address: int) -> int:
+        return int.from_bytes(self.elf.bytes_at(address, 2), "little")
 
 
 def read_listing(image: Image) -> Listing:

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from baretorch.firmware.thumb import decode_transfer
 from baretorch.machines.npu.device import SIZE, Misuse, NpuBank, NpuDevice
 from baretorch.machines.npu.faults import NpuFault
 from baretorch.machines.npu.memory import NpuRegion
 from baretorch.machines.qemu.gdb_client import PC, GdbClient
-from baretorch.machines.qemu.thumb import transfer
 from baretorch.machines.types import DeviceFault
 from baretorch.npu.accelerators import Accelerator
 
@@ -131,7 +131,7 @@ class AttachedNpu:
             raise DeviceFault("QEMU stopped for another reason than the NPU", have=why)
         stub = self._stub
         pc = stub.register(PC)
-        what = transfer(stub.read(pc, 4), stub.register)
+        what = decode_transfer(stub.read(pc, 4), stub.register)
         if what is None or what.size != 4 or not 0 <= what.address - self._place.base < SIZE or what.address % 4:
             code = stub.read(pc, 4).hex()
             raise DeviceFault(f"the image reaches the NPU otherwise than by a word, at {pc:#010x}", have=f"code {code}")
