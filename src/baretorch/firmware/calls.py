@@ -15,7 +15,7 @@ from baretorch.targets.kinds import CALLS, Work
 LABEL = "bt_model_returned"  # after the call of the run function, by which emulators detect that it has returned
 
 
-class Decoder(Protocol):
+class InstructionDecoder(Protocol):
     """The functions of the modules thumb, riscv and avr. `before` is the instruction before `i`, if there is one."""
 
     def is_long(self, first: int) -> bool: ...
@@ -29,7 +29,7 @@ class Decoder(Protocol):
     def is_indirect_call(self, before: Instruction | None, i: Instruction) -> bool: ...
 
 
-DECODERS: Mapping[int, Decoder] = {ARM: thumb, RISCV: riscv, AVR: avr}
+DECODERS: Mapping[int, InstructionDecoder] = {ARM: thumb, RISCV: riscv, AVR: avr}
 
 
 def calls_in(elf: Elf, first: int, end: int) -> Iterator[tuple[int, int | None]]:
