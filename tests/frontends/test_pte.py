@@ -16,7 +16,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends import load
 from baretorch.frontends.aten.program import AtenState
 from baretorch.frontends.pte.reader import read_pte_methods
-from baretorch.frontends.pte.tensor_order import memory_order
+from baretorch.frontends.pte.schema import memory_order
 from baretorch.ir.graph import DType
 
 DATA = Path(__file__).parent / "data"

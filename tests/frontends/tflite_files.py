@@ -10,7 +10,7 @@ import flatbuffers  # type: ignore[import-untyped]
 import numpy as np
 from ai_edge_litert import schema_py_generated as fb  # type: ignore[import-untyped]
 
-from baretorch.frontends.tflite.names import CUSTOM, OPERATORS, TYPES
+from baretorch.frontends.tflite.schema import CUSTOM, OPERATORS, TYPES
 from baretorch.ir.graph import Array
 
 VERSIONS = {"BROADCAST_TO": 2}  # of operators that LiteRT does not know in version 1

@@ -15,8 +15,8 @@ from torch.nn import functional as F
 
 from baretorch import pipeline
 from baretorch.frontends import Source, from_module
-from baretorch.frontends.torch.eager import InPyTorch
-from baretorch.frontends.torch.ties import FirstOfEquals
+from baretorch.frontends.torch.export import InPyTorch
+from baretorch.frontends.torch.modes import FirstOfEquals
 from baretorch.ir.equivalence import WrongStep
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Shape, interpret
 from baretorch.ir.ties import up_to_ties

@@ -126,8 +126,8 @@ def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
         return _elsewhere(model, source, graph, [_tuple(s) for s in sweep()], truth)
 
     from baretorch.frontends.torch.export import flat_inputs, run_module, to_numpy
+    from baretorch.frontends.torch.modes import orders_elements
     from baretorch.frontends.torch.snapshot import copied_module
-    from baretorch.frontends.torch.ties import orders_elements
 
     samples = [_tuple(s) for s in sweep()] if sweep is not None else [torch.inputs[source.method]]
     if not samples:

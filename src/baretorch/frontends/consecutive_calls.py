@@ -14,7 +14,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.inputs import variations
 from baretorch.frontends.source import Source
-from baretorch.ir.equivalence import MOVE, Reference, difference
+from baretorch.ir.equivalence import Reference, difference, mover
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import real, stored
 
@@ -46,13 +46,7 @@ class Calls:
         return difference([y for ys in answers for y in ys], reference) is None
 
     def _moved(self, seed: int) -> tuple[Array, ...]:
-        rng, ask = np.random.default_rng(seed), self.begin()
-
-        def move(x: Array) -> Array:
-            if seed == 0 or x.dtype.kind not in "fc":
-                return x
-            return np.asarray(x * (1 + MOVE * rng.uniform(-1, 1, x.shape)), x.dtype)
-
+        move, ask = mover(seed), self.begin()
         return tuple(y for x in self.inputs for y in ask(tuple(map(move, x))))
 
 

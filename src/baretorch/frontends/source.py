@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from baretorch.escape import LONGEST
 from baretorch.frontends.choices import Arguments
 from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array, DType, Graph, Shape
-from baretorch.ir.io import Runner, arranged, real_inputs
+from baretorch.ir.io import Answer, Runner, arranged, real_inputs, restored
 from baretorch.ir.layerwise import RecordedLayer
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between results"
@@ -99,6 +99,20 @@ class Source:
     def module(self) -> Any:
         """Return the nn.Module; None if the model does not come from one."""
         return self.torch.module if self.torch else None
+
+
+class Original:
+    """The original model in its own library, called like an image, with the caller's inputs. `begin` returns a function
+    from inputs to outputs in memory order, which starts with the model's initial state and keeps it between calls."""
+
+    def __init__(self, graph: Graph, begin: Callable[[], Callable[[Sequence[Array]], Sequence[Array]]]) -> None:
+        self._graph, self._begin, self._run = graph, begin, begin()
+
+    def __call__(self, *inputs: Any) -> Answer:
+        return restored(self._graph, self._run(arranged(self._graph, inputs)))
+
+    def reset(self) -> None:
+        self._run = self._begin()
 
 
 def check_name(name: str) -> None:

@@ -130,18 +130,24 @@ def _largest(x: Array) -> float:
     return float(np.abs(x[np.isfinite(x)]).max(initial=0))
 
 
+def mover(seed: int) -> Callable[[Array], Array]:
+    """Return a function that changes numbers in their last bits, at random; with seed 0 it changes nothing."""
+    rng = np.random.default_rng(seed)
+
+    def move(x: Array) -> Array:
+        if seed == 0 or x.dtype.kind not in "fc":
+            return x
+        return np.asarray(x * (1 + MOVE * rng.uniform(-1, 1, x.shape)), x.dtype)
+
+    return move
+
+
 def own_reference(graph: Graph, inputs: tuple[Array, ...]) -> Reference:
     """Make a graph its own reference, for models without another runtime to compare with."""
     runs = 2 if graph.state else 1
 
     def moved(seed: int) -> tuple[Array, ...]:
-        rng = np.random.default_rng(seed)
-
-        def move(x: Array) -> Array:
-            if seed == 0 or x.dtype.kind != "f":
-                return x
-            return np.asarray(x * (1 + MOVE * rng.uniform(-1, 1, x.shape)), x.dtype)
-
+        move = mover(seed)
         tensors = {n: t if t.data is None else replace(t, data=move(t.data)) for n, t in graph.tensors.items()}
         return graph_answers(replace(graph, tensors=tensors), tuple(map(move, inputs)), runs)
 

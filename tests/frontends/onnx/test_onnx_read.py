@@ -14,9 +14,9 @@ from tests.frontends.onnx.lower import compared, graph_of
 
 from baretorch import frontends
 from baretorch.frontends.onnx.interface import interface_of
+from baretorch.frontends.onnx.proto import to_text
 from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import TABLE, to_graph
-from baretorch.frontends.onnx.text import to_text
 from baretorch.pipeline import optimized
 
 

@@ -8,9 +8,8 @@ import numpy as np
 
 from baretorch.frontends.aten import activations as aten
 from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.call import OnnxCall, need_room
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.types import need_room
 from baretorch.ops.activations import (
     Elu,
     Gelu,

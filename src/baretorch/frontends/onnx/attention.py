@@ -11,10 +11,9 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import index, shapes
 from baretorch.frontends.aten.sequence import attention as fused
 from baretorch.frontends.lowering import Result
-from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.call import OnnxCall, need_float, need_room
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.shapes import padded
-from baretorch.frontends.onnx.types import need_float, need_room
 from baretorch.ir.graph import Array, DType
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.functions import Tanh

@@ -12,8 +12,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.lowering import Result
 from baretorch.frontends.onnx.call import OnnxCall
-from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.scope import Value
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, Value
 from baretorch.ops.choose import Choose
 
 TURNS = 256  # of a loop, as of one in PyTorch

@@ -9,9 +9,8 @@ from baretorch.frontends.aten import index as aten
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.call import OnnxCall, wide
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.types import wide
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Add, Remainder
 from baretorch.ops.index import IndexPut, RavelIndex, Scatter

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.onnx.tensors import array_of, dtype_of
+from baretorch.frontends.onnx.proto import array_of, dtype_of
 from baretorch.frontends.untrusted import ROOM, too_large
 from baretorch.ir.graph import Array, DType, Shape
 

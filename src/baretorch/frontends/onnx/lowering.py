@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,15 +12,60 @@ from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten import elementwise
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import UNFIT, Lowering, Result
-from baretorch.frontends.onnx.attributes import attribute_value, attributes_of, with_attributes
 from baretorch.frontends.onnx.call import OnnxCall, key
-from baretorch.frontends.onnx.fold import GROWS, check_growth, computes, folded
-from baretorch.frontends.onnx.functions import OnnxFunction, has_meaning, schema_function
-from baretorch.frontends.onnx.scope import OMITTED, Absent, Scope, StoredInt8, Value
-from baretorch.frontends.onnx.tensors import array_of
+from baretorch.frontends.onnx.definitions import (
+    GROWS,
+    OnnxFunction,
+    check_growth,
+    computes,
+    folded,
+    has_meaning,
+    schema_function,
+)
+from baretorch.frontends.onnx.proto import array_of, attribute_value, attributes_of, with_attributes
 from baretorch.frontends.untrusted import ROOM, too_large
 from baretorch.ir.graph import Array, DType, Node, Origin, Quant
 from baretorch.ops.int8.quantize import Dequantize, Quantize
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A value that could not be computed, with the reason; without a reason, it was already reported."""
+
+    reason: str = ""
+
+
+OMITTED = Absent("an input that is left out")  # of a function
+Value: TypeAlias = str | Array | Absent  # the name of a Graph tensor, a constant that is none yet, or none of them
+
+
+@dataclass(frozen=True)
+class StoredInt8:
+    """An int8 tensor of the Graph that holds a file's int8 numbers, or its uint8 numbers minus 128. `zero` is the
+    file's zero point."""
+
+    scale: float
+    zero: int
+    unsigned: bool
+
+
+@dataclass
+class Scope:
+    """The values of a graph's names. A graph inside a node sees those of its parents; a function does not."""
+
+    values: dict[str, Value]
+    outer: Scope | None = None
+    prefix: str = ""  # of the names of layers
+    attributes: Mapping[str, Any] = field(default_factory=dict)  # of a function: AttributeProtos of the call
+    opsets: Mapping[str, int] = field(default_factory=dict)
+    depth: int = 0
+
+    def holder(self, name: str) -> Scope | None:
+        """Return the innermost scope that contains a name."""
+        if name in self.values:
+            return self
+        return self.outer.holder(name) if self.outer else None
+
 
 MOST = 20_000  # nodes, loops and functions written out
 DEEPEST = 32  # graphs and functions within each other

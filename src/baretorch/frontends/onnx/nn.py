@@ -1,24 +1,25 @@
-"""Rows of the ONNX table: norms, and sampling at computed positions."""
+"""Rows of the ONNX table: norms, sampling at computed positions, and losses."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import layers
+from baretorch.frontends.aten import elementwise, index, layers, shapes
 from baretorch.frontends.aten.reduce import affine, group_norm
 from baretorch.frontends.lowering import Lowering, Result
-from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.call import OnnxCall, need_float
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.types import need_float
 from baretorch.ops.elementwise import Add, Div, Maximum, Mul, Pow
-from baretorch.ops.functions import Rsqrt
+from baretorch.ops.functions import Neg, Rsqrt
 from baretorch.ops.layout import Expand
+from baretorch.ops.logic import Eq, Where
 from baretorch.ops.matmul import Matmul
 from baretorch.ops.norm import LayerNorm
 from baretorch.ops.pool import AvgPool2d
-from baretorch.ops.reduce import Mean, Var, VectorNorm
+from baretorch.ops.reduce import Mean, Sum, Var, VectorNorm
 from baretorch.ops.sample import GridSample2d
+from baretorch.ops.softmax import LogSoftmax
 
 EPSILON = 1e-5  # where a norm says nothing else
 
@@ -153,6 +154,47 @@ def affine_grid(g: OnnxLowering, call: OnnxCall) -> str:
     return g.reshape(y, (size[0], *size[2:], len(lines)))
 
 
+# --- losses, for models that compute their own ---------------------------------------------------------------
+
+
+def negative_log_likelihood(g: OnnxLowering, call: OnnxCall) -> str:
+    return _loss(g, call, call.need(0))
+
+
+def softmax_cross_entropy(g: OnnxLowering, call: OnnxCall) -> Result:
+    need_float(g, call.op, call.need(0))
+    logs = g.b.add(LogSoftmax(1), call.need(0))
+    loss = _loss(g, call, logs)
+    return (loss, logs)[: call.outputs] if call.outputs > 1 else loss
+
+
+def _loss(g: OnnxLowering, call: OnnxCall, logs: str) -> str:
+    """Return minus the entry of each target's class, times the class's weight; ignored targets have weight 0."""
+    target, weight = call.need(1), call.input(2)
+    need_float(g, call.op, logs)
+    picked = shapes.squeeze(g, index.gather(g, logs, 1, shapes.unsqueeze(g, target, 1)), 1)
+    loss = g.b.add(Neg(), picked)
+    weights = None if weight is None else index.select_rows(g, weight, 0, target)
+    ignored = call.attribute("ignore_index")
+    if ignored is not None:
+        gone = elementwise.compared(g, Eq(), target, int(ignored))
+        if weights is None:
+            weights = g.b.const("weights", np.ones(g.shape(target), np.float32))
+        weights = g.b.add(Where(), gone, g.operand(0.0, logs), weights)
+        loss = g.b.add(Where(), gone, g.operand(0.0, logs), loss)
+    if weights is not None:
+        loss = g.b.add(Mul(), loss, weights)
+    how, every = call.attribute("reduction", "mean"), tuple(range(len(g.shape(target))))
+    if how == "none":
+        return loss
+    if how == "sum" or weights is not None:
+        total = g.b.add(Sum(every, False), loss)
+        return total if how == "sum" else g.b.add(Div(), total, g.b.add(Sum(every, False), weights or loss))
+    if how != "mean":
+        raise CompileError(f"{call.op}: no reduction is called {how!r}", need="none, sum or mean")
+    return g.b.add(Mean(every, False), loss)
+
+
 ROWS: dict[str, OnnxRow] = {
     "BatchNormalization": OnnxRow(batch_norm),
     "InstanceNormalization": OnnxRow(instance_norm),
@@ -164,4 +206,6 @@ ROWS: dict[str, OnnxRow] = {
     "LRN": OnnxRow(lrn),
     "GridSample": OnnxRow(grid_sample),
     "AffineGrid": OnnxRow(affine_grid),
+    "NegativeLogLikelihoodLoss": OnnxRow(negative_log_likelihood),
+    "SoftmaxCrossEntropyLoss": OnnxRow(softmax_cross_entropy),
 }

@@ -9,11 +9,9 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.pools import pool
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.onnx.call import OnnxCall
-from baretorch.frontends.onnx.convs import convolved
+from baretorch.frontends.onnx.call import SMALL, OnnxCall, need_float, need_room
+from baretorch.frontends.onnx.convs import convolved, windows
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.types import SMALL, need_float, need_room
-from baretorch.frontends.onnx.window_attributes import windows
 from baretorch.frontends.windows import Windows
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Mul, Pow

@@ -8,9 +8,8 @@ from baretorch.frontends.aten import layers
 from baretorch.frontends.aten.sequence import matmul
 from baretorch.frontends.einsum import einsum
 from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.call import OnnxCall, need_float
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.types import need_float
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.solve import Det
 

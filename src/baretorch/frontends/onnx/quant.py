@@ -19,8 +19,7 @@ from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.aten.quant import need_scale, real
 from baretorch.frontends.lowering import Result
 from baretorch.frontends.onnx.call import MICROSOFT, OnnxCall, key
-from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.scope import StoredInt8
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, StoredInt8
 from baretorch.ir.graph import Array, DType, Quant
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 

@@ -12,9 +12,8 @@ from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.moves import flip
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering, Result
-from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.call import OnnxCall, need_float, wide
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.types import need_float, wide
 from baretorch.ir.graph import DType
 from baretorch.ops import reduce as reduction
 from baretorch.ops.elementwise import Mul, Sub

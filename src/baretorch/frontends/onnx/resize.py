@@ -17,9 +17,8 @@ from baretorch.frontends.aten.index import take
 from baretorch.frontends.aten.layers import linear
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.call import OnnxCall, need_room
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.types import need_room
 from baretorch.ir.graph import Array, DType
 from baretorch.ops.layout import Expand
 from baretorch.ops.logic import Where

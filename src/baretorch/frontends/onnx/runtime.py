@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
+from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
-from baretorch.frontends.onnx.double import in_double
 from baretorch.frontends.onnx.interface import Interface
-from baretorch.frontends.onnx.tensors import array_of, tensor_of
+from baretorch.frontends.onnx.proto import array_of, tensor_of
 from baretorch.frontends.runtimes.process import Crash, OpenModel
-from baretorch.ir.equivalence import MOVE, Reference
+from baretorch.frontends.source import Original
+from baretorch.ir.equivalence import Reference, mover
 from baretorch.ir.graph import Array, Graph
-from baretorch.ir.io import Answer, arranged, restored
 
 LIBRARY = "onnxruntime"
 Run: TypeAlias = Callable[[dict[str, Array]], dict[str, Array]]
@@ -49,34 +49,29 @@ def runtimes(model: Any, crashes: list[str] | None = None) -> Iterator[tuple[Run
     yield run, "onnx.reference"
 
 
-def answers(run: Run, interface: Interface, inputs: Sequence[Array], runs: int) -> tuple[Array, ...]:
-    """Return the outputs of several runs; each starts with the state that the previous run left."""
+def begin(run: Run, interface: Interface) -> Callable[[Sequence[Array]], list[Array]]:
+    """Return a function that runs the model. State starts with the file's values; each run continues with the state
+    that the previous one left."""
     memory = {s.input.name: s.initial for s in interface.state}
-    found: list[Array] = []
-    for _ in range(runs):
+
+    def run_once(inputs: Sequence[Array]) -> list[Array]:
         made = run({i.name: x for i, x in zip(interface.inputs, inputs, strict=True)} | memory)
-        memory = {s.input.name: made[s.output] for s in interface.state}
-        found += [made[name] for name in interface.outputs]
-    return tuple(found)
+        memory.update({s.input.name: made[s.output] for s in interface.state})
+        return [made[name] for name in interface.outputs]
+
+    return run_once
 
 
-class InRuntime:
-    """Runs the model in its runtime, once per call; state starts with the file's values."""
+def answers(run: Run, interface: Interface, inputs: Sequence[Array], runs: int) -> tuple[Array, ...]:
+    """Return the outputs of several runs."""
+    run_once = begin(run, interface)
+    return tuple(y for _ in range(runs) for y in run_once(inputs))
 
-    def __init__(self, model: Any, interface: Interface, graph: Graph, library: str) -> None:
-        self._run = next(run for run, name in runtimes(model) if name == library)  # it has answered before
-        self._interface, self._graph = interface, graph
-        self._memory: dict[str, Array] = {}
-        self.reset()
 
-    def __call__(self, *inputs: Any) -> Answer:
-        given = zip(self._interface.inputs, arranged(self._graph, inputs), strict=True)
-        made = self._run({i.name: x for i, x in given} | self._memory)
-        self._memory = {s.input.name: made[s.output] for s in self._interface.state}
-        return restored(self._graph, [made[name] for name in self._interface.outputs])
-
-    def reset(self) -> None:
-        self._memory = {s.input.name: s.initial for s in self._interface.state}
+def original(model: Any, interface: Interface, graph: Graph, library: str) -> Original:
+    """Return the model in the runtime that computed its results."""
+    run = next(run for run, name in runtimes(model) if name == library)
+    return Original(graph, partial(begin, run, interface))
 
 
 def reference_of(
@@ -113,13 +108,7 @@ def _moved(
     nothing."""
 
     def moved(seed: int) -> tuple[Array, ...]:
-        rng = np.random.default_rng(seed)
-
-        def move(x: Array) -> Array:
-            moves = seed != 0 and x.dtype.kind == "f"
-            return np.asarray(x * (1 + MOVE * rng.uniform(-1, 1, x.shape)), x.dtype) if moves else x
-
-        other = onnx.ModelProto()
+        move, other = mover(seed), onnx.ModelProto()
         other.CopyFrom(model)
         for tensor in other.graph.initializer:
             tensor.CopyFrom(tensor_of(move(array_of(tensor)), tensor.name))
@@ -127,3 +116,40 @@ def _moved(
         return answers(again, interface, tuple(map(move, inputs)), runs)
 
     return moved
+
+
+def in_double(model: Any, feeds: dict[str, Array]) -> dict[str, Array]:
+    """Return the outputs by name, computed by onnx.reference with float64 wherever the model says float32."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    _widen(wide.graph)
+    given = {name: x.astype(np.float64) if x.dtype == np.float32 else x for name, x in feeds.items()}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        made = ReferenceEvaluator(wide).run(None, given)
+    return dict(zip((o.name for o in model.graph.output), map(np.asarray, made), strict=True))
+
+
+def _widen(graph: Any) -> None:
+    for tensor in graph.initializer:
+        _widen_tensor(tensor)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                _widen_tensor(attribute.t)
+            if attribute.HasField("g"):
+                _widen(attribute.g)
+            if attribute.name in ("to", "dtype") and attribute.i == TensorProto.FLOAT:
+                attribute.i = TensorProto.DOUBLE
+    _widen_types((*graph.input, *graph.output, *graph.value_info))
+
+
+def _widen_tensor(tensor: Any) -> None:
+    if tensor.data_type == TensorProto.FLOAT:
+        tensor.CopyFrom(tensor_of(array_of(tensor).astype(np.float64), tensor.name))
+
+
+def _widen_types(values: Iterable[Any]) -> None:
+    for value in values:
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = TensorProto.DOUBLE

@@ -16,9 +16,8 @@ from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.sequence import matmul
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.activations import line, softsign
-from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.call import OnnxCall, need_float
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.types import need_float
 from baretorch.ir.graph import Array, Shape
 from baretorch.ops.activations import Elu, LeakyRelu, Softplus, Threshold
 from baretorch.ops.elementwise import Add, Clamp, Mul, Sub

@@ -5,10 +5,9 @@ from __future__ import annotations
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import fft, index, shapes
 from baretorch.frontends.lowering import Complex
-from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.call import OnnxCall, need_float
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.shapes import padded
-from baretorch.frontends.onnx.types import need_float
 from baretorch.ops.elementwise import Mul
 
 BY_N = 2  # the inverse is divided by the length, as aten counts normalizations

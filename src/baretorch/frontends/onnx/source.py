@@ -31,10 +31,10 @@ def load_onnx(asked: Asked) -> Source:
                 try_='pip install "baretorch[onnx]"',
             ) from error
         from baretorch.frontends.onnx.interface import interface_of
+        from baretorch.frontends.onnx.proto import to_text
         from baretorch.frontends.onnx.reader import read_model
-        from baretorch.frontends.onnx.runtime import InRuntime, reference_of
+        from baretorch.frontends.onnx.runtime import original, reference_of
         from baretorch.frontends.onnx.table import to_graph
-        from baretorch.frontends.onnx.text import to_text
     one_of({METHOD: None}, asked.method)
     with timed("model"):
         model = read_model(asked.file)
@@ -65,7 +65,7 @@ def load_onnx(asked: Asked) -> Source:
             expected=reference.answers[:count],
             expected_again=reference.answers[-count:],
             references={} if graph.is_quantized else {METHOD: reference},  # passes are compared before rounding
-            eager=lambda: InRuntime(model, interface, graph, library),
+            eager=lambda: original(model, interface, graph, library),
             library=library,
         )
 

@@ -12,7 +12,6 @@ from baretorch.frontends.onnx import (
     control,
     convs,
     index,
-    losses,
     math,
     nn,
     pools,
@@ -25,8 +24,7 @@ from baretorch.frontends.onnx import (
     signal,
 )
 from baretorch.frontends.onnx.interface import Interface
-from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, opsets_of
-from baretorch.frontends.onnx.scope import Scope, Value
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, Scope, Value, opsets_of
 from baretorch.frontends.untrusted import ROOM
 from baretorch.ir.graph import Builder, Graph, State
 from baretorch.ir.verify import verify
@@ -47,7 +45,6 @@ TABLE: dict[str, OnnxRow] = {
     **control.ROWS,
     **attention.ROWS,
     **signal.ROWS,
-    **losses.ROWS,
 }
 
 

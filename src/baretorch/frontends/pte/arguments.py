@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from baretorch.frontends.aten.program import Arg
-from baretorch.frontends.pte.schema import Items, TensorValue, Value, damaged
-from baretorch.frontends.pte.tensor_order import is_contiguous, memory_order
+from baretorch.frontends.pte.schema import Items, TensorValue, Value, damaged, is_contiguous, memory_order
 
 _FACTORIES = {"aten::full": 2, "aten::full_like": 2, "aten::arange": 3, "aten::scalar_tensor": 1}
 

@@ -1,12 +1,19 @@
-"""Tracks the memory of an ExecuTorch program while its instructions are followed."""
+"""Tracks the memory of an ExecuTorch program while its instructions are followed, and finds its mutable buffers.
+
+ExecuTorch keeps a mutable buffer in planned memory, at a place of its own, and changes it in place, as a rule by a
+`copy_` at the end of the method. The file need not call it one, nor name it, nor hold its initial value. Several
+methods can share one.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from baretorch.frontends.pte.schema import TensorValue, damaged
+from baretorch.frontends.pte.schema import DelegateCall, Items, KernelCall, Program, PteMethod, TensorValue, damaged
 
 
 @dataclass(frozen=True)
@@ -58,3 +65,93 @@ class PteMemory:
         if bank >= len(self._banks) or start + tensor.bytes > self._banks[bank]:
             raise damaged(f"{tensor} is outside the planned memory")
         return tensor.memory
+
+
+OWN_BANK = 1  # each method has its own; ExecuTorch puts the buffers that methods share in a bank beyond it
+
+_Identity: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A mutable buffer as one method sees it. `initial` is the tensor, of any method, with its initial data; None if
+    the file contains none."""
+
+    name: str
+    tensor: TensorValue
+    initial: TensorValue | None
+
+
+class UniqueNames:
+    """Gives each value a unique name: `stem`, then `stem_2`, `stem_3` …"""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._versions: Counter[str] = Counter()
+
+    def fresh(self, stem: str) -> str:
+        while True:
+            self._versions[stem] += 1
+            name = stem if self._versions[stem] == 1 else f"{stem}_{self._versions[stem]}"
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+
+
+def find_state(program: Program, methods: Mapping[str, PteMethod]) -> dict[str, tuple[Kept, ...]]:
+    """Return the mutable buffers of each method. The same name in two methods is the same buffer."""
+    held: dict[str, dict[_Identity, TensorValue]] = {}  # where several tensors are at one place, the first
+    names: dict[_Identity, str] = {}
+    initial: dict[_Identity, TensorValue] = {}
+    given = UniqueNames()
+    for m, plan in methods.items():
+        computed, changed = _written(program, plan)
+        held[m] = {}
+        for t in plan.values:
+            if not isinstance(t, TensorValue) or t.constant or t.index in computed:
+                continue
+            identity = _identity(m, t)
+            held[m].setdefault(identity, t)
+            if identity not in names and (t.index in changed or _declared(t)):
+                names[identity] = given.fresh(t.key or f"state{len(names)}")
+            if t.buffer:
+                initial.setdefault(identity, t)
+    return {
+        m: tuple(Kept(names[i], t, initial.get(i)) for i, t in tensors.items() if i in names)
+        for m, tensors in held.items()
+    }
+
+
+def _written(program: Program, plan: PteMethod) -> tuple[set[int], set[int]]:
+    """Return the tensors that are inputs or results of operators, and those that are changed in place but are
+    neither."""
+    computed, changed = set(plan.inputs), set[int]()
+    for call in plan.instructions:
+        if isinstance(call, DelegateCall):
+            computed |= set(call.args)  # what it takes was computed before
+            continue
+        if not isinstance(call, KernelCall) or not call.args:
+            continue
+        last = call.args[-1]
+        if call.in_place:
+            changed |= {last} - computed
+        elif 0 <= last < len(plan.values) and isinstance(items := plan.values[last], Items):
+            program.spend(len(items.indices))
+            computed |= set(items.indices)
+        else:
+            computed.add(last)
+    return computed, changed
+
+
+def _declared(t: TensorValue) -> bool:
+    """Report whether the file declares it as a mutable buffer."""
+    return t.buffer != 0 or t.key != ""
+
+
+def _identity(method: str, t: TensorValue) -> _Identity:
+    """Return a key that is equal for tensors that are one buffer."""
+    if t.key:
+        return t.key, t.shape, t.scalar_type
+    if t.memory is None:
+        return method, t.index
+    return (method, t.memory) if t.memory[0] <= OWN_BANK else (t.memory, t.shape, t.scalar_type)

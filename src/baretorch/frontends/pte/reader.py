@@ -17,7 +17,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
 from baretorch.frontends.pte.arguments import keeps_elements, kind_of, padding_of, plain_operator
-from baretorch.frontends.pte.memory import PteMemory
+from baretorch.frontends.pte.memory import Kept, PteMemory, UniqueNames, find_state
 from baretorch.frontends.pte.operators import WORKSPACE, find_schema
 from baretorch.frontends.pte.schema import (
     DelegateCall,
@@ -29,9 +29,11 @@ from baretorch.frontends.pte.schema import (
     TensorValue,
     Value,
     damaged,
+    is_contiguous,
+    memory_order,
+    order_of,
+    same_layout,
 )
-from baretorch.frontends.pte.state import Kept, UniqueNames, find_state
-from baretorch.frontends.pte.tensor_order import is_contiguous, memory_order, order_of, same_layout
 from baretorch.ir.graph import Array, DType, Shape
 from baretorch.npu.payload import SCRATCH, Payload, read_payload
 

@@ -1,11 +1,12 @@
 """The content of an ExecuTorch `.pte` file as typed values: the required tables of its flatbuffer.
 
-The layout is ExecuTorch's `schema/program.fbs` (file identifier ET12); a slot number below is the place of
-a field in its table there, where a union takes two.
+The layout is ExecuTorch's `schema/program.fbs` (file identifier ET12); a slot number below is the place of a field in
+its table there, where a union takes two.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -317,3 +318,26 @@ def _instruction(
 
 def _short(items: tuple[int, ...]) -> str:
     return f"{list(items[:MAX_RANK])}{' and more' if len(items) > MAX_RANK else ''}"
+
+
+def memory_order(shape: Shape, order: Sequence[int]) -> tuple[int, ...]:
+    """Return `order` in its usual form. Dimensions of size 1 can be anywhere, so contiguous is preferred, then channels
+    last."""
+    contiguous = tuple(range(len(shape)))
+    channels_last = (0, *contiguous[2:], 1) if len(shape) > 2 else contiguous
+    for usual in (contiguous, channels_last):
+        if [d for d in usual if shape[d] != 1] == [d for d in order if shape[d] != 1]:
+            return usual
+    return tuple(order)
+
+
+def order_of(t: TensorValue) -> tuple[int, ...]:
+    return memory_order(t.shape, t.order)
+
+
+def is_contiguous(t: TensorValue) -> bool:
+    return order_of(t) == tuple(range(len(t.shape)))
+
+
+def same_layout(a: TensorValue, b: TensorValue) -> bool:
+    return a.shape == b.shape and memory_order(a.shape, a.order) == memory_order(b.shape, b.order)

@@ -14,8 +14,7 @@ import numpy as np
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.lowering import UNFIT, Ints, Lowering, Result, known_value
 from baretorch.frontends.tflite.call import NO_LIMITS, Limits, TfliteCall
-from baretorch.frontends.tflite.names import GRAPH_TYPES
-from baretorch.frontends.tflite.schema import ONE_SIZE, Subgraph, TfModel, TfOperator, TfTensor, damaged
+from baretorch.frontends.tflite.schema import GRAPH_TYPES, ONE_SIZE, Subgraph, TfModel, TfOperator, TfTensor, damaged
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Origin, Quant, State
 from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Binary, Clamp, Unary

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.runtimes.process import Refusal
-from baretorch.frontends.source import Asked, Source, example_inputs, one_of, random_inputs
+from baretorch.frontends.source import Asked, Original, Source, example_inputs, one_of, random_inputs
 from baretorch.frontends.tflite import litert
 from baretorch.frontends.tflite.lowering import is_kept, layer_name, stored_as
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfTensor, read_model
@@ -19,7 +19,7 @@ from baretorch.frontends.tflite.state import VARIABLES
 from baretorch.frontends.tflite.table import check_sizes, known_ahead, layer_graph, to_graph
 from baretorch.ir.equivalence import Reference, own_reference
 from baretorch.ir.graph import Array, Graph
-from baretorch.ir.io import Answer, arranged, as_real, real, restored, stored
+from baretorch.ir.io import as_real, real, stored
 from baretorch.ir.layerwise import RecordedLayer
 from baretorch.stopwatch import timed
 
@@ -167,22 +167,8 @@ def _asked(source: Source, runtime: _Runtime) -> Source:
         library=litert.LIBRARY,
         references=references,
         layers=lambda: runtime.layers(source.examples),
-        eager=lambda: InLiteRt(runtime),
+        eager=lambda: Original(graph, lambda: partial(runtime.run, runtime.interpreter())),
     )
-
-
-class InLiteRt:
-    """Runs the model in LiteRT itself, call by call like an image."""
-
-    def __init__(self, runtime: _Runtime) -> None:
-        self._runtime, self._graph = runtime, runtime.graph
-        self.reset()
-
-    def __call__(self, *inputs: Any) -> Answer:
-        return restored(self._graph, self._runtime.run(self._interpreter, arranged(self._graph, inputs)))
-
-    def reset(self) -> None:
-        self._interpreter = self._runtime.interpreter()
 
 
 def _examples(graph: Graph) -> tuple[Array, ...]:

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.source import ODD_INPUTS, Source, one_of
+from baretorch.frontends.source import ODD_INPUTS, Original, Source, one_of
 from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.table import TABLE, to_graph
 from baretorch.frontends.tinygrad.trace import TinygradCall, Trace, is_tensor, raised_at, tensors, to_text
 from baretorch.frontends.user_code import said
-from baretorch.ir.equivalence import MOVE, Reference
+from baretorch.ir.equivalence import Reference, mover
 from baretorch.ir.graph import Array, Graph
-from baretorch.ir.io import Answer, Runner, arranged, as_array, entries, need_inside, restored
+from baretorch.ir.io import as_array, entries, need_inside
 
 
 def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
@@ -33,10 +33,6 @@ def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, 
         references = {m: a.reference() for m, a in asked.items()}
     examples = references[method].inputs
     odd = any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in examples)
-
-    def eager() -> Runner:
-        return InTinygrad(asked[method], graphs[method])
-
     return Source(
         name,
         graphs,
@@ -46,7 +42,7 @@ def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, 
         library="tinygrad",
         method=method,
         references=references,
-        eager=eager,
+        eager=lambda: Original(graphs[method], lambda: asked[method].answers),
         warnings=(ODD_INPUTS,) if odd else (),
         texts={"tinygrad": lambda: to_text(read[method][1])},
         calls=len(read[method][1]),
@@ -121,8 +117,7 @@ class _Asked:
         first = self.answers(self.inputs)
 
         def moved(seed: int) -> tuple[Array, ...]:
-            rng = np.random.default_rng(seed)
-            found = self.answers([_move(x, rng) if seed else x for x in self.inputs])
+            found = self.answers(list(map(mover(seed), self.inputs)))
             if seed == 0 and not all(map(np.array_equal, found, first, repeat(True))):
                 raise _remembers("its results change from call to call")
             return found
@@ -136,12 +131,6 @@ def _remembers(how: str) -> CompileError:
         need="a function of its inputs",
         try_="pass state as an input, and return it as an output",
     )
-
-
-def _move(x: Array, rng: np.random.Generator) -> Array:
-    if x.dtype.kind != "f":
-        return x
-    return np.asarray(x * (1 + MOVE * rng.uniform(-1, 1, x.shape)), x.dtype)
 
 
 def _run(function: Any, *args: Any) -> Any:
@@ -190,17 +179,3 @@ def _holder(model: Any) -> Any:
     return (
         dict(zip(function.__code__.co_freevars, (c.cell_contents for c in cells), strict=True)) if cells else function
     )
-
-
-class InTinygrad:
-    """Runs the model in tinygrad itself, call by call like an image."""
-
-    def __init__(self, asked: _Asked, graph: Graph) -> None:
-        self._asked, self._graph = asked, graph
-
-    def __call__(self, *inputs: Any) -> Answer:
-        arrays = arranged(self._graph, inputs)
-        return restored(self._graph, self._asked.answers(arrays))
-
-    def reset(self) -> None:
-        """Do nothing: there is no state."""

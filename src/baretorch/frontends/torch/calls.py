@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from baretorch.errors import CompileError
+from baretorch.frontends.torch.modes import FirstOfEquals
 from baretorch.frontends.torch.notices import listening
-from baretorch.frontends.torch.ties import FirstOfEquals
 from baretorch.frontends.user_code import said, shown
 
 # Whose lines are not the user's: Baretorch, torch and the standard library.

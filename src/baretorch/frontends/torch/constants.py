@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from baretorch.frontends.torch.modes import FirstOfEquals
 from baretorch.frontends.torch.plain import attribute, is_random, is_tensor, writes
-from baretorch.frontends.torch.ties import FirstOfEquals
 from baretorch.passes.fold_constants import LARGEST
 
 aten = torch.ops.aten

@@ -17,10 +17,12 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import BOUND, AtenProgram
 from baretorch.frontends.aten.table import TABLE
-from baretorch.frontends.torch.names import plain_names
+from baretorch.frontends.torch.exportable import plain_names
+from baretorch.frontends.torch.snapshot import copied_module
 from baretorch.frontends.user_code import shown
 from baretorch.ir.equivalence import Reference, check
-from baretorch.ir.graph import Array
+from baretorch.ir.graph import Array, Graph
+from baretorch.ir.io import Answer, arranged, restored
 
 try:
     import torch
@@ -32,10 +34,11 @@ except ImportError as error:
         try_='pip install "baretorch[torch]"',
     ) from error
 
-from baretorch.frontends.torch.assigned import as_exportable, each_buffer_once
 from baretorch.frontends.torch.attributes import check_attributes
 from baretorch.frontends.torch.calls import call, evaluating, flat_tensors, types, user_line
 from baretorch.frontends.torch.constants import evaluate, products_as_layers
+from baretorch.frontends.torch.exportable import as_exportable, each_buffer_once
+from baretorch.frontends.torch.modes import orders_elements
 from baretorch.frontends.torch.notices import collected, quiet
 from baretorch.frontends.torch.plain import (
     answers,
@@ -49,7 +52,6 @@ from baretorch.frontends.torch.plain import (
     writes,
 )
 from baretorch.frontends.torch.read import origin_of, read_plain, table_name
-from baretorch.frontends.torch.ties import orders_elements
 
 # What is done to a plain program before it is read or quantized, by what it is called where it goes wrong.
 STEPS: dict[str, Callable[[Any, Collection[str]], None]] = {
@@ -328,6 +330,29 @@ def run_module(
         result = call(module, method, inputs, ordered)
     leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     return tuple(to_numpy(leaf, order) for leaf, order in zip(leaves, orders, strict=True))
+
+
+class InPyTorch:
+    """Runs a method of the nn.Module eagerly, once per call; state starts with the module's values. `inputs` are
+    example inputs with the structure of the method's arguments; `graph` describes its inputs and outputs. With
+    `ordered`, equal elements are ordered by their index."""
+
+    def __init__(self, module: Any, method: str, inputs: Sequence[Any], graph: Graph, ordered: bool = False) -> None:
+        self._module, self._method, self._inputs, self._graph = module, method, tuple(inputs), graph
+        self._ordered = ordered
+        self.reset()
+
+    def __call__(self, *inputs: Any) -> Answer:
+        arranged(self._graph, inputs)  # checks them
+        given = iter(inputs)
+        arguments = torch.utils._pytree.tree_map(
+            lambda x: torch.as_tensor(next(given)).clone() if isinstance(x, torch.Tensor) else x, self._inputs
+        )
+        orders = [port.order for port in self._graph.gives()]
+        return restored(self._graph, run_module(self._own, arguments, orders, self._ordered, self._method))
+
+    def reset(self) -> None:
+        self._own = copied_module(self._module) if self._graph.state else self._module
 
 
 def has_odd_values(inputs: Sequence[Any]) -> bool:

@@ -18,9 +18,8 @@ import torch
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from baretorch.frontends.torch.control_flow import flatten
-from baretorch.frontends.torch.double import InDouble
+from baretorch.frontends.torch.modes import FirstOfEquals, InDouble
 from baretorch.frontends.torch.notices import listening
-from baretorch.frontends.torch.ties import FirstOfEquals
 from baretorch.ir.equivalence import MOVE
 from baretorch.ir.graph import Array
 

@@ -100,8 +100,8 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
     known = {m: for_passes(r, programs[m], plain[m], torch.inputs[m]) for m, r in references.items()}
 
     def eager() -> Runner:
-        from baretorch.frontends.torch.eager import InPyTorch
-        from baretorch.frontends.torch.ties import orders_elements
+        from baretorch.frontends.torch.export import InPyTorch
+        from baretorch.frontends.torch.modes import orders_elements
 
         program = torch.exported[method]
         module = program.module(check_guards=False) if torch.module is None else torch.module

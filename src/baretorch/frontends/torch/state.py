@@ -17,9 +17,9 @@ from baretorch.errors import CompileError
 from baretorch.frontends.inputs import COUNT
 from baretorch.frontends.torch.attributes import MethodCall, line_of, shared_memory, varied_inputs
 from baretorch.frontends.torch.calls import call, flat_tensors, place, types
+from baretorch.frontends.torch.modes import orders_elements
 from baretorch.frontends.torch.plain import as_array, attribute, is_random, moved, unlifted, writes
 from baretorch.frontends.torch.snapshot import AttributeChange, Snapshot, copied_module
-from baretorch.frontends.torch.ties import orders_elements
 from baretorch.ir.equivalence import Reference, WrongStep, difference
 from baretorch.ir.graph import Array
 

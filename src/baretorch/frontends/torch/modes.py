@@ -1,4 +1,5 @@
-"""Orders equal elements in PyTorch, which leaves their order open: the first comes first, as in Baretorch's operators.
+"""Modes in which PyTorch runs the model that Baretorch is compared with: with equal elements in order, or in double
+precision.
 
 torch.topk, sort without `stable`, kthvalue, median, nanmedian and mode return any of the indices of equal elements, and
 which one depends on the algorithm: after a ReLU, where many elements are 0, it is seldom the first. No comparison can
@@ -96,3 +97,19 @@ _ORDERED: dict[Any, Callable[..., tuple[Any, Any]]] = {
     aten.mode.default: _mode,
 }
 _NAMES = {"topk", "sort", "argsort", "msort", "kthvalue", "median", "nanmedian", "mode"}
+
+
+class InDouble(TorchDispatchMode):  # type: ignore[misc]
+    """A mode in which operators compute in float64 instead of float32. State is kept in float32."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func._schema.is_mutable:
+            return func(*args, **(kwargs or {}))
+        given, named = torch.utils._pytree.tree_map(_wider, (args, kwargs or {}))
+        return func(*given, **named)
+
+
+def _wider(x: Any) -> Any:
+    if isinstance(x, torch.Tensor):
+        return x.double() if x.dtype is torch.float32 else x
+    return torch.float64 if x is torch.float32 else x
