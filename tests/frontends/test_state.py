@@ -13,7 +13,7 @@ from torch import nn
 
 from baretorch import frontends
 from baretorch.errors import CompileError
-from baretorch.frontends.torch import assigned
+from baretorch.frontends.torch import exportable
 from baretorch.ir.equivalence import WrongStep
 from baretorch.ir.graph import interpret
 
@@ -92,10 +92,10 @@ def test_buffers_that_become_parts_of_one_tensor() -> None:
 
 @pytest.mark.parametrize("net", [nn.Sequential(Average()), Queue()], ids=["lost", "early"])
 def test_what_torch_export_did_is_noticed(net: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If assigned.py is disabled, the state is lost, or a delay of eight calls becomes one of seven. Four calls show
+    """If exportable.py is disabled, the state is lost, or a delay of eight calls becomes one of seven. Four calls show
     it."""
-    monkeypatch.setattr(assigned, "_slots", lambda module: ())
-    monkeypatch.setattr(assigned, "_without_torchs_hooks", nullcontext)
+    monkeypatch.setattr(exportable, "_slots", lambda module: ())
+    monkeypatch.setattr(exportable, "_without_torchs_hooks", nullcontext)
     with pytest.raises(
         (CompileError, WrongStep), match=r"in a way that torch\.export loses|torch\.export changed what"
     ):
