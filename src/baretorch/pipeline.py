@@ -50,7 +50,7 @@ from baretorch.quantize.config import read_config
 from baretorch.quantize.narrow_requant import narrowed
 from baretorch.quantize.quantize import Quantization, need_float, prepare, quantize
 from baretorch.stopwatch import timed
-from baretorch.targets.cores import need_cores, with_cores
+from baretorch.targets.checks import choose_cores, need_cores
 from baretorch.targets.types import Board
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
         model = model.narrow
     source, graphs = model.source, model.graphs
     need_cores(board, options)
-    options = with_cores(options, board)
+    options = choose_cores(options, board)
     board = board.with_console(options.console)
     check_watchdog(board, options.watchdog)
     for method, graph in graphs.items():

@@ -21,7 +21,7 @@ from baretorch.machines.run import call
 from baretorch.options import Io, Options, Units
 from baretorch.pipeline import Compiled
 from baretorch.targets.boards import load_board
-from baretorch.targets.cores import need_cores
+from baretorch.targets.checks import need_cores
 from tests.cluster.judge import judge, missing
 from tests.models import compile_model, int8_file
 from tests.zoo.zoo import MODELS, lowered

@@ -6,7 +6,7 @@ import pytest
 
 from baretorch.firmware import avr, riscv, thumb
 from baretorch.firmware.instructions import Instruction, split
-from baretorch.targets.kinds import Kind, Work
+from baretorch.targets.cycles import Kind, Work
 
 HERE = 0x1000
 

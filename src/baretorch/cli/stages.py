@@ -12,7 +12,7 @@ from baretorch.machines import open_machine
 from baretorch.machines.types import Machine
 from baretorch.options import Options
 from baretorch.pipeline import Compiled, LoweredModel, build_image, compile_lowered, lower, read
-from baretorch.targets.cores import need_cores
+from baretorch.targets.checks import need_cores
 from baretorch.targets.types import Board
 
 

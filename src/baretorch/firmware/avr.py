@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from baretorch.firmware.instructions import Instruction, sign_extend
-from baretorch.targets.kinds import Kind, Work
+from baretorch.targets.cycles import Kind, Work
 
 RETURN_BYTES = {5: 2, 6: 3}  # that a call pushes, by the core's number in an ELF file's flags
 SAVED_TOGETHER = 18  # bytes: all registers that functions of libgcc save by __prologue_saves__

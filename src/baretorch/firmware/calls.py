@@ -10,7 +10,7 @@ from baretorch.firmware import avr, riscv, thumb
 from baretorch.firmware.elf import ARM, AVR, RISCV, Elf
 from baretorch.firmware.instructions import Instruction, split
 from baretorch.firmware.reach import references
-from baretorch.targets.kinds import CALLS, Work
+from baretorch.targets.cycles import CALLS, Work
 
 LABEL = "bt_model_returned"  # after the call of the run function, by which emulators detect that it has returned
 

@@ -8,7 +8,7 @@ five times as long; 6.0.0a11 does not decode 16.
 from __future__ import annotations
 
 from baretorch.firmware.instructions import Instruction, sign_extend
-from baretorch.targets.kinds import Kind, Work
+from baretorch.targets.cycles import Kind, Work
 
 RA, SP = 1, 2
 _JAL, _JALR, _AUIPC, _LUI, _ADDI, _OP = 0x6F, 0x67, 0x17, 0x37, 0x13, 0x33

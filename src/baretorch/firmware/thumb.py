@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from baretorch.firmware.instructions import Instruction, sign_extend
-from baretorch.targets.kinds import Kind, Work
+from baretorch.targets.cycles import Kind, Work
 
 _FPU = (9, 10, 11)  # coprocessor numbers: half, single, double precision
 Register = Callable[[int], int]  # returns the value of a register

@@ -14,9 +14,8 @@ from baretorch.firmware.types import Image
 from baretorch.machines.run import Run
 from baretorch.machines.types import Block, FlashReads
 from baretorch.measure.numbers import figure, frequency
-from baretorch.targets.cycles import FRIENDS, Timing
+from baretorch.targets.cycles import FRIENDS, Kind, Timing, Work
 from baretorch.targets.flash import CONTROLLERS, FIXED
-from baretorch.targets.kinds import Kind, Work
 from baretorch.targets.types import Chip
 
 

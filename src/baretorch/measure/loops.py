@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from baretorch.firmware.types import Image
 from baretorch.machines.types import Block
 from baretorch.measure.cycles import Listing
-from baretorch.targets.kinds import CALLS
+from baretorch.targets.cycles import CALLS
 
 _CODE = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f ]+?)\s*\t(.*)$")  # a line of objdump
 

@@ -1,12 +1,17 @@
-"""Check what no single key of a board's or chip's TOML can show: whether its parts fit together."""
+"""Check whether the parts of a board and its chip fit together, and whether a board has the requested cores.
+
+Checks of single TOML keys are declared with the keys.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
 
 from baretorch.errors import CompileError
+from baretorch.options import Options
 from baretorch.targets.flash import CONTROLLERS, FIXED, SERVES, FlashCache, FlashPath
 from baretorch.targets.parts import Cluster
 from baretorch.targets.toml import DeclaredKey, keys_of, unknown
@@ -241,3 +246,35 @@ def _check_cluster(chip: Chip, cluster: Cluster, where: str) -> None:
             have=f'[uart] driver = "{chip.uart.driver}"{irq}',
             need='driver = "ns16550", and no irq',
         )
+
+
+def need_cores(board: Board, options: Options) -> None:
+    """Raise CompileError if the board does not have the requested cores."""
+    there, asked = board.chip.core_count, options.used_cores
+    if board.chip.cluster is not None and options.core:
+        raise CompileError(
+            f"--core {options.core}: a model runs on core 0 of {board.name}, and others help",
+            try_="--cores 1 leaves the others alone",
+        )
+    if asked > there:
+        fewer = "leave it out" if there == 1 else f"--cores {there}"
+        if there > 1 and board.chip.cluster is None:
+            fewer += f", or --core {there - 1}"
+        flag = f"--cores {options.cores}" if options.shared_cores > 1 else f"--core {options.core}"
+        raise CompileError(
+            f"{flag}: {board.name} has {there} {'core' if there == 1 else 'cores'}",
+            need=f"a chip whose TOML describes {asked} cores, as those of pico and pico2w do" if there == 1 else None,
+            try_=fewer,
+        )
+    if options.shared_cores > 1 and options.core:
+        raise CompileError(
+            "--cores and --core do not go together",
+            need="--cores 2 to share the work, or --core 1 to leave core 0 to the application",
+        )
+
+
+def choose_cores(options: Options, board: Board) -> Options:
+    """Return the options with all cores of a cluster, unless the user chose a number."""
+    if options.cores is not None or board.chip.cluster is None:
+        return options
+    return replace(options, cores=board.chip.core_count)

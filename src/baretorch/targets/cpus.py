@@ -1,4 +1,4 @@
-"""The processor cores Baretorch makes code for, and how each compiler and emulator spells them."""
+"""List the processor cores that Baretorch generates code for, with their names in each compiler and emulator."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from baretorch.targets import cycles
 from baretorch.targets.features import Feature
 
-_ARM = 40
-_RISCV = 243
-_X86_64 = 62
-_AVR = 83
+_ELF_MACHINES = {"arm-none-eabi-": 40, "riscv64-unknown-elf-": 243, "avr-": 83, "": 62}  # the last is x86-64
 
 # Zig ignores -mfpu and -mfloat-abi: the FPU is spelled as CPU features, or it silently emits soft-float calls.
 _ZIG_SOFT = ("-target", "thumb-freestanding-eabi")
 _ZIG_HARD = ("-target", "thumb-freestanding-eabihf")
+_ZIG_RV32 = ("-target", "riscv32-freestanding-none", "-mabi=ilp32", "-mcmodel=medany")
 
 # A pointer to flash must not become one to RAM; the linker script has no place for tables of jumps; and gcc would leave
 # arguments of several calls on the stack before it takes them off again.
@@ -23,27 +21,28 @@ _AVR_CODE = ("-Waddr-space-convert", "-fno-jump-tables", "-maccumulate-args")
 
 @dataclass(frozen=True)
 class Cpu:
-    """A processor core, and how the compilers and emulators spell it."""
+    """A processor core, and its names in compilers and emulators."""
 
     name: str
     features: frozenset[Feature]
     gcc: tuple[str, ...]  # flags for arm-none-eabi-gcc / riscv64-unknown-elf-gcc / avr-gcc / the host's cc
     gcc_prefix: str  # "arm-none-eabi-", "riscv64-unknown-elf-", "avr-", "" for the host
-    zig: tuple[str, ...] | None  # flags for `zig cc`; None where it makes no code for it
-    unicorn: str | None  # name of Unicorn's CPU model constant, None where it has none
-    elf_machine: int  # e_machine: 40 Arm, 243 RISC-V, 62 x86-64, 83 AVR
-    gcc_link: tuple[str, ...] = ()  # what the linker must be told instead, for gcc to find its library
+    zig: tuple[str, ...] | None = None  # flags for `zig cc`; None if it does not support the CPU
+    unicorn: str | None = None  # name of Unicorn's CPU model constant; None if it has none
+    gcc_link: tuple[str, ...] = ()  # flags that replace those of `gcc` when it links, so that it finds its library
     libraries: tuple[str, ...] = ("gcc",)  # with the arithmetic that gcc calls
-    flash_reach: int | None = (
-        None  # bytes of flash, where it is read by other instructions than RAM, with short pointers
-    )
+    flash_reach: int | None = None  # bytes of flash that short pointers reach, if flash is a separate address space
+    largest_array: int | None = None  # bytes, if that is less than memory can hold
+    timing: cycles.Timing | None = None  # None: the emulator counts cycles, or they are unknown
 
-    largest_array: int | None = None  # bytes, where that is less than memory can hold
-    timing: cycles.Timing | None = None  # None: the emulator counts cycles, or nothing can
+    @property
+    def elf_machine(self) -> int:
+        """The number of the architecture in ELF files."""
+        return _ELF_MACHINES[self.gcc_prefix]
 
     @property
     def flash_apart(self) -> bool:
-        """Flash is another address space than RAM."""
+        """Report whether flash and RAM are separate address spaces."""
         return self.flash_reach is not None
 
     @property
@@ -52,7 +51,7 @@ class Cpu:
 
     @property
     def prefers_narrow(self) -> bool:
-        """Whether requantizing in 32 bits saves much time: CV32E40P takes 5 cycles for a product of 64 bits."""
+        """Report whether requantizing in 32 bits saves much time: CV32E40P takes 5 cycles for a product of 64 bits."""
         return Feature.XCV in self.features
 
     @property
@@ -68,7 +67,6 @@ CPUS: tuple[Cpu, ...] = (
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_SOFT, "-mcpu=cortex_m0"),
         unicorn="UC_CPU_ARM_CORTEX_M0",
-        elf_machine=_ARM,
         timing=cycles.CORTEX_M0,
     ),
     Cpu(
@@ -78,7 +76,6 @@ CPUS: tuple[Cpu, ...] = (
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_SOFT, "-mcpu=cortex_m0plus"),
         unicorn="UC_CPU_ARM_CORTEX_M0",  # the same instructions; Unicorn has no M0+
-        elf_machine=_ARM,
         timing=cycles.CORTEX_M0PLUS,
     ),
     Cpu(
@@ -88,7 +85,6 @@ CPUS: tuple[Cpu, ...] = (
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_SOFT, "-mcpu=cortex_m3"),
         unicorn="UC_CPU_ARM_CORTEX_M3",
-        elf_machine=_ARM,
         timing=cycles.CORTEX_M3,
     ),
     Cpu(
@@ -98,7 +94,6 @@ CPUS: tuple[Cpu, ...] = (
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_HARD, "-mcpu=cortex_m4+vfp4d16sp"),
         unicorn="UC_CPU_ARM_CORTEX_M4",
-        elf_machine=_ARM,
         timing=cycles.CORTEX_M4F,
     ),
     Cpu(
@@ -108,7 +103,6 @@ CPUS: tuple[Cpu, ...] = (
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_HARD, "-mcpu=cortex_m7+fp_armv8d16"),
         unicorn="UC_CPU_ARM_CORTEX_M7",
-        elf_machine=_ARM,
         timing=cycles.CORTEX_M7,
     ),
     Cpu(
@@ -118,7 +112,6 @@ CPUS: tuple[Cpu, ...] = (
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_HARD, "-mcpu=cortex_m33+dsp+fp_armv8d16sp"),
         unicorn="UC_CPU_ARM_CORTEX_M33",
-        elf_machine=_ARM,
         timing=cycles.CORTEX_M33,
     ),
     Cpu(
@@ -127,8 +120,6 @@ CPUS: tuple[Cpu, ...] = (
         gcc=("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_HARD, "-mcpu=cortex_m55+mve_fp+fp_armv8d16"),
-        unicorn=None,
-        elf_machine=_ARM,
         timing=cycles.CORTEX_M55,
     ),
     Cpu(
@@ -137,8 +128,6 @@ CPUS: tuple[Cpu, ...] = (
         gcc=("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),  # gcc 12 has no cortex-m85; M55 code runs on it
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_HARD, "-mcpu=cortex_m85+mve_fp+fp_armv8d16"),
-        unicorn=None,
-        elf_machine=_ARM,
         timing=cycles.CORTEX_M85,
     ),
     Cpu(
@@ -147,8 +136,6 @@ CPUS: tuple[Cpu, ...] = (
         gcc=("-march=rv32imafc", "-mabi=ilp32f", "-mcmodel=medany"),
         gcc_prefix="riscv64-unknown-elf-",
         zig=("-target", "riscv32-freestanding-none", "-mabi=ilp32f", "-mcpu=generic_rv32+m+a+f+c", "-mcmodel=medany"),
-        unicorn=None,
-        elf_machine=_RISCV,
         timing=cycles.RV32,
     ),
     Cpu(  # of the RP2350; it has Zbs too, with which gcc 12 fails at the constant 2048, and Zbkb, which QEMU leaves off
@@ -156,12 +143,7 @@ CPUS: tuple[Cpu, ...] = (
         features=frozenset({Feature.RV32}),
         gcc=("-march=rv32imac_zicsr_zba_zbb", "-mabi=ilp32", "-mcmodel=medany"),
         gcc_prefix="riscv64-unknown-elf-",
-        zig=(
-            *("-target", "riscv32-freestanding-none", "-mabi=ilp32", "-mcmodel=medany"),
-            "-mcpu=generic_rv32+m+a+c+zba+zbb+zbs",
-        ),
-        unicorn=None,
-        elf_machine=_RISCV,
+        zig=(*_ZIG_RV32, "-mcpu=generic_rv32+m+a+c+zba+zbb+zbs"),
         timing=cycles.HAZARD3,
         gcc_link=("-march=rv32imac",),
     ),
@@ -171,39 +153,24 @@ CPUS: tuple[Cpu, ...] = (
         gcc=("-march=rv32imc_zicsr", "-mabi=ilp32", "-mcmodel=medany", "-DBT_XCV"),
         gcc_prefix="riscv64-unknown-elf-",
         zig=(
-            *("-target", "riscv32-freestanding-none", "-mabi=ilp32", "-mcmodel=medany"),
+            *_ZIG_RV32,
             # without xcvbitmanip: this clang counts leading zeros wrong with it
             *("-mcpu=generic_rv32+m+c+xcvalu+xcvbi+xcvmac+xcvmem+xcvsimd", "-DBT_XCV"),
         ),
-        unicorn=None,
-        elf_machine=_RISCV,
         gcc_link=("-march=rv32imc",),
     ),
-    Cpu(  # ATmega of up to 128 KB of flash; the names are those that gcc has for the cores
-        name="avr5",
-        features=frozenset({Feature.AVR}),
-        gcc=("-mmcu=avr5", *_AVR_CODE),
-        gcc_prefix="avr-",
-        zig=None,
-        unicorn=None,
-        elf_machine=_AVR,
-        timing=cycles.AVR5,
-        libraries=("m", "gcc"),  # avr-libc's libm has the arithmetic of floats, which libgcc has elsewhere
-        flash_reach=1 << 16,
-        largest_array=(1 << 15) - 1,
-    ),
-    Cpu(  # of more
-        name="avr6",
-        features=frozenset({Feature.AVR}),
-        gcc=("-mmcu=avr6", *_AVR_CODE),
-        gcc_prefix="avr-",
-        zig=None,
-        unicorn=None,
-        elf_machine=_AVR,
-        timing=cycles.AVR6,
-        libraries=("m", "gcc"),  # avr-libc's libm has the arithmetic of floats, which libgcc has elsewhere
-        flash_reach=1 << 16,
-        largest_array=(1 << 15) - 1,
+    *(
+        Cpu(
+            name=name,  # gcc's name for ATmegas with at most 128 KB of flash, or with more
+            features=frozenset({Feature.AVR}),
+            gcc=(f"-mmcu={name}", *_AVR_CODE),
+            gcc_prefix="avr-",
+            timing=timing,
+            libraries=("m", "gcc"),  # avr-libc's libm has the arithmetic of floats, which libgcc has elsewhere
+            flash_reach=1 << 16,
+            largest_array=(1 << 15) - 1,
+        )
+        for name, timing in (("avr5", cycles.AVR5), ("avr6", cycles.AVR6))
     ),
     Cpu(
         name="host",
@@ -211,17 +178,13 @@ CPUS: tuple[Cpu, ...] = (
         gcc=(),
         gcc_prefix="",
         zig=(),
-        unicorn=None,
-        elf_machine=_X86_64,
     ),
     Cpu(
-        name="computer",  # the same, in a hurry: what watches models while they are calibrated
+        name="computer",  # the same with vectors; it runs models that are calibrated
         features=frozenset({Feature.FPU, Feature.DP, Feature.VECTORS}),
         gcc=(),
         gcc_prefix="",
         zig=(),
-        unicorn=None,
-        elf_machine=_X86_64,
     ),
 )
 
