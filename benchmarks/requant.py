@@ -13,7 +13,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Array, Graph
-from baretorch.ir.io import as_real, stored
+from baretorch.ir.io import as_real, store_inputs
 from baretorch.machines.host_program import on_host
 from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.int8.narrow_requant import narrow_form
@@ -30,7 +30,7 @@ def outputs(graph: Graph, samples: tuple[tuple[Array, ...], ...]) -> Iterator[li
     """Yield the outputs for each sample, as real numbers; state persists from one sample to the next."""
     with on_host(graph) as run:
         for sample in samples:
-            values = run(stored(graph, sample))
+            values = run(store_inputs(graph, sample))
             yield [as_real(graph[name], values[name]) for name in graph.outputs]
 
 

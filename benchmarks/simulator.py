@@ -12,7 +12,7 @@ from pathlib import Path
 
 from baretorch import pipeline
 from baretorch.escape import c_prefix
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines.cluster.machine import ClusterMachine
 from baretorch.machines.link import Link
 from baretorch.machines.run import call
@@ -31,7 +31,7 @@ def speed(cores: int) -> float:
     compiled = pipeline.compile_lowered(model, load_board("cluster8"), options)
     with tempfile.TemporaryDirectory() as folder:
         machine = ClusterMachine(pipeline.build_image(compiled, Path(folder)), compiled.c.run)
-        link, inputs = Link(machine), stored(compiled.graph, model.source.examples)
+        link, inputs = Link(machine), store_inputs(compiled.graph, model.source.examples)
         link.hello(c_prefix(compiled.graph.name))
         call(link, compiled.graph, inputs)
         begin = time.process_time()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from baretorch import frontends, pipeline
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines import open_machine
 from baretorch.machines.run import run_on
 from baretorch.machines.types import DeviceFault
@@ -74,6 +74,6 @@ def test_where_the_image_is_not_at_hand(tmp_path: Path) -> None:
     files = {**compiled.c.files, "model.c": text[:begin] + TRAP.format(2) + text[begin:]}
     broken = replace(compiled, c=replace(compiled.c, files=files))
     machine = open_machine(pipeline.build_image(broken, tmp_path), broken.c.run, "unicorn")
-    with pytest.raises(DeviceFault) as fault, pipeline.blaming(broken):
-        run_on(machine, broken.graph, stored(broken.graph, source.examples))
+    with pytest.raises(DeviceFault) as fault, pipeline.name_failing_layer(broken):
+        run_on(machine, broken.graph, store_inputs(broken.graph, source.examples))
     assert fault.value.have[0] == "in layer 3 of 4: two"

@@ -18,15 +18,15 @@ from baretorch.errors import CompileError
 from baretorch.files import write
 from baretorch.files.ownership import RECORD, anything
 from baretorch.files.read import need_regular, read_file
-from baretorch.files.write import create, opened, put, put_all, scratch, staged
+from baretorch.files.write import create, open_folder, put, put_all, scratch, stage_files
 from baretorch.tune.database import own_database
 
 OLD, NEW = "Made by Baretorch before", "Made by Baretorch now"
 HOLD = """
 import sys
 from pathlib import Path
-from baretorch.files.write import opened
-with opened(Path(sys.argv[1])):
+from baretorch.files.write import open_folder
+with open_folder(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.readline()
 """
@@ -67,7 +67,7 @@ def test_a_write_that_fails_leaves_no_folder(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CompileError):
         put_all(tmp_path / "a" / "b", {"k/a.c": NEW})
-    with pytest.raises(CompileError), staged(tmp_path / "a" / "b") as work:
+    with pytest.raises(CompileError), stage_files(tmp_path / "a" / "b") as work:
         write.write_scratch(work / "k" / "a.c", NEW)
     assert list(tmp_path.iterdir()) == []
 
@@ -89,7 +89,7 @@ def test_files_are_on_the_disk_before_they_have_their_name(tmp_path: Path, monke
     put(tmp_path / "a.c", NEW)
     assert done == ["flush", "rename", "flush"]
     done.clear()
-    with staged(tmp_path / "out") as work:
+    with stage_files(tmp_path / "out") as work:
         write.write_scratch(work / "a.c", NEW)
     assert done == ["flush", "rename", "flush"]
     done.clear()
@@ -181,7 +181,7 @@ def test_a_record_of_others_stays(content: bytes, tmp_path: Path) -> None:
 
 def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
     for name in ("../a.c", str(tmp_path / "a.c"), "k/../../a.c"):
-        with pytest.raises(CompileError, match="cannot write to"), opened(tmp_path / "out") as folder:
+        with pytest.raises(CompileError, match="cannot write to"), open_folder(tmp_path / "out") as folder:
             folder.write({name: NEW})
     assert list(tmp_path.iterdir()) == []
 

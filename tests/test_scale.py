@@ -53,7 +53,7 @@ def graph(nodes: int) -> Graph:
 def compile_(nodes: int) -> pipeline.Compiled:
     made = graph(nodes)
     return pipeline.compile_graph(
-        Source("big", {"forward": made}, ()), pipeline.optimized(made), load_board("mps2-an386")
+        Source("big", {"forward": made}, ()), pipeline.optimize(made), load_board("mps2-an386")
     )
 
 
@@ -96,7 +96,7 @@ def in_int8(count: int, residual: bool) -> None:
 
 def watched(count: int, residual: bool) -> None:
     """Compile what calibration runs on this computer: each layer is an output."""
-    graph = pipeline.optimized(layers(count, residual).graph)
+    graph = pipeline.optimize(layers(count, residual).graph)
     every = Graph(graph.name, graph.tensors, graph.nodes, graph.inputs, tuple(n.outputs[0] for n in graph.nodes))
     emit("watched", {"forward": make_plan(every, computer(), Options(buffers=Buffers.CALLER))}, Optimize.SIZE)
 

@@ -54,7 +54,7 @@ def short(text: str) -> str:
     return text if len(text) <= 120 else f"{text[:120]}…"
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """Return a value that a user gave as Python writes it, shortened."""
     try:
         return short(repr(value))
@@ -110,7 +110,7 @@ def gdb_quoted(text: str) -> str:
     return '"' + gdb_path(f"{text}.")[:-1].replace("\\", r"\\").replace('"', r"\"") + '"'
 
 
-def reported(text: str | bytes, most: int = 200) -> str:
+def plain_text(text: str | bytes, most: int = 200) -> str:
     """Return what a device, a drive or a tool reported, as plain text on one line: no control characters, no changes of
     writing direction, and not more than `most` characters."""
     shown = line(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)

@@ -14,7 +14,7 @@ from types import UnionType
 from typing import Annotated, Any, TypeGuard, get_args, get_origin, get_type_hints
 
 from baretorch.errors import CompileError
-from baretorch.escape import short, shown
+from baretorch.escape import quote, short
 
 
 class Optimize(StrEnum):
@@ -312,7 +312,7 @@ class Option:
             pairs = {k: _spelt(v) for k, v in value.items()}
             if _names([*pairs.keys(), *pairs.values()]):
                 return pairs
-        raise CompileError(f"compile(): {self.name} is {shown(value)}", need=self._need())
+        raise CompileError(f"compile(): {self.name} is {quote(value)}", need=self._need())
 
     def _need(self) -> str:
         needs = {
@@ -353,7 +353,7 @@ def _sizes(name: str, text: str) -> tuple[int, ...]:
     for word in words:
         if not word.isdecimal() or len(word) > MOST_DIGITS or not int(word):
             raise CompileError(
-                f"--shape {short(name)}={short(text)}: {shown(word)} is not a valid size; "
+                f"--shape {short(name)}={short(text)}: {quote(word)} is not a valid size; "
                 f"sizes are whole numbers from 1 with at most {MOST_DIGITS} digits"
             )
     return tuple(map(int, words))

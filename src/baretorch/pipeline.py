@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from baretorch.emit import CFiles, emit
 from baretorch.errors import CompileError
 from baretorch.files.ownership import graph_text
-from baretorch.files.write import put_all, scratch, staged
+from baretorch.files.write import put_all, scratch, stage_files
 from baretorch.firmware.app import need_server
 from baretorch.firmware.build import build, check_watchdog
 from baretorch.firmware.types import Image
@@ -28,7 +28,7 @@ from baretorch.frontends.consecutive_calls import Calls
 from baretorch.frontends.source import ODD_INPUTS
 from baretorch.ir.equivalence import check_passes
 from baretorch.ir.graph import Array, DType, Graph
-from baretorch.ir.io import need_ports, stored
+from baretorch.ir.io import need_ports, store_inputs
 from baretorch.ir.text import to_text
 from baretorch.ir.verify import verify
 from baretorch.machines import open_machine
@@ -219,11 +219,11 @@ def _examples(source: Source, method: str) -> tuple[Array, ...]:
     """Return inputs of a method as its graph stores them: the model's own examples, or random ones."""
     graph = source.graphs[method]
     if method == source.method:
-        return tuple(stored(graph, source.examples))
+        return tuple(store_inputs(graph, source.examples))
     return random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs))
 
 
-def optimized(graph: Graph) -> Graph:
+def optimize(graph: Graph) -> Graph:
     """Return the graph after all passes."""
     return run_passes(graph, PASSES)[-1][1]
 
@@ -271,7 +271,7 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
     if options.check_inputs:
         _need_checkable(graphs, options)
     with timed("npu") if board.chip.npu else nullcontext():
-        examples = {source.method: stored(graphs[source.method], source.examples)} if board.chip.npu else {}
+        examples = {source.method: store_inputs(graphs[source.method], source.examples)} if board.chip.npu else {}
         judges = {name: Judgement(graph, examples.get(name)) for name, graph in graphs.items()}
         found = {name: delegated(graph, board, options, judges[name]) for name, graph in graphs.items()}
         partitions = {name: partition for name, partition in found.items() if partition is not None}
@@ -280,7 +280,7 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
         used = replace(options, units=options.units or Units.AUTO)
         plans = {name: make_plan(graph, board, _own(used, name, planned)) for name, graph in planned.items()}
     if options.code is CodeIn.RAM and options.weights is Weights.RAM:
-        code = _code_bytes(_emitted(model, plans, board, replace(options, weights=Weights.FLASH)))
+        code = _code_bytes(_emit_plans(model, plans, board, replace(options, weights=Weights.FLASH)))
     else:
         code = 0
     default = Weights.FLASH if options.app else Weights.AUTO  # only the application knows what RAM is left
@@ -291,10 +291,10 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
             p.layout.copies != before[n].layout.copies or p.schedule.copies for n, p in plans.items()
         ):
             options = replace(options, weights=Weights.AUTO)
-    return replace(_emitted(model, plans, board, options), partitions=partitions)
+    return replace(_emit_plans(model, plans, board, options), partitions=partitions)
 
 
-def _emitted(model: LoweredModel, plans: Mapping[str, Plan], board: Board, options: Options) -> Compiled:
+def _emit_plans(model: LoweredModel, plans: Mapping[str, Plan], board: Board, options: Options) -> Compiled:
     source = model.source
     with timed("emit"):
         c = emit(
@@ -361,12 +361,12 @@ def build_image(
 ) -> Image:
     """Compile the C files, the runtime and the board's code to an image in `folder`; with `debug` its ELF has debug
     information. `more` are text files that appear in the folder together with the image."""
-    with staged(folder) as work:
-        image = _built(compiled, work, progress, debug, {"glue.c": compiled.c.glue, **(more or {})})
+    with stage_files(folder) as work:
+        image = _build(compiled, work, progress, debug, {"glue.c": compiled.c.glue, **(more or {})})
     return image.moved_to(folder)
 
 
-def _built(
+def _build(
     compiled: Compiled,
     folder: Path,
     progress: Callable[[str, int, int], None] | None,
@@ -399,16 +399,16 @@ def run_image(compiled: Compiled, image: Image, calls: Calls | None = None) -> R
     need_server(compiled.options.app)
     machine = open_machine(image, compiled.c.run, compiled.options.emulator, timed=True)
     try:
-        with blaming(compiled, image):
+        with name_failing_layer(compiled, image):
             graph = compiled.graph
-            others = [stored(graph, x) for x in calls.others] if calls else []
-            return run_on(machine, graph, stored(graph, compiled.source.examples), others=others)
+            others = [store_inputs(graph, x) for x in calls.others] if calls else []
+            return run_on(machine, graph, store_inputs(graph, compiled.source.examples), others=others)
     finally:
         machine.close()
 
 
 @contextmanager
-def blaming(compiled: Compiled, image: Image | None = None) -> Iterator[None]:
+def name_failing_layer(compiled: Compiled, image: Image | None = None) -> Iterator[None]:
     """Add the name of the failing layer to device faults raised in this block. Without an image (a real board), rebuild
     it to resolve addresses."""
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.files.write import staged
+from baretorch.files.write import stage_files
 from tests.cli.program import baretorch, boards_in, check_golden, copy_model
 
 
@@ -363,7 +363,7 @@ def test_empty_values(option: str) -> None:
 def test_files_move_all_or_none(folder: Path) -> None:
     (folder / "out" / "b").mkdir(parents=True)
     (folder / "out" / "a").write_text("Made by Baretorch once")
-    with pytest.raises(CompileError, match="out/b is not a file"), staged(Path("out")) as work:
+    with pytest.raises(CompileError, match="out/b is not a file"), stage_files(Path("out")) as work:
         for name in "ab":
             (work / name).write_text("new")
     assert (folder / "out" / "a").read_text() == "Made by Baretorch once"

@@ -80,7 +80,7 @@ def source_of(names: list[str]) -> frontends.Source:
 )
 def test_a_layer_may_be_called_anything(case: str) -> None:
     source = source_of([LAYERS[case]])
-    graph = pipeline.optimized(source.graph)
+    graph = pipeline.optimize(source.graph)
     assert source.expected is not None
     (have,) = interpret(graph, source.examples).values()
     np.testing.assert_allclose(have, source.expected[0], rtol=1e-5, atol=1e-6)

@@ -13,7 +13,7 @@ from torch import nn
 import baretorch as api
 from baretorch.errors import CompileError
 from baretorch.files.ownership import Mark, check_file, graph_text, png, pte
-from baretorch.files.write import staged
+from baretorch.files.write import stage_files
 from tests.cli.program import baretorch, check_golden, copy_model
 
 OURS = "/* model: interface\n * Made by Baretorch 0.1.0 for host. */\n"
@@ -21,7 +21,7 @@ OURS = "/* model: interface\n * Made by Baretorch 0.1.0 for host. */\n"
 
 def write(names: list[str], out: str = "out") -> None:
     """Write the files as `compile` and `build` do."""
-    with staged(Path(out)) as work:
+    with stage_files(Path(out)) as work:
         for name in names:
             (work / name).parent.mkdir(exist_ok=True)
             (work / name).write_text(OURS if name.endswith((".c", ".h")) else "bytes")

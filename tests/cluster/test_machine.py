@@ -12,7 +12,7 @@ from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.types import Image
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines.cluster.machine import ClusterMachine, config_of
 from baretorch.machines.cluster.simulator import Event, Simulator
 from baretorch.machines.code import read_code
@@ -133,7 +133,7 @@ def judged(compiled: Compiled, image: Image) -> None:
     graph, machine = compiled.graph, Recorded(image, compiled.c.run)
     link = Link(machine)
     link.hello(c_prefix(graph.name))
-    inputs = stored(graph, compiled.source.examples)
+    inputs = store_inputs(graph, compiled.source.examples)
     for _ in range(2 if graph.state else 1):
         call(link, graph, inputs)
     told, cycles = machine.told, machine.cycles()

@@ -24,7 +24,7 @@ from baretorch.errors import CompileError
 from baretorch.exports import BY_NAME, boards_of, need_name
 from baretorch.exports.files import RECORD, write
 from baretorch.exports.project import figures_of, project
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
 from baretorch.machines.run import call
@@ -91,7 +91,7 @@ def told_right(said: str, model: str, runs: int) -> bool:
 
 def told(made: Compiled, runs: int) -> list[float]:
     """Return the outputs of Baretorch's own emulated image, which starts over after the steps of the example."""
-    inputs = stored(made.graph, made.source.examples)
+    inputs = store_inputs(made.graph, made.source.examples)
     found: list[float] = []
     with TemporaryDirectory() as folder:
         machine = open_machine(pipeline.build_image(made, Path(folder)), made.c.run)

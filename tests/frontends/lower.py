@@ -12,7 +12,7 @@ from baretorch.frontends import from_module
 from baretorch.ir.graph import Graph, interpret
 from baretorch.ir.text import parse, to_text
 from baretorch.passes.order import PASSES
-from baretorch.pipeline import optimized, verify
+from baretorch.pipeline import optimize, verify
 
 
 class Function(nn.Module):
@@ -44,7 +44,7 @@ def check_module(
             np.testing.assert_allclose(made[name], want, rtol=rtol, atol=atol)
         text = to_text(graph)
         assert to_text(parse(text)) == text
-    assert to_text(graph) == to_text(optimized(source.graph))
+    assert to_text(graph) == to_text(optimize(source.graph))
     return graph
 
 

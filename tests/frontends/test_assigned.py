@@ -13,7 +13,7 @@ from torch import nn
 import baretorch
 from baretorch import frontends, pipeline
 from baretorch.ir.graph import interpret
-from baretorch.ir.io import arranged
+from baretorch.ir.io import arrange_inputs
 
 X = torch.linspace(-1, 1, 4).reshape(1, 4)
 CALLS = 10
@@ -219,7 +219,7 @@ def test_results_are_those_of_pytorch(net: nn.Module, deep: bool) -> None:
         x = X * (call - 3)
         with torch.no_grad():
             want = torch.utils._pytree.tree_leaves(own(x.clone()))
-        found = interpret(graph, arranged(graph, (x,)), memory=memory)
+        found = interpret(graph, arrange_inputs(graph, (x,)), memory=memory)
         for have, right in zip(graph.outputs, want, strict=True):
             np.testing.assert_allclose(found[have].reshape(right.shape), right, rtol=1e-5, atol=1e-5)
 
@@ -259,7 +259,7 @@ def test_several_methods() -> None:
     for name in ("put", "take", "take", "put", "take"):
         with torch.no_grad():
             want = getattr(net, name)(X)
-        found = interpret(graphs[name], arranged(graphs[name], (X,)), memory=memory)
+        found = interpret(graphs[name], arrange_inputs(graphs[name], (X,)), memory=memory)
         np.testing.assert_allclose(found[graphs[name].outputs[0]], want, atol=1e-5)
 
 

@@ -27,7 +27,7 @@ from baretorch.ops.functions import Cos, Sin, Tanh
 from baretorch.ops.logic import Lt
 from baretorch.ops.move import Cat
 from baretorch.ops.reduce import Sum
-from baretorch.pipeline import compile_source, optimized
+from baretorch.pipeline import compile_source, optimize
 from baretorch.plan import make_plan
 from baretorch.plan.check.guards import check_guards
 from baretorch.plan.guards import find_guards
@@ -313,7 +313,7 @@ def test_branches_that_return_their_input_are_refused() -> None:
 )
 def test_loops_without_end_are_refused(loop: Callable[..., Any], text: str) -> None:
     with pytest.raises(CompileError) as caught:
-        optimized(from_module(Function(loop), (X,), "m").graph)
+        optimize(from_module(Function(loop), (X,), "m").graph)
     assert text in caught.value.render()
     assert "a counter" in caught.value.render()
 

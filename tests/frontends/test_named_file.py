@@ -12,7 +12,7 @@ import pytest
 from tests.cli.program import baretorch
 
 from baretorch.errors import CompileError
-from baretorch.ir.equivalence import graph_answers
+from baretorch.ir.equivalence import run_graph
 from baretorch.pipeline import read
 
 DATA = Path(__file__).parent / "data"
@@ -74,7 +74,7 @@ def test_verbs(verb: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         metrics = result.json()["metrics"]
         assert list(metrics) == ["host", "target"]
         graph = read(str(DATA / "sine.pte")).graph
-        answers = [graph_answers(graph, [np.full((1, 1), x, np.float32)], 1)[0].item() for x in (0, 1.5, 3)]
+        answers = [run_graph(graph, [np.full((1, 1), x, np.float32)], 1)[0].item() for x in (0, 1.5, 3)]
         assert metrics["target"]["largest"] == pytest.approx(max(answers), rel=1e-5)
 
 

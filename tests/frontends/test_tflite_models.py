@@ -14,8 +14,8 @@ import baretorch
 from baretorch.frontends import load
 from baretorch.frontends.tflite import litert
 from baretorch.ir.graph import DType, interpret
-from baretorch.ir.io import real
-from baretorch.ir.io import stored as stored_inputs
+from baretorch.ir.io import real_outputs
+from baretorch.ir.io import store_inputs as stored_inputs
 from baretorch.ir.layerwise import compare_layers
 from baretorch.options import Io
 from baretorch.passes.to_int8 import float_layers
@@ -169,7 +169,7 @@ def test_float_at_the_border_of_an_int8_file() -> None:
     assert {t.dtype for t in made.of((*made.inputs, *made.outputs))} == {DType.FLOAT32}
     assert made.inputs == (stored,) and with_io(made, Io.FLOAT) is made and with_io(graph, None) is graph
     (have,) = interpret(made, source.examples).values()
-    (want,) = real(graph, list(interpret(graph, stored_inputs(graph, source.examples)).values()))
+    (want,) = real_outputs(graph, list(interpret(graph, stored_inputs(graph, source.examples)).values()))
     np.testing.assert_array_equal(have, want)
 
 

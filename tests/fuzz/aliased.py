@@ -19,7 +19,7 @@ from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends.torch.export import run_module
 from baretorch.ir.graph import Array, Graph, interpret
-from baretorch.ir.io import arranged, real, stored
+from baretorch.ir.io import arrange_inputs, real_outputs, store_inputs
 from baretorch.machines.host_program import computer
 from baretorch.options import Buffers, Io, Optimize, Options
 from baretorch.passes.rewrite import rebuilt
@@ -62,7 +62,7 @@ def prepared(program: Program, int8: bool = True) -> Subject:
     calls = [file["_sample"](program.seed + 1000 * i) for i in range(1, CALLS + 1)]
     own, orders = copy.deepcopy(net), [port.order for port in graph.gives()]
     eager = [tuple(np.array(y) for y in run_module(own, inputs, orders)) for inputs in calls]
-    inputs = [arranged(graph, x) for x in calls]
+    inputs = [arrange_inputs(graph, x) for x in calls]
     want = _interpreted(graph, inputs)
     _compare("the Graph differs from PyTorch", want, eager, 1e-4)
     made = _variants(name, graph, inputs, want, 1e-4, program.seed)
@@ -75,9 +75,9 @@ def prepared(program: Program, int8: bool = True) -> Subject:
                 own_io = pipeline.with_io(small, io)
             except CompileError:
                 continue  # an input or output that no int8 layer reads or makes
-            given = [stored(own_io, x) for x in inputs]
+            given = [store_inputs(own_io, x) for x in inputs]
             rounded = _interpreted(own_io, given)
-            _near(eager, [real(own_io, y) for y in rounded], program)
+            _near(eager, [real_outputs(own_io, y) for y in rounded], program)
             shift = program.seed + (io is Io.INT8)
             made += _variants(f"{name}_{io.value}", own_io, given, rounded, near, shift, few=True)
     return Subject(program, tuple(made))

@@ -21,7 +21,7 @@ from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
 from baretorch.firmware.types import Image
 from baretorch.ir.graph import Array, interpret
-from baretorch.ir.io import arranged, real, restored, stored
+from baretorch.ir.io import arrange_inputs, arrange_outputs, real_outputs, store_inputs
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
 from baretorch.machines.run import decode
@@ -503,7 +503,7 @@ def answers(built: Built) -> list[list[tuple[Array, ...]]]:
 def inputs_of(model: Compiled, call: int) -> list[Array]:
     """Return the inputs of one call as the image takes them."""
     graph = model.graph
-    return stored(graph, arranged(graph, sample_of(model).inputs(100 + call)))
+    return store_inputs(graph, arrange_inputs(graph, sample_of(model).inputs(100 + call)))
 
 
 def sample_of(model: Compiled) -> Sample:
@@ -552,7 +552,7 @@ def _near(row: Row, model: Compiled, have: list[tuple[Array, ...]]) -> None:
         with torch.no_grad():
             made = getattr(module, sample.methods[-1])(*sample.inputs(100 + call))
         right = [y.numpy() for y in (made if isinstance(made, tuple) else (made,))]
-        ours = restored(graph, real(graph, outputs))
+        ours = arrange_outputs(graph, real_outputs(graph, outputs))
         for i, (a, b) in enumerate(zip(ours if isinstance(ours, tuple) else (ours,), right, strict=True)):
             if row["precision"] == "float" and not np.abs(a - b).max(initial=0) <= 1e-4 * np.abs(b).max(initial=1e-3):
                 raise Wrong(f"call {call}, output {i}: off by {np.abs(a - b).max():.3g} from PyTorch")

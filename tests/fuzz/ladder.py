@@ -65,7 +65,7 @@ def compiled(program: Program) -> Subject:
     file = program.make()
     model, inputs = file["model"](), file["inputs"]()
     source = frontends.from_module(model, inputs, "fuzz")
-    graph = pipeline.optimized(source.graph)
+    graph = pipeline.optimize(source.graph)
     orders = [port.order for port in source.graph.gives()]
     eager = _asked(model, inputs, orders)
     exact = _asked(file["model"]().double(), tuple(x.double() for x in inputs), orders)

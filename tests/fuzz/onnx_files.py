@@ -13,7 +13,7 @@ from onnx import AttributeProto
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import TABLE, to_graph
-from baretorch.pipeline import optimized
+from baretorch.pipeline import optimize
 from tests.frontends.onnx.files import model, node, small_cnn, weights
 from tests.frontends.onnx.test_onnx_control import counting
 from tests.fuzz.mutate import NAMES, damaged_bytes
@@ -145,4 +145,4 @@ def make_onnx(rng: random.Random) -> bytes:
 
 def read_onnx(data: bytes) -> None:
     read = parsed(data)
-    optimized(to_graph(read, interface_of(read, {}, {}), "fuzz")[0])
+    optimize(to_graph(read, interface_of(read, {}, {}), "fuzz")[0])

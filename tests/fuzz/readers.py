@@ -29,7 +29,7 @@ from baretorch.frontends.tflite import source
 from baretorch.ir.graph import interpret
 from baretorch.ir.text import parse, to_text
 from baretorch.machines.frames import KINDS, Decoder, Frame, encode
-from baretorch.pipeline import optimized
+from baretorch.pipeline import optimize
 from baretorch.targets.boards import load_board
 from tests.fuzz.mutate import damaged_bytes, damaged_json, damaged_text, json_text
 from tests.fuzz.retype import retyped
@@ -66,7 +66,7 @@ def read_pte(data: bytes) -> None:
     programs = shared_state(read_pte_methods(data, "fuzz"))
     for program in programs.values():
         check_sizes(program)
-        optimized(to_graph(replace(program, file="fuzz.pte")))
+        optimize(to_graph(replace(program, file="fuzz.pte")))
 
 
 @cache
@@ -78,7 +78,7 @@ def read_ethos_u(data: bytes) -> None:
     """Read the file like `read_pte`, and run the result on the emulated NPU."""
     for program in shared_state(read_pte_methods(data, "fuzz")).values():
         check_sizes(program)
-        graph = optimized(to_graph(replace(program, file="fuzz.pte")))
+        graph = optimize(to_graph(replace(program, file="fuzz.pte")))
         interpret(graph, random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs)))
 
 
@@ -90,7 +90,7 @@ def tflites() -> tuple[bytes, ...]:
 
 
 def read_tflite(data: bytes) -> None:
-    optimized(source.read_tflite(data, "fuzz").graph)
+    optimize(source.read_tflite(data, "fuzz").graph)
 
 
 @cache
@@ -230,7 +230,7 @@ def read_pt2(data: bytes) -> None:
         if zlib.crc32(data) % 4:
             load_pt2(Path(file.name))
         else:
-            optimized(frontends.load(file.name).graph)
+            optimize(frontends.load(file.name).graph)
 
 
 def make_onnx(rng: random.Random) -> bytes:

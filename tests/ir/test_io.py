@@ -14,7 +14,7 @@ from baretorch.exports.example import example_c, example_of
 from baretorch.frontends import load
 from baretorch.frontends.calibration import examples_of
 from baretorch.ir.graph import Array, DType, Graph, Quant, Tensor
-from baretorch.ir.io import arranged, as_real, as_stored, real_inputs, stored
+from baretorch.ir.io import arrange_inputs, as_real, as_stored, real_inputs, store_inputs
 from baretorch.studio.controls import input_control
 from baretorch.targets.boards import load_board
 from tests.cli.program import baretorch as command
@@ -93,11 +93,11 @@ def test_ports_without_a_scale_have_one_type(label: str) -> None:
     x = np.array([0, 1, 1, 0]).astype(label)
     (port,) = graph.takes()
     assert port.dtype.label == label
-    for convert in (stored, real_inputs):
-        (same,) = convert(graph, arranged(graph, [x]))
+    for convert in (store_inputs, real_inputs):
+        (same,) = convert(graph, arrange_inputs(graph, [x]))
         assert same.dtype == x.dtype and np.array_equal(same, x)
     with pytest.raises(CompileError) as wrong:
-        arranged(graph, [x.astype(np.float32)])
+        arrange_inputs(graph, [x.astype(np.float32)])
     assert wrong.value.need == (f"{label}[4]",)
 
 
@@ -179,7 +179,9 @@ def test_example_files_may_hold_stored_values(tmp_path: Path) -> None:
         np.savez(tmp_path / f"{path.stem}.inputs.npz", x)
         found = examples_of(path, graph)
         assert found is not None, name
-        np.testing.assert_array_equal(real_inputs(graph, arranged(graph, found))[0].reshape(1, 6), in_range(SHORT))
+        np.testing.assert_array_equal(
+            real_inputs(graph, arrange_inputs(graph, found))[0].reshape(1, 6), in_range(SHORT)
+        )
 
 
 def test_boards_agree(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from baretorch.ir.graph import Builder, DType, Origin, State, interpret
 from baretorch.ir.text import parse, to_text
 from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.linear import Linear
-from baretorch.pipeline import optimized
+from baretorch.pipeline import optimize
 from tests.models import cnn, cnn_input
 
 
@@ -42,7 +42,7 @@ def test_text_of_a_small_graph() -> None:
 def test_a_real_graph_parses_back(passes: bool) -> None:
     source = from_module(cnn(), (cnn_input(),), "cnn")
     graph = source.graph
-    graph = optimized(graph) if passes else graph
+    graph = optimize(graph) if passes else graph
     again = parse(to_text(graph))
     assert to_text(again) == to_text(graph)
     for a, b in zip(
@@ -57,7 +57,7 @@ def test_memory_orders_survive_passes_and_text() -> None:
             return torch.relu(x), x.flatten(1)
 
     image = torch.randn(1, 3, 4, 5).to(memory_format=torch.channels_last)
-    graph = optimized(from_module(Both(), (image,), "both").graph)
+    graph = optimize(from_module(Both(), (image,), "both").graph)
     text = to_text(graph)
     assert "orders (0, 2, 3, 1) -> (0, 2, 3, 1), (0, 1)\n" in text
     for g in (graph, parse(text)):

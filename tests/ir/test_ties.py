@@ -19,7 +19,7 @@ from baretorch.frontends.torch.export import InPyTorch
 from baretorch.frontends.torch.modes import FirstOfEquals
 from baretorch.ir.equivalence import WrongStep
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Shape, interpret
-from baretorch.ir.ties import up_to_ties
+from baretorch.ir.ties import replace_tied_indices
 from baretorch.measure.facts import compare
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Cast
@@ -198,7 +198,7 @@ NAN = np.where(X == 3, np.float32(np.nan), X)
 def test_an_index_is_as_right_as_what_it_points_at(x: Array, op: Op, have: list[Any], right: bool) -> None:
     graph = ordering(op)
     (want,) = interpret(graph, [x]).values()
-    (made,) = up_to_ties(graph, [x], [np.array(have)], [want])
+    (made,) = replace_tied_indices(graph, [x], [np.array(have)], [want])
     assert np.array_equal(made, want) is right
 
 
@@ -209,11 +209,11 @@ def test_indices_may_have_been_moved() -> None:
     other = interpret(ordering(TopK(6, 1), *moves), [X[:, ::-1].copy()])
     turned = 5 - next(iter(other.values()))
     assert not np.array_equal(turned, want)
-    (made,) = up_to_ties(graph, [X], [turned], [want])
+    (made,) = replace_tied_indices(graph, [X], [turned], [want])
     np.testing.assert_array_equal(made, want)
     wrong = turned.copy()
     wrong[0] = 2  # in place of 1 or 3
-    (made,) = up_to_ties(graph, [X], [wrong], [want])
+    (made,) = replace_tied_indices(graph, [X], [wrong], [want])
     assert not np.array_equal(made, want)
 
 
@@ -221,7 +221,7 @@ def test_what_is_made_of_an_index_is_compared_as_it_is() -> None:
     b = Builder()
     y = b.add(ArgMax(1, True), b.input("x", (2, 6), DType.FLOAT32))
     graph = b.graph(["x"], [b.add(ArgMax(1, False), y)])
-    assert up_to_ties(graph, [X], [np.array([0, 1])], [np.array([0, 0])])[0].tolist() == [0, 1]
+    assert replace_tied_indices(graph, [X], [np.array([0, 1])], [np.array([0, 0])])[0].tolist() == [0, 1]
 
 
 def test_run_does_not_count_ties_of_int8(tmp_path: Path) -> None:

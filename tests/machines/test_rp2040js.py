@@ -15,7 +15,7 @@ from baretorch import pipeline
 from baretorch.cli.tools import TOOLS
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines import open_machine
 from baretorch.machines.frames import RUN as RUN_FRAME
 from baretorch.machines.frames import Frame, encode
@@ -191,7 +191,7 @@ def test_a_fault_of_the_handler_is_a_lock_up() -> None:
 def run(compiled: pipeline.Compiled, made: Image, emulator: str) -> Run:
     """It may take minutes: floating point without an FPU, and a busy machine."""
     with closing(open_machine(made, compiled.c.run, emulator)) as machine:
-        return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples), timeout=1800)
+        return run_on(machine, compiled.graph, store_inputs(compiled.graph, compiled.source.examples), timeout=1800)
 
 
 def compared(name: str, int8: bool, folder: Path, console: Console = Console.USB) -> Run:

@@ -22,8 +22,8 @@ from baretorch.measure.cycles import (
 )
 from baretorch.targets.boards import load_board
 from baretorch.targets.cpus import CPUS
-from baretorch.targets.flash import Waits
 from baretorch.targets.cycles import Kind, Work
+from baretorch.targets.flash import Waits
 from tests.machines.images import RUN, image
 from tests.machines.test_machines import DATA, LOOP, NAKED
 

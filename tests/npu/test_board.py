@@ -13,7 +13,7 @@ from baretorch.explore.advice import advise
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.ir.graph import DType, Graph, interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines import open_machine
 from baretorch.machines.npu.device import CUSTOM_DMA, OddNpu
 from baretorch.machines.qemu import machine as qemu
@@ -67,7 +67,7 @@ def image(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Image
 def ran(compiled: Compiled, image: Image) -> Run:
     machine = open_machine(image, compiled.c.run)
     try:
-        return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))
+        return run_on(machine, compiled.graph, store_inputs(compiled.graph, compiled.source.examples))
     finally:
         machine.close()
 
@@ -125,7 +125,7 @@ def test_a_u85_with_other_ports_is_refused(with_u85: tuple[Compiled, Image], mon
 def check(compiled: Compiled, image: Image) -> None:
     assert compiled.partition is not None and not compiled.partition.left
     run = ran(compiled, image)
-    want = interpret(compiled.graph, stored(compiled.graph, compiled.source.examples))
+    want = interpret(compiled.graph, store_inputs(compiled.graph, compiled.source.examples))
     for got in (run.first, run.outputs):
         np.testing.assert_array_equal(got[0], want[compiled.graph.outputs[0]])
     assert run.instructions is not None and 100 < run.instructions < 3000

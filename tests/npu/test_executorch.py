@@ -19,7 +19,7 @@ from baretorch.explore.fit import Fitter
 from baretorch.exports.ethos_u_pte import write_npu_pte
 from baretorch.frontends import Source
 from baretorch.ir.graph import Array, interpret
-from baretorch.ir.io import arranged, stored
+from baretorch.ir.io import arrange_inputs, store_inputs
 from baretorch.measure.facts import compare
 from baretorch.measure.profile import make_profile
 from baretorch.measure.units import BROUGHT, npu_warnings
@@ -59,7 +59,7 @@ def read(name: str) -> tuple[Source, list[Array]]:
     with np.load(FILES / f"{name}.answers.npz") as file:
         xs, ys = ([file[key] for key in sorted(file) if key[0] == kind] for kind in "xy")
     found = pipeline.read(str(FILES / f"{name}.pte"))
-    return replace(found, examples=tuple(arranged(found.graph, xs, "inputs"))), ys
+    return replace(found, examples=tuple(arrange_inputs(found.graph, xs, "inputs"))), ys
 
 
 def on_board(found: Source, board: str, folder: Path, options: Options) -> tuple[Array, ...]:
@@ -73,7 +73,7 @@ def test_the_emulated_npu_answers_as_pytorch_does(name: str) -> None:
     """To the last bit, with quantize and dequantize around it."""
     found, answers = read(name)
     graph = pipeline.lower(found).graph
-    made = interpret(graph, stored(graph, found.examples))
+    made = interpret(graph, store_inputs(graph, found.examples))
     for port, y in zip(graph.gives(), answers, strict=True):
         np.testing.assert_array_equal(port.from_memory(made[port.tensor.name]), y)
     assert any("no result to compare with" in note for note in found.notes)
@@ -255,7 +255,7 @@ def test_damaged_payloads(damage: Callable[[bytes], bytes], text: str, tmp_path:
     (tmp_path / "pair.pte").write_bytes(damage(data))
     with pytest.raises(CompileError) as error:
         found = pipeline.read(str(tmp_path / "pair.pte"))
-        interpret(found.graph, stored(found.graph, found.examples))
+        interpret(found.graph, store_inputs(found.graph, found.examples))
     need = "an output of `vela --output-format raw` or of ExecuTorch"
     assert error.value.render() == text.format(at="delegate 0 of forward", vela=need)
 
@@ -321,7 +321,7 @@ def test_the_zoo_exported(name: str, tmp_path: Path) -> None:
     assert name not in LEFT
     graphs = [each.graph for each in both]
     assert any(isinstance(node.op, Delegate) for node in graphs[1].nodes)
-    values = [interpret(graph, stored(graph, found.source.examples)) for graph in graphs]
+    values = [interpret(graph, store_inputs(graph, found.source.examples)) for graph in graphs]
     for a, b in zip(graphs[0].outputs, graphs[1].outputs, strict=True):
         np.testing.assert_array_equal(values[0][a], values[1][b])
 

@@ -11,7 +11,7 @@ import pytest
 from baretorch import pipeline
 from baretorch.frontends.user_code import import_file
 from baretorch.ir.graph import Array, Graph, interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
 from baretorch.machines.run import decode
@@ -64,7 +64,7 @@ def check(compiled: Compiled, folder: Path, per_hand: int) -> int:
     try:
         link = Link(machine)
         for picture in pictures:
-            inputs = stored(graph, [np.asarray(picture[None])])
+            inputs = store_inputs(graph, [np.asarray(picture[None])])
             values = interpret(graph, inputs, keep=True)
             answer = decode(graph, link.run([np.ascontiguousarray(x).tobytes() for x in inputs]).outputs)
             np.testing.assert_array_equal(answer[0], values[graph.outputs[0]])

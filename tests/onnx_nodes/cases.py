@@ -23,7 +23,7 @@ from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.ir.graph import Array, Graph, interpret
-from baretorch.pipeline import optimized
+from baretorch.pipeline import optimize
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
 
@@ -113,7 +113,7 @@ def lowered(case: Any, frozen: dict[str, Array]) -> tuple[Graph, tuple[Array, ..
         warnings.simplefilter("ignore")
         interface = interface_of(checked, shapes, {})
         graph, _ = to_graph(checked, interface, "m")
-    return optimized(graph), tuple(np.asarray(arrays[i.name]) for i in interface.inputs)
+    return optimize(graph), tuple(np.asarray(arrays[i.name]) for i in interface.inputs)
 
 
 def difference(case: Any, answers: Sequence[Array], rounding: float = 0.0) -> str:

@@ -15,7 +15,7 @@ from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.ir.graph import Array, interpret
-from baretorch.pipeline import optimized
+from baretorch.pipeline import optimize
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 FILES = sorted(f for kind in ("pytorch-converted", "pytorch-operator") for f in DATA.glob(f"{kind}/*/model.onnx"))
@@ -36,7 +36,7 @@ def _array(file: Path) -> Array:
 def _answer(model: Any, inputs: list[Array]) -> Array:
     read = parsed(model.SerializeToString())
     graph, _ = to_graph(read, interface_of(read, {}, {}), "m")
-    graph = optimized(graph)
+    graph = optimize(graph)
     return interpret(graph, inputs)[graph.outputs[0]]
 
 

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from baretorch.frontends import from_module
 from baretorch.frontends.torch.export import run_module
 from baretorch.ir.graph import Builder, DType, State, interpret
-from baretorch.ir.io import arranged
+from baretorch.ir.io import arrange_inputs
 from baretorch.ir.verify import verify
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.functions import Tanh
@@ -78,7 +78,7 @@ def test_what_state_becomes_stays(name: str, int8: bool) -> None:
     memory: dict[str, np.ndarray] = {}
     for inputs in calls:
         want = run_module(net, inputs, [port.order for port in graph.gives()])
-        found = interpret(graph, arranged(graph, inputs), memory=memory)
+        found = interpret(graph, arrange_inputs(graph, inputs), memory=memory)
         for output, right in zip(graph.outputs, want, strict=True):
             near = 0.05 if int8 else 1e-5
             np.testing.assert_allclose(found[output], right, atol=near * max(1.0, float(np.abs(right).max())))

@@ -16,7 +16,7 @@ from baretorch.ops.layout import Expand, Flip, Permute
 from baretorch.ops.move import Cat, Slice, SliceScatter
 from baretorch.passes.drop_expand import drop_expand
 from baretorch.passes.layout import layout
-from baretorch.pipeline import optimized
+from baretorch.pipeline import optimize
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
 from tests.frontends.lower import names
@@ -99,5 +99,5 @@ def test_a_cnn_that_concatenates_needs_no_permutation() -> None:
             return torch.cat([self.a(x), self.b(x)], 1)[:, 2:].mean((2, 3))
 
     x = torch.randn(1, 3, 6, 6).to(memory_format=torch.channels_last)
-    graph = optimized(from_module(Branches(), (x,), "m").graph)
+    graph = optimize(from_module(Branches(), (x,), "m").graph)
     assert "permute" not in names(graph)

@@ -29,7 +29,7 @@ from baretorch.passes.fuse_pool import fuse_pool
 from baretorch.passes.layout import layout
 from baretorch.passes.order import PASSES
 from baretorch.passes.views import views
-from baretorch.pipeline import lower, optimized
+from baretorch.pipeline import lower, optimize
 from tests.models import cnn, cnn_input, mlp
 
 RNG = np.random.default_rng(0)
@@ -199,7 +199,7 @@ def test_every_stage_means_what_pytorch_means(build: Callable[[], nn.Module], la
 
 def test_the_cnn_after_all_passes() -> None:
     x = cnn_input().to(memory_format=torch.channels_last)
-    graph = optimized(from_module(cnn(), (x,), "cnn").graph)
+    graph = optimize(from_module(cnn(), (x,), "cnn").graph)
     assert [n.op.name for n in graph.nodes] == [
         "conv2d", "conv2d", "conv2d", "add", "conv2d", "mean", "reshape", "reshape", "linear", "softmax",
         "sigmoid", "mean", "tanh", "mul", "add",

@@ -15,7 +15,7 @@ from torch import nn
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
 from baretorch.ir.graph import Builder, DType, Graph, Node, Op, Tensor, interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.ir.verify import verify
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp
@@ -257,7 +257,7 @@ def test_zoo_models_in_bands_answer_the_same_on_the_chip(model: str, board: str,
     assert compiled.plan.arena <= ram
     assert compiled.plan.bands is not None
     run = run_image(compiled, build_image(compiled, tmp_path))
-    whole = interpret(compiled.graph, stored(compiled.graph, compiled.source.examples))
+    whole = interpret(compiled.graph, store_inputs(compiled.graph, compiled.source.examples))
     for name, output in zip(compiled.graph.outputs, run.outputs, strict=True):
         assert output.tobytes() == whole[name].tobytes()
 

@@ -26,7 +26,7 @@ def source() -> Source:
 
 
 def plan(board: Board, **elsewhere: str) -> Plan:
-    return make_plan(pipeline.optimized(source().graph), board, Options(place=elsewhere))
+    return make_plan(pipeline.optimize(source().graph), board, Options(place=elsewhere))
 
 
 def smaller(board: Board, bank: str, size: int) -> Board:

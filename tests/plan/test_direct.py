@@ -12,10 +12,10 @@ from torch import nn
 from baretorch.errors import InternalError
 from baretorch.frontends import Source, from_module
 from baretorch.ir.graph import Builder, DType, interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.ops.elementwise import Clamp
 from baretorch.options import Buffers, Options
-from baretorch.pipeline import build_image, compile_source, optimized, run_image
+from baretorch.pipeline import build_image, compile_source, optimize, run_image
 from baretorch.plan import make_plan
 from baretorch.plan.check.plan import check_plan
 from baretorch.plan.schedule import one_by_one
@@ -31,7 +31,7 @@ def source() -> Source:
 
 
 def test_they_take_no_arena() -> None:
-    graph = optimized(source().graph)
+    graph = optimize(source().graph)
     plan = make_plan(graph, BOARD, DIRECT)
     assert plan.layout.lent == {*graph.inputs, *(o.storage for o in plan.outputs)}
     assert plan.layout.lent.isdisjoint(b.name for b in plan.layout.buffers)
@@ -44,7 +44,7 @@ def test_the_image_answers_the_same(board: str, tmp_path: Path) -> None:
     assert "must not be NULL" in compiled.c.files["model.h"]
     assert "__builtin_memcpy" not in compiled.c.files["model.c"]
     run = run_image(compiled, build_image(compiled, tmp_path))
-    want = interpret(compiled.graph, stored(compiled.graph, compiled.source.examples))
+    want = interpret(compiled.graph, store_inputs(compiled.graph, compiled.source.examples))
     for name, output in zip(compiled.graph.outputs, run.outputs, strict=True):
         assert abs(output - want[name]).max() < 1e-5
 

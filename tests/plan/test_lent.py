@@ -18,7 +18,7 @@ from baretorch import pipeline
 from baretorch.frontends import from_methods, from_module
 from baretorch.frontends.torch.export import run_module
 from baretorch.ir.graph import Array, Graph, interpret
-from baretorch.ir.io import arranged, real, stored
+from baretorch.ir.io import arrange_inputs, real_outputs, store_inputs
 from baretorch.machines.host_program import on_host
 from baretorch.options import Buffers, Compiler, Input, Io, Options, Weights
 from baretorch.plan import make_plan, pair
@@ -100,7 +100,7 @@ def test_every_output_is_written_in_its_own_buffer(monkeypatch: pytest.MonkeyPat
         source = from_module(net, calls[0], "m")
         graph = pipeline.lower(source).graph
         eager = asked(net, calls, graph)
-        given = [arranged(graph, x) for x in calls]
+        given = [arrange_inputs(graph, x) for x in calls]
         for kind, board, options in (("one", HOST, LENT), ("two", two, replace(LENT, cores=2))):
             plan = make_plan(graph, board, options)
             models.append(Guarded(f"m{number}_{kind}", {"forward": plan}, [("forward", x) for x in given]))
@@ -129,7 +129,7 @@ def test_unaligned_buffers_of_bytes(tmp_path: Path) -> None:
     net, calls = Net(lambda net, x, y: (y, y[:, -1], net.other(y))).eval(), inputs()
     source = int8_model(from_module(net, calls[0], "m"), calls)
     graph = pipeline.with_io(source.graph, Io.INT8)
-    given = [stored(graph, arranged(source.graph, x)) for x in calls]
+    given = [store_inputs(graph, arrange_inputs(source.graph, x)) for x in calls]
     for i, options in enumerate((LENT, Options())):
         model = Guarded("m", {"forward": make_plan(graph, HOST, options)}, [("forward", x) for x in given])
         for have, x in zip(run_guarded([model], tmp_path / str(i))["m"], given, strict=True):
@@ -163,7 +163,7 @@ def test_several_methods(tmp_path: Path) -> None:
     plans = compile_model(source, HOST, LENT).plans
     order = ["put", "take", "put", "take", "take"]
     calls = [(name, (torch.randn(1, 4),)) for name in order]
-    given = [(name, arranged(plans[name].graph, x)) for name, x in calls]
+    given = [(name, arrange_inputs(plans[name].graph, x)) for name, x in calls]
     found = run_guarded([Guarded("m", plans, given)], tmp_path)["m"]
     for (name, x), have in zip(calls, found, strict=True):
         orders = [port.order for port in plans[name].graph.gives()]
@@ -191,7 +191,7 @@ def test_rows_and_bands(options: Options, tmp_path: Path) -> None:
     graph = pipeline.lower(from_module(net, calls[0], "m")).graph
     plan = make_plan(graph, HOST, options)
     assert plan.bands is not None
-    model = Guarded("m", {"forward": plan}, [("forward", arranged(graph, x)) for x in calls])
+    model = Guarded("m", {"forward": plan}, [("forward", arrange_inputs(graph, x)) for x in calls])
     for have, want in zip(run_guarded([model], tmp_path)["m"], asked(net, calls, graph), strict=True):
         for a, b in zip(have, want, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-4)
@@ -218,8 +218,8 @@ def test_boards(board: str, options: dict[str, object]) -> None:
     graph, memory = model.compiled.graph, dict[str, Array]()
     try:
         for x in calls:
-            found = interpret(graph, stored(graph, arranged(model.compiled.source.graph, x)), memory=memory)
-            want = real(graph, [found[name] for name in graph.outputs])
+            found = interpret(graph, store_inputs(graph, arrange_inputs(model.compiled.source.graph, x)), memory=memory)
+            want = real_outputs(graph, [found[name] for name in graph.outputs])
             for a, b in zip(model.run(*x), want, strict=True):
                 np.testing.assert_allclose(
                     a.reshape(-1), b.reshape(-1), rtol=0, atol=0.0 if "int8" in options else 1e-4
@@ -249,7 +249,7 @@ def test_weights_from_a_stream(tmp_path: Path) -> None:
     made = compile_model(source, smaller(load_board("pico"), "SRAM", 36 << 10), options)
     assert made.plan.schedule.copies and made.plan.layout.lent
     run = pipeline.run_image(made, pipeline.build_image(made, tmp_path))
-    want = interpret(made.graph, stored(made.graph, source.examples))
+    want = interpret(made.graph, store_inputs(made.graph, source.examples))
     for name, y in zip(made.graph.outputs, run.outputs, strict=True):
         np.testing.assert_allclose(y, want[name], atol=1e-4)
 

@@ -17,7 +17,7 @@ from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source, from_methods, from_module
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines import open_machine
 from baretorch.machines.run import run_on
 from baretorch.machines.unicorn.machine import UnicornMachine
@@ -51,7 +51,7 @@ def reads_of_weights(compiled: Compiled, image: Image) -> tuple[int, np.ndarray]
         nonlocal count
         count += 1
 
-    inputs = stored(compiled.graph, compiled.source.examples)
+    inputs = store_inputs(compiled.graph, compiled.source.examples)
     core, end = machine._cores[0], piece.address + piece.size - 1
     core.uc.hook_add(uc.UC_HOOK_MEM_READ, on_read, begin=piece.address, end=end)
     try:

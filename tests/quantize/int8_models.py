@@ -10,7 +10,7 @@ from torch import nn
 
 from baretorch.frontends import Source, from_module
 from baretorch.ir.graph import Array, Graph, interpret
-from baretorch.ir.io import real, stored
+from baretorch.ir.io import real_outputs, store_inputs
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, told_float
 from tests.models import int8_model
@@ -34,7 +34,7 @@ def int8_db(module: nn.Module, *inputs: torch.Tensor, may_be_float: tuple[str, .
 
 
 def decibels(source: Source, graph: Graph) -> float:
-    made = real(graph, tuple(interpret(graph, stored(graph, source.examples)).values()))
+    made = real_outputs(graph, tuple(interpret(graph, store_inputs(graph, source.examples)).values()))
     assert source.expected is not None
     return min(sqnr(have, want) for have, want in zip(made, source.expected, strict=True))
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from baretorch.frontends import from_module
 from baretorch.ir.graph import interpret
-from baretorch.ir.io import arranged
+from baretorch.ir.io import arrange_inputs
 from baretorch.passes.int8_io import float_io
 from tests.models import int8_model
 
@@ -33,6 +33,6 @@ def test_the_scale_of_a_delay_line_holds_its_input() -> None:
     graph = int8_model(from_module(Delay(), calls[0], "delay"), calls).graph
     graph, memory = float_io(graph), {}
     for i, inputs in enumerate(calls):
-        (y,) = interpret(graph, arranged(graph, inputs), memory=memory).values()
+        (y,) = interpret(graph, arrange_inputs(graph, inputs), memory=memory).values()
         want = calls[i - 2][0] * 3 + 0.5 if i > 1 else torch.full((1, 8), 0.75)
         assert abs(y - want.numpy()).max() < 0.1

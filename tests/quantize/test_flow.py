@@ -16,7 +16,7 @@ from baretorch import pipeline
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
 from baretorch.ir.graph import DType, interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines.host_program import on_host
 from baretorch.measure.facts import compare
 from baretorch.options import Io, Options
@@ -43,7 +43,7 @@ def test_the_chip_computes_the_int8_model(board: str, io: str, tmp_path: Path) -
     compiled = compile_model(int8(samples()), load_board(board), Options(io=Io(io)))
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
-    want = interpret(compiled.graph, stored(compiled.graph, compiled.source.examples)).values()
+    want = interpret(compiled.graph, store_inputs(compiled.graph, compiled.source.examples)).values()
     assert all(np.array_equal(a, b) for a, b in zip(facts.run.outputs, want, strict=True)), "bit for bit"
     assert facts.max_lsb is not None and facts.max_lsb <= 2.01, "one step a layer from rounded float"
     assert facts.max_error < 0.1 * facts.largest

@@ -14,7 +14,7 @@ from torch import nn
 import baretorch
 from baretorch.frontends import from_module
 from baretorch.ir.graph import interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.passes.to_int8 import float_layers, told_float
 from tests.models import int8_model, seeded
 
@@ -104,7 +104,7 @@ def test_what_is_masked_takes_no_part(name: str) -> None:
     x, other = samples[0][0].numpy(), samples[0][0].numpy().copy()
     other[:, PADDED.numpy()] = samples[1][0].numpy()[:, PADDED.numpy()]
     kept = ~PADDED.numpy()
-    (have,), (again,) = (interpret(graph, stored(graph, (v, mask.numpy()))).values() for v in (x, other))
+    (have,), (again,) = (interpret(graph, store_inputs(graph, (v, mask.numpy()))).values() for v in (x, other))
     assert np.array_equal(have[:, kept], again[:, kept]), "what stands behind the mask is not seen"
     want = net(torch.from_numpy(x), mask).detach().numpy()
     assert 10 * log10(np.square(want).sum() / np.square(want - have).sum()) > 28

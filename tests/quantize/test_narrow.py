@@ -9,7 +9,7 @@ import numpy as np
 
 from baretorch.frontends import from_module
 from baretorch.ir.graph import Array, Builder, DType, Graph, Quant, interpret
-from baretorch.ir.io import as_real, stored
+from baretorch.ir.io import as_real, store_inputs
 from baretorch.ir.verify import verify
 from baretorch.machines.host_program import on_host
 from baretorch.ops.conv2d import Conv2d
@@ -128,7 +128,7 @@ def test_boards_whose_cores_gain_get_narrow_layers() -> None:
         *(m.model.int8_answers or () for m in (narrow, wide)), wide.graph.outputs, strict=True
     ):
         np.testing.assert_allclose(said, other, atol=0.05 * float(np.abs(other).max()), err_msg=name)
-    computed = interpret(narrow.graph, stored(narrow.graph, narrow.source.examples))
+    computed = interpret(narrow.graph, store_inputs(narrow.graph, narrow.source.examples))
     for said, name in zip(narrow.model.int8_answers or (), narrow.graph.outputs, strict=True):
         np.testing.assert_allclose(said, as_real(narrow.graph[name], computed[name]), atol=0.02)
 

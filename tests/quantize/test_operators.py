@@ -14,7 +14,7 @@ from torch import nn
 from baretorch import pipeline
 from baretorch.frontends import from_module
 from baretorch.ir.graph import interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.measure.facts import compare
 from baretorch.ops.int8.quantize import Dequantize
 from baretorch.options import Observer
@@ -46,7 +46,7 @@ def check(operators: Mapping[str, Operator], shape: tuple[int, ...]) -> None:
     source, graph = model.source, model.graph
     assert not float_layers(graph), told_float(graph)
     assert model.int8_answers is not None
-    answers = interpret(graph, stored(graph, source.examples))
+    answers = interpret(graph, store_inputs(graph, source.examples))
     steps = {}
     for operator, name, want in zip(operators, graph.outputs, model.int8_answers, strict=True):
         made = graph.producer()[name].op

@@ -14,7 +14,7 @@ from torch import nn
 from baretorch import pipeline
 from baretorch.frontends import Source, from_module
 from baretorch.ir.graph import Array, Graph, Quant, interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.ops.int8.qbinary import quotient_of
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, told_float
@@ -38,13 +38,13 @@ def int8_of(
 def sqnr(source: Source, graph: Graph) -> float:
     """Return the signal to noise ratio of the result for the example, in dB."""
     assert source.expected is not None
-    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    (have,) = interpret(graph, store_inputs(graph, source.examples)).values()
     (want,) = source.expected
     return 10 * log10(float(np.square(want).sum()) / max(float(np.square(want - have).sum()), 1e-300))
 
 
 def bytes_of(source: Source, graph: Graph) -> list[Array]:
-    values = interpret(graph, stored(graph, source.examples), keep=True)
+    values = interpret(graph, store_inputs(graph, source.examples), keep=True)
     return [values[n] for n, t in graph.tensors.items() if t.dtype.label == "int8"]
 
 
@@ -72,7 +72,7 @@ def test_weights_of_nothing_leave_their_bias_alone() -> None:
         net[0].bias.copy_(torch.tensor([0.7, 0.5, 0.1, -1e9]))
     source, graph = int8_of(net, normal((2, 8)), Observer.MINMAX)
     assert not float_layers(graph)
-    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    (have,) = interpret(graph, store_inputs(graph, source.examples)).values()
     np.testing.assert_allclose(have[:, [0, 1, 3]], [[0.7, 0.5, 0.0]] * 2, atol=0.01)
     assert sqnr(source, graph) > 35
 
@@ -170,8 +170,8 @@ def test_training_has_no_floor_under_scales_either() -> None:
     want = net(x).detach()
     assert float(torch.square(trained.detach() - want).sum() / torch.square(want).sum()) < 1e-3
     source = from_module(convert_qat(prepared), (x,), "m")
-    graph = pipeline.optimized(source.graph)
-    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    graph = pipeline.optimize(source.graph)
+    (have,) = interpret(graph, store_inputs(graph, source.examples)).values()
     want = want.numpy()
     assert not float_layers(graph)
     assert float(np.square(want - have).sum() / np.square(want).sum()) < 1e-3
@@ -188,7 +188,7 @@ class Zeros(nn.Module):
 
 def test_zero_stays_zero() -> None:
     source, graph = int8_of(Zeros(), normal((3, 7)))
-    alike, flipped, dead, certain, product = interpret(graph, stored(graph, source.examples)).values()
+    alike, flipped, dead, certain, product = interpret(graph, store_inputs(graph, source.examples)).values()
     assert not alike.any() and not flipped.any() and not dead.any() and not product.any()
     assert not certain[:, -1].any() and (certain[:, :-1] < 0).all()
 
@@ -212,7 +212,7 @@ def test_rows_of_nothing_have_no_direction(gain: float) -> None:
     for (x,) in samples:
         x[0] = 0
     source, graph = int8_of(Unit(gain), samples)
-    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    (have,) = interpret(graph, store_inputs(graph, source.examples)).values()
     assert (have[0] == 0).all()
     assert source.expected is not None
     np.testing.assert_allclose(have, source.expected[0], atol=0.02)
@@ -235,7 +235,7 @@ def test_a_softmax_of_large_numbers_tells_the_largest_apart() -> None:
     draw = torch.Generator().manual_seed(0)
     source, graph = int8_of(net, [(torch.rand(4, 1, generator=draw) / 2 + 0.5,) for _ in range(16)])
     assert not float_layers(graph) and source.expected is not None
-    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    (have,) = interpret(graph, store_inputs(graph, source.examples)).values()
     np.testing.assert_allclose(have, source.expected[0], atol=0.03)
     assert not have[:, 2:].any()
 

@@ -15,7 +15,7 @@ import baretorch
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Graph, interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.ops import OPS
 from baretorch.ops.elementwise import Elementwise
 from baretorch.ops.int8.quantize import Dequantize
@@ -175,8 +175,8 @@ def without_notes(graph: Graph) -> Graph:
 def steps_apart(trained: Trainable, sample: tuple[torch.Tensor, ...]) -> float:
     """How many steps of int8 the compiled graph's answer is from the module's, at most."""
     source = trained.as_source({"forward": sample}, "m")
-    graph = pipeline.optimized(source.graph)
-    values = interpret(graph, stored(graph, source.examples), keep=True)
+    graph = pipeline.optimize(source.graph)
+    values = interpret(graph, store_inputs(graph, source.examples), keep=True)
     apart = [0.0]
     for name, want in zip(graph.outputs, source.expected or (), strict=True):
         made = graph.producer()[name]
@@ -312,7 +312,7 @@ def test_a_layer_can_stay_float_or_have_other_bits(tmp_path: Path) -> None:
     x, y = images()
     kept = baretorch.trainable(cnn(), x[:1], keep_float=["12"])
     kept(x)
-    graph = pipeline.optimized(kept.as_source({}, "m").graph)
+    graph = pipeline.optimize(kept.as_source({}, "m").graph)
     assert [name.split()[0] for name in float_layers(graph)] == ["linear"]
     (tmp_path / "bits.toml").write_text('[layers]\n"8" = "int4"\n"12" = "int16"\n')
     few = baretorch.trainable(cnn(), x[:1], config=str(tmp_path / "bits.toml"))
@@ -320,10 +320,10 @@ def test_a_layer_can_stay_float_or_have_other_bits(tmp_path: Path) -> None:
     assert losses[-1] < losses[0] / 2
     few.eval()
     source = few.as_source({}, "m")
-    graph = pipeline.optimized(source.graph)
+    graph = pipeline.optimize(source.graph)
     (wide,) = [t for t in graph.constants() if t.shape == (16, 128)]
     assert wide.dtype is DType.INT8 and wide.data is not None and np.abs(wide.data).max() == 7
-    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    (have,) = interpret(graph, store_inputs(graph, source.examples)).values()
     with torch.no_grad():
         np.testing.assert_allclose(have, few(x[:1]).numpy(), atol=0.1)
 

@@ -22,7 +22,7 @@ from baretorch.ir.graph import interpret
 from baretorch.machines.host_program import on_host
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.quantize.watch import interpreted
 from tests.frontends.layers import load_layers
 
@@ -36,7 +36,7 @@ for runner in (on_host, interpreted):
     pipeline.on_host = runner
     made = pipeline.lower(replace(source, calibration=samples), Options(int8=True))
     graph = made.graph
-    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    (have,) = interpret(graph, store_inputs(graph, source.examples)).values()
     scales = [t.quant.scale for t in made.quantization.graph.tensors.values() if t.quant]
     answers = source.expected[0], made.int8_answers[0]
     found.append([float_layers(graph), scales, have.tolist(), *(y.tolist() for y in answers)])

@@ -11,7 +11,7 @@ import pytest
 
 from baretorch import pipeline
 from baretorch.ir.graph import Array, interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.measure.facts import compare
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.targets.boards import load_board
@@ -55,7 +55,7 @@ def test_model(name: str, tmp_path: Path) -> None:
     assert layers == FLOAT.get(name, []), told_float(compiled.graph)
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
-    want = interpret(compiled.graph, stored(compiled.graph, model.source.examples)).values()
+    want = interpret(compiled.graph, store_inputs(compiled.graph, model.source.examples)).values()
     for have, need in zip(facts.run.first, want, strict=True):
         assert np.array_equal(have, need), "the same bits"
     assert model.source.expected is not None and model.int8_answers is not None

@@ -12,7 +12,7 @@ from torch import nn
 
 from baretorch import pipeline
 from baretorch.frontends import Source, from_module
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines.run import run_on
 from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.options import Options, Weights
@@ -101,7 +101,7 @@ def check_by_replay(source: Source | LoweredModel, board: str, folder: Path) -> 
     compiled = compile_model(source, load_board(board), Options(weights=Weights.FLASH))
     made = pipeline.build_image(compiled, folder)
     machine = UnicornMachine(made, compiled.c.run, timed=True, recorded=1 << 24)
-    run = run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))
+    run = run_on(machine, compiled.graph, store_inputs(compiled.graph, compiled.source.examples))
     path, flash = made.board.chip.flash_path, machine.path
     assert path is not None and flash is not None and run.flash
     replays = [Replay(path, fill, price) for fill, price in zip(path.fills, flash.prices, strict=True)]

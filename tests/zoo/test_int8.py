@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from baretorch.ir.graph import interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.passes.to_int8 import float_layers
 from tests.zoo.zoo import run
 
@@ -22,6 +22,6 @@ def test_the_same_bits_everywhere(name: str, board: str, tmp_path: Path) -> None
     facts = run(name, board, "gcc", tmp_path, int8=True)
     graph = facts.compiled.graph
     assert not float_layers(graph)
-    want = interpret(graph, stored(graph, facts.compiled.source.examples))
+    want = interpret(graph, store_inputs(graph, facts.compiled.source.examples))
     for output, have in zip(graph.outputs, facts.run.outputs, strict=True):
         assert have.tobytes() == want[output].tobytes()

@@ -32,7 +32,7 @@ TOO_LARGE = "mobilenet_v2"  # its weights alone, for every microcontroller of th
 
 
 def macs(name: str) -> int:
-    return pipeline.optimized(source(name).graph).macs()
+    return pipeline.optimize(source(name).graph).macs()
 
 
 def parameters(name: str) -> int:
@@ -100,7 +100,7 @@ def test_images_are_neither_transposed_nor_padded_at_run_time(name: str) -> None
     made = source(name)
     assert made.torch is not None
     assert all(x.is_contiguous(memory_format=torch.channels_last) for x in made.torch.inputs["forward"])
-    operators = {node.op.name for node in pipeline.optimized(made.graph).nodes}
+    operators = {node.op.name for node in pipeline.optimize(made.graph).nodes}
     assert not operators & {"permute", "pad"}
 
 

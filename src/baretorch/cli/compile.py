@@ -30,7 +30,7 @@ def compile_(
     from pathlib import Path
 
     from baretorch.cli.stages import compiled_model
-    from baretorch.files.write import staged
+    from baretorch.files.write import stage_files
     from baretorch.measure.facts import warnings_of
     from baretorch.pipeline import write_c
     from baretorch.report.terminal.tables import c_screen
@@ -38,7 +38,7 @@ def compile_(
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options.for_own_build(), stage)
         folder = Path(out)
-        with staged(folder) as work:
+        with stage_files(folder) as work:
             written = write_c(compiled, work)
     files = [folder / path.relative_to(work) for path in written]
     data = {

@@ -64,7 +64,7 @@ def evaluate(
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
     from baretorch.machines import choose_emulator
-    from baretorch.pipeline import arguments_of, blaming
+    from baretorch.pipeline import arguments_of, name_failing_layer
     from baretorch.report.terminal.evaluation import evaluation_screen
 
     if port and options.emulator:
@@ -76,6 +76,6 @@ def evaluate(
         compiled = compiled_model(model, board, options, stage, unless_quantized=True)
         if not options.int8 and compiled.graph.is_int8:
             raise CompileError("--float: the model is quantized already", try_="leave out --float: it is int8 as it is")
-        with blaming(compiled):
+        with name_failing_layer(compiled):
             found = evaluated(compiled, task, opener(stage), stage.show, port, target_samples)
     return Answer(found.to_json(), evaluation_screen(found), USER_ERROR if found.wrong else 0)

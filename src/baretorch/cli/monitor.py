@@ -53,7 +53,7 @@ def monitor(
     from baretorch.explore.sweep import SweepTrace, read_sweep, stream
     from baretorch.machines import choose_emulator
     from baretorch.measure.facts import wrong_answers
-    from baretorch.pipeline import blaming
+    from baretorch.pipeline import name_failing_layer
     from baretorch.report.png import need_matplotlib, write_png
 
     if port and options.emulator:
@@ -73,7 +73,7 @@ def monitor(
     try:
         with _display(trace, f"{title}: {total} inputs", total, as_json, plot) as show:
             drawn = plot and sys.stdout.isatty() and not as_json
-            with blaming(compiled):
+            with name_failing_layer(compiled):
                 stream(machine, compiled.graph, trace, total, rate or (LIVE_RATE if drawn else None), show)
     except KeyboardInterrupt:
         pass  # what there is so far is the answer

@@ -15,7 +15,7 @@ import numpy as np
 from baretorch.emit.names import Method, make_names
 from baretorch.files.ownership import MARK
 from baretorch.ir.graph import Array, interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.pipeline import Compiled
 from baretorch.plan.schedule import Operand
 from baretorch.plan.types import Buffer, InArena, Plan, WithCaller
@@ -60,7 +60,7 @@ class DebugInfo:
 
     def values(self) -> dict[str, Array]:
         """Return the reference's value of each tensor, in the first run after a reset with the example's inputs."""
-        given = stored(self.compiled.graph, self.compiled.source.examples)
+        given = store_inputs(self.compiled.graph, self.compiled.source.examples)
         return interpret(self.plan.graph, given, keep=True)
 
     def files(self) -> dict[str, str]:

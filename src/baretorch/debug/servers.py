@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from baretorch.errors import CompileError
-from baretorch.escape import reported
+from baretorch.escape import plain_text
 from baretorch.firmware.types import Image
 from baretorch.machines import choose_emulator, find_driver
 from baretorch.machines.gdb import stop_at_faults, wait_until
@@ -113,4 +113,4 @@ def _check(server: subprocess.Popen[bytes], who: str, said: IO[bytes]) -> None:
     """Raise CompileError with the server's last words if it has ended."""
     if server.poll() is not None:
         said.seek(0)
-        raise CompileError(f"{who} ended", have=[reported(line) for line in said.read().splitlines()[-5:]])
+        raise CompileError(f"{who} ended", have=[plain_text(line) for line in said.read().splitlines()[-5:]])

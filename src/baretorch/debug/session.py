@@ -20,7 +20,7 @@ from baretorch.escape import gdb_path, gdb_quoted
 from baretorch.files.ownership import MARK, check_file
 from baretorch.firmware.elf import ARM
 from baretorch.ir.graph import Array
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines.gdb import DebuggerGone
 from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceHang, GdbServer
@@ -138,7 +138,7 @@ class Feeder:
 @contextmanager
 def fed(compiled: Compiled, server: GdbServer) -> Iterator[Feeder]:
     """While the block runs, the image gets its inputs."""
-    given: Sequence[Array] = stored(compiled.graph, compiled.source.examples)
+    given: Sequence[Array] = store_inputs(compiled.graph, compiled.source.examples)
     feeder = Feeder(server, [np.ascontiguousarray(x).tobytes() for x in given], bool(compiled.graph.state))
     thread = threading.Thread(target=feeder, daemon=True)
     thread.start()

@@ -15,8 +15,8 @@ from baretorch.frontends import Source
 from baretorch.frontends.consecutive_calls import in_graph
 from baretorch.frontends.user_code import import_file
 from baretorch.ir.graph import Array, Graph, interpret
-from baretorch.ir.io import arranged, real, real_inputs, stored
-from baretorch.ir.ties import up_to_ties
+from baretorch.ir.io import arrange_inputs, real_inputs, real_outputs, store_inputs
+from baretorch.ir.ties import replace_tied_indices
 from baretorch.machines.run import call, greeted
 from baretorch.machines.types import Machine
 from baretorch.measure.facts import largest_error, number
@@ -65,7 +65,7 @@ class SweepTrace:
         if self.sweep.truth is not None:
             self.truth.append(self.sweep.truth[at])
         want = self.sweep.expected[at]
-        judged = up_to_ties(self.graph, stored(self.graph, self.sweep.inputs[at]), outputs, want)
+        judged = replace_tied_indices(self.graph, store_inputs(self.graph, self.sweep.inputs[at]), outputs, want)
         self.max_error = max(self.max_error, largest_error(judged, want))
 
     @property
@@ -120,8 +120,8 @@ def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     torch = source.torch
     if torch is None or torch.module is None or torch.inputs[source.method] == ():
         if sweep is None:
-            made = tuple(interpret(graph, stored(graph, source.examples)).values())
-            expected = source.expected or real(graph, made)
+            made = tuple(interpret(graph, store_inputs(graph, source.examples)).values())
+            expected = source.expected or real_outputs(graph, made)
             return Sweep((source.examples,), (expected,), None, source.library if source.expected else "the graph")
         return _elsewhere(model, source, graph, [_tuple(s) for s in sweep()], truth)
 
@@ -157,11 +157,11 @@ def _elsewhere(
     """The sweep of a model that is no nn.Module: its own runtime is asked, or else the graph."""
     if not samples:
         raise CompileError("sweep() returns no inputs", at=model)
-    inputs = tuple(real_inputs(graph, arranged(graph, sample, "sweep()")) for sample in samples)
+    inputs = tuple(real_inputs(graph, arrange_inputs(graph, sample, "sweep()")) for sample in samples)
     if source.eager is None:
         memory: dict[str, Array] = {}
-        found = [interpret(graph, stored(graph, x), memory=memory) for x in inputs]
-        expected = [real(graph, [values[name] for name in graph.outputs]) for values in found]
+        found = [interpret(graph, store_inputs(graph, x), memory=memory) for x in inputs]
+        expected = [real_outputs(graph, [values[name] for name in graph.outputs]) for values in found]
     else:
         run = source.eager()
         expected = []
@@ -187,8 +187,8 @@ def stream(
         inputs = trace.sweep.inputs[i % len(trace.sweep.inputs)]
         if graph.state and i % len(trace.sweep.inputs) == 0:
             link.reset()  # the reference, too, begins each sweep with nothing remembered
-        answer = call(link, graph, stored(graph, inputs))
-        trace.add(i, real(graph, answer))
+        answer = call(link, graph, store_inputs(graph, inputs))
+        trace.add(i, real_outputs(graph, answer))
         show()
         if rate is not None:
             due = max(due + 1 / rate, time.monotonic() - 1)

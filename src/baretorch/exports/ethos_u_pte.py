@@ -17,7 +17,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.pte.export import PteInfo, write_whole
 from baretorch.frontends.pte.host import importing_executorch
 from baretorch.ir.graph import DType, Graph, Node, Port
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines.npu.stream_check import Judgement
 from baretorch.npu import vela
 from baretorch.npu.accelerators import by_name
@@ -53,7 +53,7 @@ def write_npu_pte(model: LoweredModel, board: Board, path: Path) -> PteInfo:
             have=", ".join(s.name for s in graph.state),
             try_="`baretorch build`: its images keep state beside an NPU",
         )
-    judge = Judgement(graph, stored(graph, source.examples))
+    judge = Judgement(graph, store_inputs(graph, source.examples))
     found = partitioned(graph, npu, most=True, judge=judge)
     _need_all(graph, found, board)
     plan, notes = _Writer(graph), list[str]()

@@ -16,7 +16,7 @@ from baretorch.emit.spell import banner
 from baretorch.errors import CompileError
 from baretorch.frontends.consecutive_calls import reference_of
 from baretorch.ir.graph import Array, interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.measure.facts import TOLERANCE
 from baretorch.measure.facts import largest_magnitude as largest
 from baretorch.pipeline import Compiled
@@ -56,7 +56,7 @@ def example_of(compiled: Compiled) -> Example:
     names = make_names(compiled.graph.name, compiled.plans, compiled.c.checked)
     if any(p.pulled for p in names.first.inputs):
         raise CompileError("a project gives its model whole inputs", have="--input rows", try_="leave it out")
-    inputs = tuple(stored(compiled.graph, compiled.source.examples))
+    inputs = tuple(store_inputs(compiled.graph, compiled.source.examples))
     if compiled.graph.is_int8 or any(t.is_quantized for t in compiled.graph.of(compiled.graph.outputs)):
         return Example(names, inputs, _interpreted(compiled, inputs), 0.0, "the arithmetic of int8, bit for bit")
     answers, judge = _asked(compiled), compiled.source.library

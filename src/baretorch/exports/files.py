@@ -13,7 +13,7 @@ from pathlib import Path
 from baretorch.errors import CompileError
 from baretorch.files.ownership import check_file
 from baretorch.files.read import read_file
-from baretorch.files.write import Folder, opened
+from baretorch.files.write import Folder, open_folder
 
 RECORD = ".baretorch.json"
 
@@ -22,7 +22,7 @@ def write(folder: Path, files: Mapping[str, str], force: bool) -> list[Path]:
     """Write all files, or none. With `force`, files that others changed are kept under another name; return those."""
     need_folder(folder)
     marks = {name: _hash(text.encode()) for name, text in sorted(files.items())}
-    with opened(folder) as target:
+    with open_folder(folder) as target:
         check_file(folder / RECORD, lambda head: head.lstrip().startswith(b"{"))
         ours = _record(folder)
         changed = [name for name in sorted(files) if not _replaceable(folder, name, ours.get(name), files[name])]

@@ -44,7 +44,7 @@ def put(
     path: Path, data: str | bytes, made: Mark = text_of_ours, option: str | None = "--out", parents: bool = True
 ) -> None:
     """Create or replace one output file; with `parents` also the folders above it."""
-    with opened(path.parent, option, path, parents) as folder:
+    with open_folder(path.parent, option, path, parents) as folder:
         check_file(path, made, option)
         folder.write({path.name: data})
 
@@ -53,28 +53,28 @@ def put_all(
     folder: Path, files: Mapping[str, str | bytes], option: str = "--out", made: Mark = text_of_ours
 ) -> tuple[Path, ...]:
     """Create or replace files below an output folder, all or none; return their paths."""
-    with opened(folder, option) as target:
+    with open_folder(folder, option) as target:
         target.put(files, option, made)
     return tuple(folder / name for name in files)
 
 
 def create(path: Path, text: str) -> None:
     """Create a file, and never replace one; FileExistsError if something has this name."""
-    with opened(path.parent, None, path) as folder:
+    with open_folder(path.parent, None, path) as folder:
         folder.create(path.name, text)
 
 
 @contextmanager
-def staged(folder: Path, option: str = "--out") -> Iterator[Path]:
+def stage_files(folder: Path, option: str = "--out") -> Iterator[Path]:
     """Yield a folder to write into. Its files move to `folder` when the block ends well, and vanish otherwise.
     A temporary folder is written to directly."""
     if _is_temporary(folder):
         yield ready_folder(folder)
         return
-    with _removed_if_unused(folder), scratch(f".{folder.name}-", _place_of(folder, option), option) as work:
+    with _remove_if_unused(folder), scratch(f".{folder.name}-", _place_of(folder, option), option) as work:
         yield work
         found = [path.relative_to(work) for path in sorted(work.rglob("*")) if path.is_file()]
-        with opened(folder, option) as target:
+        with open_folder(folder, option) as target:
             for name in found:
                 _check_place(folder / name)
             target.put({str(name): work / name for name in found}, option)
@@ -115,7 +115,7 @@ def write_scratch(path: Path, data: str | bytes) -> Path:
 
 def store(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Create or replace a cache entry. Entries do not depend on each other, so the folder is not locked."""
-    with opened(path.parent, None, path, lock=False) as folder:
+    with open_folder(path.parent, None, path, lock=False) as folder:
         folder.write({path.name: data}, mode)
 
 
@@ -254,13 +254,13 @@ class Folder:
 
 
 @contextmanager
-def opened(
+def open_folder(
     path: Path, option: str | None = "--out", file: Path | None = None, parents: bool = True, lock: bool = True
 ) -> Iterator[Folder]:
     """Open an output folder for writing, and lock it; with `parents` it is created if it does not exist. An OSError
     inside the block becomes a CompileError about the folder, or its `file`, except in a temporary folder."""
     try:
-        with _removed_if_unused(path), ExitStack() as stack:
+        with _remove_if_unused(path), ExitStack() as stack:
             try:
                 folder = Folder(ready_folder(path) if parents else path, stack, lock)
             except FileExistsError:
@@ -309,7 +309,7 @@ def _descriptor(path: Path | str, more: int = 0, at: int | None = None, flags: i
 
 
 @contextmanager
-def _removed_if_unused(folder: Path) -> Iterator[None]:
+def _remove_if_unused(folder: Path) -> Iterator[None]:
     """Remove a folder and those above it that did not exist before, if the block fails and they are empty."""
     new = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import sleep
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.files.write import opened, ready_folder, scratch, write_scratch
+from baretorch.files.write import open_folder, ready_folder, scratch, write_scratch
 from baretorch.firmware.app import app_sources, never_called, wrong_app
 from baretorch.firmware.boot import sign_boot2
 from baretorch.firmware.cache import fingerprint, recall, remember
@@ -132,7 +132,7 @@ def build(
         )
         symbols = read_elf(files.elf.read_bytes()).globals()
         done = {path.name: folder / path.name for path in files.made()}
-        with opened(folder) as target:
+        with open_folder(folder) as target:
             target.put({path.name: path for path in files.made()})
     return Image(
         name=name,

@@ -16,7 +16,7 @@ from baretorch.frontends.inputs import variations
 from baretorch.frontends.source import Source
 from baretorch.ir.equivalence import Reference, difference, mover
 from baretorch.ir.graph import Array, Graph, interpret
-from baretorch.ir.io import real, stored
+from baretorch.ir.io import real_outputs, store_inputs
 
 Inputs = tuple[Array, ...]  # in the memory order of the C interface, as real numbers
 Ask = Callable[[Inputs], tuple[Array, ...]]
@@ -98,7 +98,7 @@ def in_graph(graph: Graph) -> Ask:
 
     def ask(inputs: Inputs) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
-            found = interpret(graph, stored(graph, inputs), memory=memory)
-        return real(graph, [found[name] for name in graph.outputs])
+            found = interpret(graph, store_inputs(graph, inputs), memory=memory)
+        return real_outputs(graph, [found[name] for name in graph.outputs])
 
     return ask

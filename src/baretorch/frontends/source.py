@@ -15,7 +15,7 @@ from baretorch.escape import LONGEST
 from baretorch.frontends.choices import Arguments
 from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array, DType, Graph, Shape
-from baretorch.ir.io import Answer, Runner, arranged, real_inputs, restored
+from baretorch.ir.io import Answer, Runner, arrange_inputs, arrange_outputs, real_inputs
 from baretorch.ir.layerwise import RecordedLayer
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between results"
@@ -109,7 +109,7 @@ class Original:
         self._graph, self._begin, self._run = graph, begin, begin()
 
     def __call__(self, *inputs: Any) -> Answer:
-        return restored(self._graph, self._run(arranged(self._graph, inputs)))
+        return arrange_outputs(self._graph, self._run(arrange_inputs(self._graph, inputs)))
 
     def reset(self) -> None:
         self._run = self._begin()
@@ -137,7 +137,7 @@ def example_inputs(asked: Asked, graph: Graph) -> tuple[Array, ...]:
     """Return the requested inputs, or random ones: real numbers in the memory order of the C interface."""
     if asked.inputs is None:
         return random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs))
-    return real_inputs(graph, arranged(graph, asked.inputs, "inputs()"))
+    return real_inputs(graph, arrange_inputs(graph, asked.inputs, "inputs()"))
 
 
 def random_inputs(types: Iterable[tuple[Shape, DType]]) -> tuple[Array, ...]:

@@ -61,13 +61,13 @@ def check_passes(stages: Sequence[tuple[str, Graph]], reference: Reference | Non
     """Compare the last of these graphs with the original model, or with the graph after the first pass if the model
     itself cannot be asked. WrongStep names the first pass after which the answer is wrong. `examples` are inputs as the
     graphs store them."""
-    plain = unrounded
-    if reference is None or rounds(unrounded(stages[-1][1])):
-        plain = as_it_is if rounds(unrounded(stages[-1][1])) else unrounded
+    plain = remove_rounding
+    if reference is None or rounds(remove_rounding(stages[-1][1])):
+        plain = as_it_is if rounds(remove_rounding(stages[-1][1])) else remove_rounding
         reference, stages = own_reference(plain(stages[1][1]), examples), stages[1:]
 
     def answers(graph: Graph) -> tuple[Array, ...]:
-        return graph_answers(plain(graph), reference.inputs, reference.runs)
+        return run_graph(plain(graph), reference.inputs, reference.runs)
 
     if difference(answers(stages[-1][1]), reference) is not None:
         for name, graph in stages:
@@ -149,12 +149,12 @@ def own_reference(graph: Graph, inputs: tuple[Array, ...]) -> Reference:
     def moved(seed: int) -> tuple[Array, ...]:
         move = mover(seed)
         tensors = {n: t if t.data is None else replace(t, data=move(t.data)) for n, t in graph.tensors.items()}
-        return graph_answers(replace(graph, tensors=tensors), tuple(map(move, inputs)), runs)
+        return run_graph(replace(graph, tensors=tensors), tuple(map(move, inputs)), runs)
 
-    return Reference(graph_answers(graph, inputs, runs), runs, moved, inputs)
+    return Reference(run_graph(graph, inputs, runs), runs, moved, inputs)
 
 
-def graph_answers(graph: Graph, inputs: Sequence[Array], runs: int) -> tuple[Array, ...]:
+def run_graph(graph: Graph, inputs: Sequence[Array], runs: int) -> tuple[Array, ...]:
     """Return the outputs of a graph, run after run, in PyTorch's order of dimensions."""
     memory: dict[str, Array] = {}
     found = []
@@ -165,7 +165,7 @@ def graph_answers(graph: Graph, inputs: Sequence[Array], runs: int) -> tuple[Arr
     return tuple(found)
 
 
-def unrounded(graph: Graph) -> Graph:
+def remove_rounding(graph: Graph) -> Graph:
     """Remove nodes that only round: a quantize followed by a dequantize or by the caller."""
     producer = graph.producer()
     rename = {n: producer[n].inputs[0] for n in graph.outputs if n in producer and _only_rounds(producer[n])}

@@ -28,9 +28,9 @@ class Runner(Protocol):
         """Reset the model's state."""
 
 
-def arranged(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> list[Array]:
+def arrange_inputs(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> list[Array]:
     """Return the caller's tensors or arrays, checked, in the memory order of the C interface. Values of a quantized
-    input are real numbers or stored values, as the caller has them; `stored` and `real_inputs` accept both."""
+    input are real numbers or stored values, as the caller has them; `store_inputs` and `real_inputs` accept both."""
     if len(inputs) != len(graph.inputs):
         raise CompileError(f"{who}: the model takes {len(graph.inputs)} input(s), not {len(inputs)}")
     arrays = []
@@ -82,13 +82,13 @@ def as_array(x: Any) -> Array:
     return np.asarray(x.numpy() if hasattr(x, "numpy") else x)
 
 
-def restored(graph: Graph, outputs: Sequence[Array]) -> Answer:
+def arrange_outputs(graph: Graph, outputs: Sequence[Array]) -> Answer:
     """Return copies of the outputs in the caller's order; a single output is returned without a tuple."""
     made = tuple(np.array(port.from_memory(y)) for y, port in zip(outputs, graph.gives(), strict=True))
     return made[0] if len(made) == 1 else made
 
 
-def stored(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+def store_inputs(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
     """Return the inputs as the graph stores them."""
     return [as_stored(graph[n], x) for n, x in zip(graph.inputs, inputs, strict=True)]
 
@@ -98,7 +98,7 @@ def real_inputs(graph: Graph, inputs: Sequence[Array]) -> tuple[Array, ...]:
     return tuple(as_real(graph[n], x) for n, x in zip(graph.inputs, inputs, strict=True))
 
 
-def real(graph: Graph, outputs: Sequence[Array]) -> tuple[Array, ...]:
+def real_outputs(graph: Graph, outputs: Sequence[Array]) -> tuple[Array, ...]:
     """Return the outputs as real numbers."""
     return tuple(as_real(graph[n], y) for n, y in zip(graph.outputs, outputs, strict=True))
 
@@ -118,7 +118,7 @@ def as_real(t: Tensor, values: Array) -> Array:
     return dequantize(values, t.quant.scale[0], t.quant.zero_point[0])
 
 
-def entries(graph: Graph) -> list[tuple[int, int, str]]:
+def index_inputs(graph: Graph) -> list[tuple[int, int, str]]:
     """List the inputs that are indices, with their number, the number of entries, and the layer that reads them."""
     numbers = {name: i for i, name in enumerate(graph.inputs)}
     return [

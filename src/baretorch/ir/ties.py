@@ -49,7 +49,7 @@ def _only_moves(node: Node) -> bool:
     return op.target in WIDE if isinstance(op, Cast) else isinstance(op, (Reshape, Permute, Slice))
 
 
-def up_to_ties(
+def replace_tied_indices(
     graph: Graph, inputs: Sequence[Array], have: Sequence[Array], want: Sequence[Array]
 ) -> tuple[Array, ...]:
     """Return the outputs `have` with the index of `want` wherever both point at equal elements.
@@ -65,10 +65,10 @@ def up_to_ties(
     with np.errstate(all="ignore"):
         values = interpret(graph, inputs, keep=True)
     made = zip(found, have, want, strict=True)
-    return tuple(a if f is None else _settled(graph, f, values[f.ordering.inputs[0]], a, b) for f, a, b in made)
+    return tuple(a if f is None else _replace_tied(graph, f, values[f.ordering.inputs[0]], a, b) for f, a, b in made)
 
 
-def _settled(graph: Graph, found: Indices, x: Array, have: Array, want: Array) -> Array:
+def _replace_tied(graph: Graph, found: Indices, x: Array, have: Array, want: Array) -> Array:
     """Return `have` with the indices of `want` where both name equal elements. All of `have` stays if it names an
     element more often than `want` does."""
     table, rows = _rows(graph, found, x)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from baretorch.errors import CompileError
-from baretorch.escape import LONGEST, reported
+from baretorch.escape import LONGEST, plain_text
 from baretorch.machines.frames import (
     ERROR_REPLY,
     FRAME_BYTES,
@@ -113,8 +113,8 @@ class Link:
         if self._outputs is not None and hello.outputs != self._outputs:
             raise CompileError(
                 f"another version of {hello.model} runs on the board",
-                have=reported(f"outputs of {_bytes(hello.outputs)}"),
-                need=reported(f"outputs of {_bytes(self._outputs)}"),
+                have=plain_text(f"outputs of {_bytes(hello.outputs)}"),
+                need=plain_text(f"outputs of {_bytes(self._outputs)}"),
                 try_="`baretorch flash` puts this version on the board",
             )
         if self._outputs is None and sum(hello.outputs) > UNKNOWN_BYTES:
@@ -131,15 +131,15 @@ class Link:
         if sizes != hello.inputs:
             raise CompileError(
                 f"{hello.model}: the inputs do not fit the image",
-                have=reported(f"inputs of {_bytes(sizes)}"),
-                need=reported(f"inputs of {_bytes(hello.inputs)}"),
+                have=plain_text(f"inputs of {_bytes(sizes)}"),
+                need=plain_text(f"inputs of {_bytes(hello.inputs)}"),
             )
         payload = self._ask(RUN, RUN_REPLY, b"".join(inputs), timeout).payload
         if len(payload) != _RUN_REPLY.size + sum(hello.outputs):
             raise DeviceFault(
                 f"{hello.model}: the response has the wrong length",
                 have=f"{len(payload)} bytes",
-                need=reported(f"{_RUN_REPLY.size} bytes and outputs of {_bytes(hello.outputs)}"),
+                need=plain_text(f"{_RUN_REPLY.size} bytes and outputs of {_bytes(hello.outputs)}"),
             )
         ticks, stack_peak = _RUN_REPLY.unpack_from(payload)
         return Reply(_split(payload[_RUN_REPLY.size :], hello.outputs), ticks, stack_peak)
@@ -208,7 +208,7 @@ class Link:
                 )
             for frame in frames:
                 if frame.kind == ERROR_REPLY:
-                    text = reported(frame.payload[1:].split(b"\0")[0])
+                    text = plain_text(frame.payload[1:].split(b"\0")[0])
                     if frame.payload[:1] == bytes([WRONG_INPUT]) and frame.seq == self._seq:
                         raise _wrong_input(text)
                     raise _Damaged(text)
@@ -262,7 +262,7 @@ class Link:
 
     def _heard_lines(self) -> list[str]:
         lines = self._heard.strip().splitlines()[-10:]
-        return [f"heard: {reported(line)}" for line in lines] or ["heard nothing"]
+        return [f"heard: {plain_text(line)}" for line in lines] or ["heard nothing"]
 
 
 def _wrong_input(name: str) -> CompileError:
@@ -288,10 +288,10 @@ def _parse_hello(payload: bytes) -> Hello:
         model, board, rest = payload[_HELLO.size + 4 * len(sizes) :].split(b"\0")
         if rest:
             raise ValueError
-        names = reported(model.decode(), LONGEST), reported(board.decode(), LONGEST)
+        names = plain_text(model.decode(), LONGEST), plain_text(board.decode(), LONGEST)
         return Hello(*names, counter_hz, sizes[:inputs], sizes[inputs:], bool(flags & RESTARTED))
     except (struct.error, ValueError):
-        raise DeviceFault("the device's hello makes no sense", have=reported(payload.hex(" "))) from None
+        raise DeviceFault("the device's hello makes no sense", have=plain_text(payload.hex(" "))) from None
 
 
 def _split(data: bytes, sizes: Sequence[int]) -> tuple[bytes, ...]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Array, Graph
-from baretorch.ir.io import Answer, Runner, arranged, real, restored, stored
-from baretorch.ir.ties import indices_of, up_to_ties
+from baretorch.ir.io import Answer, Runner, arrange_inputs, arrange_outputs, real_outputs, store_inputs
+from baretorch.ir.ties import indices_of, replace_tied_indices
 from baretorch.machines.link import Hello, Reply
 from baretorch.machines.run import decode, greeted
 from baretorch.machines.types import DeviceFault, Machine
@@ -33,9 +33,9 @@ class Session:
 
     def ask(self, *inputs: Any) -> tuple[Answer, Reply]:
         """The answer, and what the image told with it."""
-        arrays = stored(self._graph, arranged(self._graph, inputs))
+        arrays = store_inputs(self._graph, arrange_inputs(self._graph, inputs))
         reply = self._link.run([np.ascontiguousarray(x).tobytes() for x in arrays])
-        return restored(self._graph, real(self._graph, decode(self._graph, reply.outputs))), reply
+        return arrange_outputs(self._graph, real_outputs(self._graph, decode(self._graph, reply.outputs))), reply
 
     @property
     def hello(self) -> Hello:
@@ -118,7 +118,9 @@ class Checker:
         graph = self.graph
         moved = [(p.to_memory(a), p.to_memory(b)) for p, (a, b) in zip(graph.gives(), pairs, strict=True)]
         want = [b for _, b in moved]
-        have = up_to_ties(graph, stored(graph, arranged(graph, inputs)), [a for a, _ in moved], want)
+        have = replace_tied_indices(
+            graph, store_inputs(graph, arrange_inputs(graph, inputs)), [a for a, _ in moved], want
+        )
         return list(zip(have, want, strict=True))
 
     def reset(self) -> None:

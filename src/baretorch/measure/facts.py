@@ -13,9 +13,9 @@ import numpy as np
 from baretorch.firmware.types import Image
 from baretorch.frontends import ODD_INT8
 from baretorch.ir.graph import Array, interpret
-from baretorch.ir.io import real, stored
+from baretorch.ir.io import real_outputs, store_inputs
 from baretorch.ir.layerwise import Layerwise, compare_layers
-from baretorch.ir.ties import up_to_ties
+from baretorch.ir.ties import replace_tied_indices
 from baretorch.machines.run import Run
 from baretorch.machines.types import Cores
 from baretorch.measure.cycles import Time, cycles_json, time_of
@@ -219,13 +219,13 @@ def compare(compiled: Compiled, image: Image, run: Run, calls: Calls | None = No
     reference = compiled.source.library
     if first is None or again is None:
         graph, memory = compiled.graph, dict[str, Array]()
-        inputs = stored(graph, compiled.source.examples)
-        first, again = (real(graph, tuple(interpret(graph, inputs, memory=memory).values())) for _ in range(2))
+        inputs = store_inputs(graph, compiled.source.examples)
+        first, again = (real_outputs(graph, tuple(interpret(graph, inputs, memory=memory).values())) for _ in range(2))
         reference = "the graph"
-    first_real, again_real = real(compiled.graph, run.first), real(compiled.graph, run.outputs)
-    given = stored(compiled.graph, compiled.source.examples)
+    first_real, again_real = real_outputs(compiled.graph, run.first), real_outputs(compiled.graph, run.outputs)
+    given = store_inputs(compiled.graph, compiled.source.examples)
     answers = ((first_real, first), (again_real, again))
-    error = max(largest_error(up_to_ties(compiled.graph, given, have, want), want) for have, want in answers)
+    error = max(largest_error(replace_tied_indices(compiled.graph, given, have, want), want) for have, want in answers)
     int8 = compiled.model.int8_answers
     lsb = None if int8 is None else round(_steps(compiled, first_real, int8), 3)
     own = (error, largest_magnitude(again), lsb, _layers(compiled), _layerwise(compiled))
@@ -237,7 +237,7 @@ def _with_calls(facts: RunFacts, calls: Calls) -> RunFacts:
     """Add the comparison of answers to other inputs. Answers of a model that we quantized are compared with its int8
     graph, because the cost of int8 is measured with real data, not with made-up inputs."""
     compiled = facts.compiled
-    answers = [real(compiled.graph, y) for y in (facts.run.first, facts.run.outputs, *facts.run.others)]
+    answers = [real_outputs(compiled.graph, y) for y in (facts.run.first, facts.run.outputs, *facts.run.others)]
     wrong = wrong_answers(compiled, answers, calls.expected)
     facts = replace(
         facts,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
 from baretorch.ir.graph import Array, interpret
-from baretorch.ir.io import stored
+from baretorch.ir.io import store_inputs
 from baretorch.machines.run import Run
 from baretorch.machines.types import Block, ClusterTrace, FlashReads
 from baretorch.measure.cluster import TracedRun, Use, match_trace
@@ -178,7 +178,7 @@ def _ran(compiled: Compiled) -> list[bool]:
     plan, memory = compiled.plan, dict[str, Array]()
     values: Mapping[str, Array] = {}
     if any(step.guards for step in plan.steps):
-        inputs = stored(plan.graph, compiled.source.examples)
+        inputs = store_inputs(plan.graph, compiled.source.examples)
         interpret(plan.graph, inputs, memory=memory)
         values = interpret(plan.graph, inputs, keep=True, memory=memory)
     holds = [all(bool(values[g.condition.tensor]) == g.holds for g in step.guards) for step in plan.steps]

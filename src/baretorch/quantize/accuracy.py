@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Tensor, interpret
-from baretorch.ir.io import as_real, as_stored, stored
+from baretorch.ir.io import as_real, as_stored, store_inputs
 from baretorch.ops.int8.qsoftmax import QSoftmax
 from baretorch.quantize.observers import ABSENT
 
@@ -50,7 +50,7 @@ def compare_layers(graph: Graph, twin: Graph, samples: Sequence[Sequence[Array]]
     names = _twins(graph, twin)
     initial = {s.name: s.initial for s in twin.state}
     for sample in samples:
-        given = dict(zip(graph.inputs, stored(graph, sample), strict=True))
+        given = dict(zip(graph.inputs, store_inputs(graph, sample), strict=True))
         state = {s.name: as_stored(graph[s.name], twin_memory.get(s.name, initial[s.name])) for s in graph.state}
         exact = interpret(twin, sample, keep=True, memory=twin_memory)
         right = {name: exact[n] for name, n in names.items()}

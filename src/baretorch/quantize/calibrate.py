@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Array, DType, Graph, Port, Quant
-from baretorch.ir.io import as_array, entries, need_inside
+from baretorch.ir.io import as_array, index_inputs, need_inside
 from baretorch.options import Observer
 from baretorch.quantize.groups import Group, Wanted
 from baretorch.quantize.observers import Histogram, Masked, Meant, MinMax, per_channel
@@ -41,7 +41,7 @@ def calibrate(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: Ob
     and is carried on from sample to sample."""
     watched = [(g, _observer(g, observer)) for g in wanted.groups if g.fixed is None]
     names = seen_names(graph, wanted)  # the first that overflows is named
-    indices = entries(graph)
+    indices = index_inputs(graph)
     count, kept, stride, constant = 0, list[tuple[Array, ...]](), 1, True
     ports = graph.takes()
     for sample in samples:

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.escape import short, shown
+from baretorch.escape import quote, short
 from baretorch.files.read import need_regular, read_toml
 from baretorch.frontends.choices import LISTS, Arguments, is_number
 from baretorch.ir.graph import Array, DType, Graph, Node, Quant, Tensor, fresh, with_data
@@ -111,7 +111,7 @@ NEED = '[layers] and lines like "net.0" = "int4"'
 def _argument(file: str, name: str, value: object) -> int | float:
     if not is_number(value):
         raise CompileError(
-            f"--config {file}: {name} = {shown(value)}", need="a number above 0 that the model file offers"
+            f"--config {file}: {name} = {quote(value)}", need="a number above 0 that the model file offers"
         )
     return value  # type: ignore[return-value]
 
@@ -121,7 +121,7 @@ def _precision(file: str, layer: str, value: object) -> Precision:
         return Precision(value)
     near = difflib.get_close_matches(short(value) if isinstance(value, str) else "", [p.value for p in Precision], n=1)
     raise CompileError(
-        f"--config {file}: {shown(layer)} = {shown(value)}: no such precision",
+        f"--config {file}: {quote(layer)} = {quote(value)}: no such precision",
         need=", ".join(Precision),
         try_=f"did you mean {near[0]!r}?" if near else None,
     )
@@ -146,7 +146,7 @@ def _numbers(file: str, layer: str, value: object, most: int) -> tuple[int, ...]
         low, high = (int(w) if w.isdecimal() and len(w) < 8 else -1 for w in words)
         if low < 0 or high < low or high - low >= most - len(found):
             raise CompileError(
-                f"--config {file}: {shown(layer)} = {shown(value)}: these are not valid channels",
+                f"--config {file}: {quote(layer)} = {quote(value)}: these are not valid channels",
                 need='numbers, as in "3, 8-11"',
             )
         found += range(low, high + 1)
@@ -169,7 +169,7 @@ def _quoted(text: str) -> str:
 def _beside(file: Path, name: object) -> Path:
     if not isinstance(name, str) or Path(name).name != name or not name.endswith(".npz"):
         raise CompileError(
-            f"--config {file.name}: weights = {shown(name)}", need="the name of an .npz file in the folder of the TOML"
+            f"--config {file.name}: weights = {quote(name)}", need="the name of an .npz file in the folder of the TOML"
         )
     return file.with_name(name)
 
@@ -232,7 +232,7 @@ def _stored(path: Path, graph: Graph) -> dict[str, Array]:
         if t is None or data.shape != t.shape or data.dtype != t.dtype.numpy or not np.isfinite(data).all():
             raise CompileError(
                 f"--config: the weights {path.name} are not this model's",
-                have=f"{shown(name)}: {data.dtype.name}{list(data.shape)}",
+                have=f"{quote(name)}: {data.dtype.name}{list(data.shape)}",
                 need=_needed(name, t),
                 try_="`baretorch tune` again: the model has changed since",
             )

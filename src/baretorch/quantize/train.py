@@ -23,7 +23,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.inputs import flat_like
 from baretorch.frontends.source import Source
 from baretorch.ir.graph import Array, DType, Graph, Port, Quant, with_data
-from baretorch.ir.io import Answer, arranged
+from baretorch.ir.io import Answer, arrange_inputs
 from baretorch.ops.int8.int16_conversions import FINER
 from baretorch.quantize.groups import Group
 from baretorch.quantize.observers import ABSENT, Meant, Scores, affine, per_channel
@@ -226,7 +226,9 @@ class Trainable(RoundingModule):
             )
         graph, run, examples = self.to_graph(), EvaluationRunner(self), self.source.examples
         if methods:
-            examples = tuple(arranged(graph, flat_like(self.source, methods[method or "forward"], {}), "inputs()"))
+            examples = tuple(
+                arrange_inputs(graph, flat_like(self.source, methods[method or "forward"], {}), "inputs()")
+            )
         real = [port.from_memory(x) for port, x in zip(graph.takes(), examples, strict=True)]
         answers = [run(*real) for _ in range(2)]
         expected, again = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from baretorch.errors import CompileError
 from baretorch.options import Console
 from baretorch.targets.checks import check_board, check_chip
-from baretorch.targets.toml import BOARDS, place, read_key, read_record, read_toml, unknown
+from baretorch.targets.toml import BOARDS, place, raise_unknown, read_key, read_record, read_toml
 from baretorch.targets.types import Board, Chip
 
 _CHIPS = BOARDS / "chips"
@@ -30,7 +30,7 @@ def load_board(name_or_path: str) -> Board:
     if path.suffix != ".toml":
         if name_or_path not in board_names():
             near = next((text for prefix, text in IN_SDKS.items() if name_or_path.lower().startswith(prefix)), None)
-            unknown("board", name_or_path, board_names(), at=None, try_=near)
+            raise_unknown("board", name_or_path, board_names(), at=None, try_=near)
         path = BOARDS / f"{name_or_path}.toml"
     table = read_toml(path)
     _check_name("board", path.stem, table.where)
@@ -51,7 +51,7 @@ def _load_chip(name: str, board: Path) -> Chip:
     elif name in shipped:
         table = read_toml(_CHIPS / f"{name}.toml")
     else:
-        unknown("chip", name, shipped, at=place(board))
+        raise_unknown("chip", name, shipped, at=place(board))
     chip = read_record(table, Chip, name=name)
     check_chip(chip, table.where)
     return chip

@@ -14,7 +14,7 @@ from baretorch.errors import CompileError
 from baretorch.options import Options
 from baretorch.targets.flash import CONTROLLERS, FIXED, SERVES, FlashCache, FlashPath
 from baretorch.targets.parts import Cluster
-from baretorch.targets.toml import DeclaredKey, keys_of, unknown
+from baretorch.targets.toml import DeclaredKey, keys_of, raise_unknown
 from baretorch.targets.types import EMULATORS, Board, Chip
 
 _LINKER_WORDS = """
@@ -201,7 +201,7 @@ def _check_cache(cache: FlashCache, fills: tuple[int, ...], known: set[str], whe
         )
     for condition in cache.when:
         if condition.name not in known:
-            unknown("register field", condition.name, sorted(known), at=where)
+            raise_unknown("register field", condition.name, sorted(known), at=where)
     for fill in fills:
         if cache.line % fill:
             raise CompileError(f"lines of {cache.line} bytes are not whole fills of {fill}", at=where)

@@ -11,9 +11,9 @@ from baretorch.targets.types import Board, Chip
 def board_header(
     board: Board, checked: bool = False, cores: int = 1, watchdog: int | None = None, app: bool = False
 ) -> str:
-    """Return the text of bt_board.h. Values come from the board's and the chip's TOML only. `checked`: the image's model
-    can check its inputs. `cores`: the number of cores that the image uses. `watchdog`: the milliseconds after which the
-    chip is restarted. `app`: the image contains the user's application."""
+    """Return the text of bt_board.h. Values come from the board's and the chip's TOML only. `checked`: the image's
+    model can check its inputs. `cores`: the number of cores that the image uses. `watchdog`: the milliseconds after
+    which the chip is restarted. `app`: the image contains the user's application."""
     chip = board.chip
     rows = [
         ("BT_BOARD_NAME", c_string(board.name)),

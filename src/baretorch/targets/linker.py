@@ -146,7 +146,7 @@ def linker_script(board: Board, cores: int = 1, in_ram: Sequence[str] = ()) -> s
     """
     chip = board.chip
     if chip.cpu.flash_apart:
-        return _script(board, _filled(_AVR, chip))
+        return _script(board, _fill(_AVR, chip))
     if chip.boot not in _HEAD:
         raise InternalError(f"board {board.name} has no linker script")
     ramcode = bool(in_ram) or chip.boot.startswith("image_def")  # which has some: boot/qmi.c
@@ -159,7 +159,7 @@ def linker_script(board: Board, cores: int = 1, in_ram: Sequence[str] = ()) -> s
     sections = sections.replace("{ramcode}", _CODE_IN_RAM.replace("{objects}", objects) if ramcode else "")
     sections = sections.replace("{core1}", _other_stacks(chip, cores))
     sections = sections.replace("{stacks}", str(chip.stacks(cores)))
-    return _script(board, _filled(sections, chip))
+    return _script(board, _fill(sections, chip))
 
 
 def _other_stacks(chip: Chip, cores: int) -> str:
@@ -170,7 +170,7 @@ def _other_stacks(chip: Chip, cores: int) -> str:
     return _TEAM_STACKS.replace("{others}", str(cores - 1)).replace("{each}", str(chip.cluster.stack_bytes))
 
 
-def _filled(sections: str, chip: Chip) -> str:
+def _fill(sections: str, chip: Chip) -> str:
     values = {"code": chip.code, "data": chip.data, "stack": chip.stack_bytes, "reach": chip.cpu.flash_reach}
     for name, value in values.items():
         sections = sections.replace(f"{{{name}}}", str(value))

@@ -16,7 +16,7 @@ from types import UnionType
 from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from baretorch.errors import CompileError
-from baretorch.escape import short, shown
+from baretorch.escape import quote, short
 from baretorch.files import read
 
 T = TypeVar("T")
@@ -146,7 +146,7 @@ def read_record(table: TomlTable, kind: type[T], **given: object) -> T:
     values = {k.field: _value(table, k, keys) for k in keys if k.field not in given and _is_there(table, k, keys)}
     for name in table.rows:
         if name not in {k.name for k in keys}:
-            unknown("key", name, sorted(k.name for k in keys), at=table.where)
+            raise_unknown("key", name, sorted(k.name for k in keys), at=table.where)
     return kind(**values, **given)
 
 
@@ -174,7 +174,7 @@ def _value(table: TomlTable, key: DeclaredKey, keys: Sequence[DeclaredKey]) -> A
     value = table.rows[key.name]
     if not _is(value, key.raw):
         raise CompileError(
-            f"{key.name} must be {_TOML_KINDS[key.raw]}", at=table.where, have=short(f"{key.name} = {shown(value)}")
+            f"{key.name} must be {_TOML_KINDS[key.raw]}", at=table.where, have=short(f"{key.name} = {quote(value)}")
         )
     if key.section is not None and key.items is None:
         return read_record(TomlTable(f"{table.where} [{key.name}]", value), key.section)
@@ -198,7 +198,7 @@ def _item(table: TomlTable, key: DeclaredKey, index: int, item: object) -> Any:
             raise CompileError(f"{key.name} must be an array of tables", at=table.where, need=f"[[{key.name}]]")
         return read_record(TomlTable(f"{table.where} [[{key.name}]] number {index + 1}", item), key.section)
     if not _is(item, key.items):
-        raise CompileError(f"each of {key.name} must be {_TOML_KINDS[key.items]}", at=table.where, have=shown(item))
+        raise CompileError(f"each of {key.name} must be {_TOML_KINDS[key.items]}", at=table.where, have=quote(item))
     _check(table, key, item)
     return item
 
@@ -215,18 +215,18 @@ def _check(table: TomlTable, key: DeclaredKey, value: Any) -> None:
         bounds = (
             f"{rule.least} to {rule.most}" if rule.most < ADDRESSES - 1 else f"at least {rule.least}, within 32 bits"
         )
-        raise CompileError(f"{key.name} = {shown(value)} is out of range", at=table.where, need=rule.need or bounds)
+        raise CompileError(f"{key.name} = {quote(value)} is out of range", at=table.where, need=rule.need or bounds)
     if key.choices and value not in key.choices:
-        unknown(key.name.removesuffix("s"), str(value), tuple(map(str, key.choices)), at=table.where)
+        raise_unknown(key.name.removesuffix("s"), str(value), tuple(map(str, key.choices)), at=table.where)
     if rule.pattern and not re.fullmatch(rule.pattern, str(value), flags=re.ASCII):
         need = "letters, digits and _ . -, the first a letter or digit" if rule.pattern == NAME else rule.need
-        raise CompileError(f"invalid {key.name} {shown(value)}", at=table.where, need=need)
+        raise CompileError(f"invalid {key.name} {quote(value)}", at=table.where, need=need)
 
 
-def unknown(what: str, value: str, known: Sequence[str], at: str | None, try_: str | None = None) -> NoReturn:
+def raise_unknown(what: str, value: str, known: Sequence[str], at: str | None, try_: str | None = None) -> NoReturn:
     near = difflib.get_close_matches(value, known, n=1)
     raise CompileError(
-        f"unknown {what} {shown(value)}",
+        f"unknown {what} {quote(value)}",
         at=at,
         need=f"one of: {', '.join(known)}",
         try_=try_ or (f"did you mean {near[0]!r}?" if near else None),

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from baretorch.errors import CompileError
 from baretorch.files.ownership import anything, check_file, sqlite
-from baretorch.files.write import opened
+from baretorch.files.write import open_folder
 
 
 def own_database(folder: Path) -> str:
     """Return the address of the database in an output folder; CompileError if one of its files is not ours."""
     path = folder / "study.db"
-    with opened(folder):  # it is there before SQLite looks for it
+    with open_folder(folder):  # it is there before SQLite looks for it
         check_file(path, sqlite)
         for suffix in ("-journal", "-wal", "-shm"):
             check_file(path.with_name(path.name + suffix), anything)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from baretorch.errors import CompileError
 from baretorch.explore.evaluate import evaluated
-from baretorch.files.write import staged, write_scratch
+from baretorch.files.write import stage_files, write_scratch
 from baretorch.frontends.choices import Arguments
 from baretorch.frontends.model_file import load_evaluate, load_offer, load_train
 from baretorch.frontends.user_code import import_once
@@ -106,7 +106,7 @@ class _Search:
         folder = Path(request.out) if request.out else Path("build") / f"{source.name}-{board.name}-tuned"
         if (before := made_for(folder)) not in (None, about):
             tuner.notes.append(f"{folder / 'tuned.toml'} was for {before}, and is replaced")
-        with staged(folder) as work:
+        with stage_files(folder) as work:
             study = tuner.study(request.storage or own_database(folder), request.join)
             self.show("plain int8", 0, 0)
             plain = tuner.bench.variant(Choice(arguments=tuner.benches.offer.default))

@@ -25,7 +25,7 @@ from baretorch.frontends.choices import Arguments
 from baretorch.frontends.model_file import Evaluate
 from baretorch.frontends.source import Source
 from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor
-from baretorch.ir.io import Answer, arranged, real, restored, stored
+from baretorch.ir.io import Answer, arrange_inputs, arrange_outputs, real_outputs, store_inputs
 from baretorch.machines.host_program import on_host
 from baretorch.measure.run import Measured, measure_model
 from baretorch.ops.int8.groups_of_inputs import GROUP
@@ -338,8 +338,8 @@ class Workbench:
     def answers(self, graph: Graph, samples: Sequence[Sequence[Array]]) -> list[Array]:
         """As real numbers: what a float graph and an int8 one are compared by."""
         with on_host(graph) as run:
-            found = [run(stored(graph, sample)) for sample in samples]
-            return [y for values in found for y in real(graph, [values[n] for n in graph.outputs])]
+            found = [run(store_inputs(graph, sample)) for sample in samples]
+            return [y for values in found for y in real_outputs(graph, [values[n] for n in graph.outputs])]
 
 
 def need_tunable(source: Source) -> None:
@@ -400,8 +400,8 @@ class _OnHost:
 
     def __call__(self, *inputs: Any) -> Answer:
         graph = self._graph
-        found = self._run(stored(graph, arranged(graph, inputs)))
-        return restored(graph, real(graph, [found[n] for n in graph.outputs]))
+        found = self._run(store_inputs(graph, arrange_inputs(graph, inputs)))
+        return arrange_outputs(graph, real_outputs(graph, [found[n] for n in graph.outputs]))
 
     def reset(self) -> None:
         if self._graph.state:  # the program begins anew

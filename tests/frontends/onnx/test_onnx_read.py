@@ -17,7 +17,7 @@ from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.proto import to_text
 from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import TABLE, to_graph
-from baretorch.pipeline import optimized
+from baretorch.pipeline import optimize
 
 
 def test_a_small_cnn_with_shape_arithmetic() -> None:
@@ -57,7 +57,7 @@ def test_a_loaded_file_asks_the_runtime(tmp_path: Path) -> None:
     assert source.library == "onnxruntime"
     assert source.expected is not None
     assert source.notes == ("x: the batch batch is 1; --shape sets another",)
-    assert optimized(source.graph).macs() == 8 * 8 * 9 * 2 * 4 + 64 * 3
+    assert optimize(source.graph).macs() == 8 * 8 * 9 * 2 * 4 + 64 * 3
     assert source.graph.labels == ("y",)
 
 

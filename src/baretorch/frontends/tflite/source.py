@@ -19,7 +19,7 @@ from baretorch.frontends.tflite.state import VARIABLES
 from baretorch.frontends.tflite.table import check_sizes, known_ahead, layer_graph, to_graph
 from baretorch.ir.equivalence import Reference, own_reference
 from baretorch.ir.graph import Array, Graph
-from baretorch.ir.io import as_real, real, stored
+from baretorch.ir.io import as_real, real_outputs, store_inputs
 from baretorch.ir.layerwise import RecordedLayer
 from baretorch.stopwatch import timed
 
@@ -112,14 +112,14 @@ class _Runtime:
         """Return the outputs of one run as real numbers."""
         outputs = self.subgraph.outputs
         made = interpreter.run(self.given(inputs), outputs)
-        return real(self.graph, [_from_file(self.subgraph.tensors[i], made[i]) for i in outputs])
+        return real_outputs(self.graph, [_from_file(self.subgraph.tensors[i], made[i]) for i in outputs])
 
     def interpreter(self) -> litert.LiteRt:
         return litert.LiteRt(self.data, [o.name for o in self.subgraph.operators])
 
     def given(self, inputs: Sequence[Array]) -> dict[int, Array]:
         tensors = self.subgraph.tensors
-        values = stored(self.graph, inputs)
+        values = store_inputs(self.graph, inputs)
         return {i: _for_file(tensors[i], x) for i, x in zip(self.subgraph.inputs, values, strict=True)}
 
     def layers(self, inputs: Sequence[Array]) -> Iterator[RecordedLayer]:

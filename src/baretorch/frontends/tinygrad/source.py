@@ -17,7 +17,7 @@ from baretorch.frontends.tinygrad.trace import TinygradCall, Trace, is_tensor, r
 from baretorch.frontends.user_code import said
 from baretorch.ir.equivalence import Reference, mover
 from baretorch.ir.graph import Array, Graph
-from baretorch.ir.io import as_array, entries, need_inside
+from baretorch.ir.io import as_array, index_inputs, need_inside
 
 
 def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
@@ -80,7 +80,7 @@ def _need_answers(graph: Graph, inputs: Sequence[Array], who: str) -> None:
     out-of-range indices read zeros."""
     if any(x.dtype.kind == "f" and np.isnan(x).any() for x in inputs):
         raise CompileError(f"{who} has NaN, for which tinygrad has no defined result", need="numbers")
-    for i, size, layer in entries(graph):
+    for i, size, layer in index_inputs(graph):
         need_inside(inputs[i], range(size), who, layer)
 
 

@@ -22,7 +22,7 @@ from baretorch.frontends.torch.snapshot import copied_module
 from baretorch.frontends.user_code import shown
 from baretorch.ir.equivalence import Reference, check
 from baretorch.ir.graph import Array, Graph
-from baretorch.ir.io import Answer, arranged, restored
+from baretorch.ir.io import Answer, arrange_inputs, arrange_outputs
 
 try:
     import torch
@@ -343,13 +343,13 @@ class InPyTorch:
         self.reset()
 
     def __call__(self, *inputs: Any) -> Answer:
-        arranged(self._graph, inputs)  # checks them
+        arrange_inputs(self._graph, inputs)  # checks them
         given = iter(inputs)
         arguments = torch.utils._pytree.tree_map(
             lambda x: torch.as_tensor(next(given)).clone() if isinstance(x, torch.Tensor) else x, self._inputs
         )
         orders = [port.order for port in self._graph.gives()]
-        return restored(self._graph, run_module(self._own, arguments, orders, self._ordered, self._method))
+        return arrange_outputs(self._graph, run_module(self._own, arguments, orders, self._ordered, self._method))
 
     def reset(self) -> None:
         self._own = copied_module(self._module) if self._graph.state else self._module

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 from baretorch.errors import CompileError
-from baretorch.escape import reported
+from baretorch.escape import plain_text
 from baretorch.firmware.types import Image
 from baretorch.machines.hardware.serial import serial_ports
 
@@ -33,7 +33,7 @@ def flash_avrdude(image: Image, program: str, port: str | None = None) -> str:
     except subprocess.TimeoutExpired:
         raise CompileError(f"avrdude did not end within {SECONDS} s", at=" ".join(command)) from None
     if run.returncode:
-        said = [reported(line) for line in (run.stderr + run.stdout).strip().splitlines()[-5:]]
+        said = [plain_text(line) for line in (run.stderr + run.stdout).strip().splitlines()[-5:]]
         raise CompileError(
             f"avrdude could not flash board {board.name}",
             at=" ".join(command),

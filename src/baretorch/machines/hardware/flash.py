@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.escape import reported
+from baretorch.escape import plain_text
 from baretorch.files.read import read_file
 from baretorch.files.write import copy_to_drive
 from baretorch.firmware.types import Image
@@ -108,7 +108,7 @@ def uf2_drives(folders: Sequence[Path] | None = None) -> tuple[Drive, ...]:
         except OSError:
             continue
         fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-        found.append(Drive(folder, reported(fields.get("Board-ID", "unknown"), ID_CHARACTERS)))
+        found.append(Drive(folder, plain_text(fields.get("Board-ID", "unknown"), ID_CHARACTERS)))
     return tuple(found)
 
 
@@ -215,7 +215,7 @@ def flash_pyocd(image: Image, program: Sequence[str]) -> str:
     except subprocess.TimeoutExpired:
         raise CompileError("pyOCD did not end within 300 s", at=" ".join(command)) from None
     if run.returncode:
-        said = [reported(line) for line in (run.stderr + run.stdout).strip().splitlines()[-5:]]
+        said = [plain_text(line) for line in (run.stderr + run.stdout).strip().splitlines()[-5:]]
         raise CompileError(f"pyOCD could not flash board {board.name}", have=said, try_=_pyocd_remedy(said, target))
     reset = [*program, "reset", "--target", target]
     with suppress(subprocess.TimeoutExpired):  # the image is on the board; the user can reset it

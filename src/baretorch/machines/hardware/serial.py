@@ -13,7 +13,7 @@ from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
 from baretorch.errors import CompileError
-from baretorch.escape import reported
+from baretorch.escape import plain_text
 from baretorch.machines.types import Block, DeviceFault, DeviceHang
 from baretorch.targets.types import Board
 
@@ -41,13 +41,13 @@ class SerialPort:
 
     def __str__(self) -> str:
         """Such that two boards of a kind can be told apart."""
-        return f"{self.device} ({', '.join(map(reported, filter(None, (self.board or self.title, self.number))))})"
+        return f"{self.device} ({', '.join(map(plain_text, filter(None, (self.board or self.title, self.number))))})"
 
 
 def serial_ports() -> tuple[SerialPort, ...]:
     """The ports there are; those on USB, where boards are, first."""
     found = [
-        SerialPort(p.device, reported(p.description or p.device), p.vid, _board(p), p.serial_number or None)
+        SerialPort(p.device, plain_text(p.description or p.device), p.vid, _board(p), p.serial_number or None)
         for p in list_ports.comports()
     ]
     return tuple(sorted(found, key=lambda port: (not port.usb, port.device)))
