@@ -43,7 +43,7 @@ LAYERS: dict[str, str] = {
     "ir.layerwise": "ir passes",
     "frontends": "errors escape files.ownership files.read files.write frontends.runtimes ir ir.equivalence ir.io "
     "ir.layerwise ir.verify machines.npu npu npu.accelerators ops options passes stopwatch",
-    "quantize": "errors escape files.read frontends ir ir.equivalence ir.io ops options passes",
+    "quantize": "errors escape files.read frontends ir ir.io ops options passes",
     "plan": "errors ir ir.text ops options passes targets units",
     "emit": "errors escape ir ir.text ops options plan version",
     "firmware": "errors files.write firmware.cache firmware.tools options targets",

@@ -28,8 +28,8 @@ ROWS = (
     ("frontends/aten/elementwise.py", "from __future__ import annotations\n", "from baretorch.ops.lerp import Lerp\n"),
     (
         "frontends/aten/elementwise.py",
-        "ROWS: dict[str, Row] = {\n",
-        '    "aten::lerp": Row(lambda g, a, b, weight: g.b.add(Lerp(weight), a, b), (Lerp,), Scales.PAIR),\n',
+        "ROWS: dict[str, AtenRow] = {\n",
+        '    "aten::lerp": AtenRow(lambda g, a, b, weight: g.b.add(Lerp(weight), a, b), (Lerp,)),\n',
     ),
 )
 

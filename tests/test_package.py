@@ -70,7 +70,7 @@ def baretorch(clean: Path, *arguments: str, cwd: Path) -> subprocess.CompletedPr
 
 
 def test_the_clean_room_is_clean(clean: Path, tmp_path: Path) -> None:
-    for name in ("torch", "executorch", "torchao"):
+    for name in ("torch", "executorch"):
         assert python(clean, "-c", f"import {name}", cwd=tmp_path).returncode != 0
     where = python(clean, "-c", "import baretorch; print(baretorch.__file__)", cwd=tmp_path)
     assert where.stdout.strip() == str(clean / "baretorch" / "__init__.py"), where.stderr

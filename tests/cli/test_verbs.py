@@ -130,12 +130,7 @@ def test_compile(folder: Path) -> None:
 def test_pte_without_torch(folder: Path) -> None:
     """A .pte is compiled and run where neither torch nor executorch is installed."""
     shutil.copy(PTE, "net.pte")
-    code = (
-        "import sys\n"
-        "sys.modules.update(torch=None, executorch=None, torchao=None)\n"
-        "from baretorch.cli import main\n"
-        "main()\n"
-    )
+    code = "import sys\nsys.modules.update(torch=None, executorch=None)\nfrom baretorch.cli import main\nmain()\n"
     for arguments in (["compile", "net.pte", "--out", "c"], ["run", "net.pte"]):
         command = [sys.executable, "-c", code, *arguments, "--board", "pico2w", "--json"]
         done = subprocess.run(command, capture_output=True, text=True)

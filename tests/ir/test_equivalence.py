@@ -21,8 +21,6 @@ from baretorch.frontends.torch.plain import attribute
 from baretorch.ir.equivalence import TOLERANCE, Reference, WrongStep, difference
 from baretorch.ir.graph import Array, Graph
 from baretorch.options import Options
-from baretorch.quantize import qat
-from baretorch.quantize.qat import training
 from tests.models import seeded
 from tests.pte import write_pte
 
@@ -113,12 +111,6 @@ def test_a_wrong_step_before_reading_is_named(monkeypatch: pytest.MonkeyPatch) -
 def wrong(*modules: object, **options: object) -> tuple[str, ...]:
     spoil(modules[0][0])  # type: ignore[index]
     return ("norm",)
-
-
-def test_a_wrong_fold_before_training_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "fold_norms", wrong)
-    with pytest.raises(WrongStep, match="the folding of BatchNorm changed"):
-        qat.prepare_qat(net(), (torch.cat([X, X]),))
 
 
 def test_a_wrong_fold_is_no_pte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

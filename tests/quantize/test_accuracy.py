@@ -1,4 +1,4 @@
-"""int8 losses are bounded: every layer is compared with torchao's arithmetic and with float, and results of models with
+"""int8 losses are bounded: every layer is compared with PyTorch's arithmetic and with float, and results of models with
 state too."""
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+import baretorch
 from baretorch import frontends
 from baretorch.errors import CompileError
 from baretorch.frontends import Source, from_module
@@ -19,7 +20,6 @@ from baretorch.ops.int8.arithmetic import dequantize, quantize
 from baretorch.passes.order import FLOAT, run_passes
 from baretorch.pipeline import LoweredModel, lower
 from baretorch.quantize.accuracy import _alone, compare_layers, sqnr_db, worst_layers
-from baretorch.quantize.qat import convert_qat, prepare_qat
 from tests.models import int8_file, int8_model, seeded
 from tests.zoo.zoo import ZOO
 
@@ -63,21 +63,22 @@ TRAINED: dict[str, tuple[type[nn.Module], tuple[int, ...]]] = {
 @cache
 def model_of(name: str) -> LoweredModel:
     if name in TRAINED:
-        return lower(by_torchao(*TRAINED[name]))
+        return lower(train(*TRAINED[name]))
     if name == "add_mul_softmax":
         samples = normal(1, 6)
         return int8_model(from_module(seeded(AddMulSoftmax()), samples[0], name), samples)
     return int8_file(str(ZOO / f"{name}.py"))
 
 
-def by_torchao(kind: type[nn.Module], shape: tuple[int, ...]) -> Source:
-    """A model that torchao quantized, with its own scales, which are ours too then; and its own answer."""
+def train(kind: type[nn.Module], shape: tuple[int, ...]) -> Source:
+    """Return a trainable model that has seen data, with its own scales, and with the outputs that PyTorch computes."""
     samples = normal(*shape)
-    prepared = prepare_qat(seeded(kind()), samples[0])
+    trainable = baretorch.trainable(seeded(kind()), tuple(x[:1] for x in samples[0]))
     with torch.no_grad():
         for sample in samples:
-            prepared(*sample)
-    return from_module(convert_qat(prepared), tuple(x[:1] for x in samples[0]), "m")
+            trainable(*sample)
+    source: Source = trainable.as_source({}, "m")
+    return source
 
 
 def noted(model: LoweredModel) -> Graph:
@@ -124,7 +125,7 @@ def at_the_edge(graph: Graph, values: dict[str, Array]) -> float:
 
 @pytest.mark.parametrize("name", ["kws", "tinyrps", "squeeze_excite", "add_mul_softmax", *TRAINED])
 def test_each_layer_is_a_step_at_most_from_the_judge(name: str) -> None:
-    """Scales are equal. A model that torchao quantized is compared with its own results, and one that Baretorch
+    """Scales are equal. A trainable model is compared with the results of PyTorch, and one that Baretorch
     quantized with the float meaning of its scales."""
     model = model_of(name)
     graph, float_graph = model.graph, noted(model)

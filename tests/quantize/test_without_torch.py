@@ -1,4 +1,4 @@
-"""A model that does not come from PyTorch is quantized without it: neither torch nor torchao is imported."""
+"""A model that does not come from PyTorch is quantized without it: torch is not imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 SCRIPT = """
 import json, sys
-for name in ("torch", "torchao", "executorch"):
+for name in ("torch", "executorch"):
     sys.modules[name] = None  # whoever imports it gets an ImportError
 from dataclasses import replace
 import numpy as np

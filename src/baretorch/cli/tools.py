@@ -15,7 +15,6 @@ TOOLS: tuple[Tool, ...] = (
     Tool("ziglang", "package", "builds images without another compiler", "pip install ziglang==0.17.0", needed=True),
     Tool("tinygrad", "package", "reads model files of tinygrad", 'pip install "baretorch[tinygrad]"'),
     Tool("torch", "package", "reads model files of PyTorch and .pt2", 'pip install "baretorch[torch]"'),
-    Tool("torchao", "package", "for models that are trained in int8", 'pip install "baretorch[torch]"'),
     Tool("onnx", "package", "reads .onnx", 'pip install "baretorch[onnx]"'),
     Tool("onnxruntime", "package", "reference results for .onnx files, faster than onnx", "pip install onnxruntime"),
     Tool("executorch", "package", "writes .pte (`baretorch export`)", 'pip install "baretorch[executorch]"'),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.rows import AtenRow, Scales
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Lowering, Scalar
 from baretorch.ops.activations import (
     Elu,
@@ -65,26 +65,22 @@ def threshold(g: Lowering, x: str, limit: Scalar, value: Scalar) -> str:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::leaky_relu": AtenRow(leaky_relu, (LeakyRelu,), Scales.OWN),
+    "aten::leaky_relu": AtenRow(leaky_relu, (LeakyRelu,)),
     "aten::rrelu": AtenRow(rrelu, (LeakyRelu,)),
-    "aten::prelu": AtenRow(prelu, (Prelu,), Scales.OWN),
+    "aten::prelu": AtenRow(prelu, (Prelu,)),
     "aten::_prelu_kernel": AtenRow(prelu, (Prelu,)),
-    "aten::elu": AtenRow(elu, (Elu,), Scales.OWN),
-    "aten::selu": AtenRow(lambda g, x: g.b.add(Elu(*SELU), x), (Elu,), Scales.OWN),
-    "aten::celu": AtenRow(celu, (Elu,), Scales.OWN),
-    "aten::gelu": AtenRow(gelu, (Gelu,), Scales.OWN),
-    "aten::silu": AtenRow(lambda g, x: g.b.add(Silu(), x), (Silu,), Scales.OWN),
-    "aten::mish": AtenRow(lambda g, x: g.b.add(Mish(), x), (Mish,), Scales.OWN),
-    "aten::hardsigmoid": AtenRow(lambda g, x: g.b.add(Hardsigmoid(), x), (Hardsigmoid,), Scales.OWN),
-    "aten::hardswish": AtenRow(lambda g, x: g.b.add(Hardswish(), x), (Hardswish,), Scales.OWN),
-    "aten::softplus": AtenRow(softplus, (Softplus,), Scales.OWN),
-    "aten::log_sigmoid": AtenRow(lambda g, x: g.b.add(LogSigmoid(), x), (LogSigmoid,), Scales.OWN),
+    "aten::elu": AtenRow(elu, (Elu,)),
+    "aten::selu": AtenRow(lambda g, x: g.b.add(Elu(*SELU), x), (Elu,)),
+    "aten::celu": AtenRow(celu, (Elu,)),
+    "aten::gelu": AtenRow(gelu, (Gelu,)),
+    "aten::silu": AtenRow(lambda g, x: g.b.add(Silu(), x), (Silu,)),
+    "aten::mish": AtenRow(lambda g, x: g.b.add(Mish(), x), (Mish,)),
+    "aten::hardsigmoid": AtenRow(lambda g, x: g.b.add(Hardsigmoid(), x), (Hardsigmoid,)),
+    "aten::hardswish": AtenRow(lambda g, x: g.b.add(Hardswish(), x), (Hardswish,)),
+    "aten::softplus": AtenRow(softplus, (Softplus,)),
+    "aten::log_sigmoid": AtenRow(lambda g, x: g.b.add(LogSigmoid(), x), (LogSigmoid,)),
     "aten::log_sigmoid_forward": AtenRow(lambda g, x: g.b.add(LogSigmoid(), x), (LogSigmoid,)),
-    "aten::hardshrink": AtenRow(
-        lambda g, x, limit=0.5: g.b.add(Hardshrink(float(limit)), x), (Hardshrink,), Scales.OWN
-    ),
-    "aten::softshrink": AtenRow(
-        lambda g, x, limit=0.5: g.b.add(Softshrink(float(limit)), x), (Softshrink,), Scales.OWN
-    ),
-    "aten::threshold": AtenRow(threshold, (Threshold,), Scales.OWN),
+    "aten::hardshrink": AtenRow(lambda g, x, limit=0.5: g.b.add(Hardshrink(float(limit)), x), (Hardshrink,)),
+    "aten::softshrink": AtenRow(lambda g, x, limit=0.5: g.b.add(Softshrink(float(limit)), x), (Softshrink,)),
+    "aten::threshold": AtenRow(threshold, (Threshold,)),
 }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.rows import AtenRow, Scales
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.aten.shapes import permute, reshape, slice_
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, known_value
 from baretorch.ir.graph import Array, DType
@@ -237,15 +237,15 @@ def put_back(g: Lowering, x: str, part: str) -> str:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::index_select": AtenRow(index_select, (IndexSelect,), Scales.SAME),
-    "aten::embedding": AtenRow(embedding, (IndexSelect,), Scales.SAME),
+    "aten::index_select": AtenRow(index_select, (IndexSelect,)),
+    "aten::embedding": AtenRow(embedding, (IndexSelect,)),
     "aten::one_hot": AtenRow(one_hot, (IndexSelect,)),
-    "aten::unfold": AtenRow(unfold, (Unfold,), Scales.SAME),
-    "aten::gather": AtenRow(gather, (Gather,), Scales.SAME),
-    "aten::take_along_dim": AtenRow(take_along_dim, (Gather,), Scales.SAME),
+    "aten::unfold": AtenRow(unfold, (Unfold,)),
+    "aten::gather": AtenRow(gather, (Gather,)),
+    "aten::take_along_dim": AtenRow(take_along_dim, (Gather,)),
     "aten::scatter": AtenRow(scatter, (Scatter, ScatterReduce)),
     "aten::scatter_add": AtenRow(scatter_add, (Scatter,)),
-    "aten::index": AtenRow(index, (IndexSelect, RavelIndex), Scales.SAME),
+    "aten::index": AtenRow(index, (IndexSelect, RavelIndex)),
     "aten::_unsafe_index": AtenRow(index, (IndexSelect, RavelIndex)),
     "aten::index_put": AtenRow(index_put, (IndexPut, RavelIndex)),
     "aten::_unsafe_index_put": AtenRow(index_put, (IndexPut, RavelIndex)),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.rows import AtenRow, Scales
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Lowering, Scalar
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.linear import Linear
@@ -62,6 +62,6 @@ def batch_norm(
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::batch_norm": AtenRow(batch_norm, (Add, Mul), Scales.NORM),
+    "aten::batch_norm": AtenRow(batch_norm, (Add, Mul)),
     "aten::_native_batch_norm_legit_no_training": AtenRow(batch_norm, (Add, Mul)),
 }

@@ -9,7 +9,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.index import take
-from baretorch.frontends.aten.rows import AtenRow, Scales
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.aten.shapes import cat, constant_pad, reshape, slice_, transpose, unsqueeze
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
 from baretorch.ir.graph import Array
@@ -180,26 +180,26 @@ def fill(g: Lowering, x: str, value: str | Scalar) -> str:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::expand": AtenRow(expand, (Expand,), Scales.SAME),
+    "aten::expand": AtenRow(expand, (Expand,)),
     "aten::broadcast_to": AtenRow(expand, (Expand,)),
-    "aten::expand_as": AtenRow(expand_as, (Expand,), Scales.SAME),
+    "aten::expand_as": AtenRow(expand_as, (Expand,)),
     "aten::broadcast_tensors": AtenRow(broadcast_tensors, (Expand,)),
     "aten::meshgrid": AtenRow(meshgrid, (Expand,)),
-    "aten::repeat": AtenRow(repeat, (Expand,), Scales.SAME),
-    "aten::tile": AtenRow(tile, (Expand,), Scales.SAME),
-    "aten::repeat_interleave": AtenRow(repeat_interleave, (Expand, IndexSelect), Scales.SAME),
-    "aten::flip": AtenRow(flip, (Flip,), Scales.SAME),
-    "aten::rot90": AtenRow(rot90, (Flip,), Scales.SAME),
-    "aten::roll": AtenRow(roll, (Slice, Cat), Scales.SAME),
-    "aten::pad": AtenRow(pad, (Pad, IndexSelect), Scales.SAME),
-    "aten::reflection_pad1d": AtenRow(reflection_pad, (IndexSelect,), Scales.SAME),
-    "aten::reflection_pad2d": AtenRow(reflection_pad, (IndexSelect,), Scales.SAME),
+    "aten::repeat": AtenRow(repeat, (Expand,)),
+    "aten::tile": AtenRow(tile, (Expand,)),
+    "aten::repeat_interleave": AtenRow(repeat_interleave, (Expand, IndexSelect)),
+    "aten::flip": AtenRow(flip, (Flip,)),
+    "aten::rot90": AtenRow(rot90, (Flip,)),
+    "aten::roll": AtenRow(roll, (Slice, Cat)),
+    "aten::pad": AtenRow(pad, (Pad, IndexSelect)),
+    "aten::reflection_pad1d": AtenRow(reflection_pad, (IndexSelect,)),
+    "aten::reflection_pad2d": AtenRow(reflection_pad, (IndexSelect,)),
     "aten::reflection_pad3d": AtenRow(reflection_pad, (IndexSelect,)),
-    "aten::replication_pad1d": AtenRow(replication_pad, (IndexSelect,), Scales.SAME),
-    "aten::replication_pad2d": AtenRow(replication_pad, (IndexSelect,), Scales.SAME),
+    "aten::replication_pad1d": AtenRow(replication_pad, (IndexSelect,)),
+    "aten::replication_pad2d": AtenRow(replication_pad, (IndexSelect,)),
     "aten::replication_pad3d": AtenRow(replication_pad, (IndexSelect,)),
     "aten::slice_scatter": AtenRow(slice_scatter, (SliceScatter,)),
     "aten::select_scatter": AtenRow(select_scatter, (SliceScatter,)),
-    "aten::copy": AtenRow(copy, (Expand,), Scales.COPIED),
+    "aten::copy": AtenRow(copy, (Expand,)),
     "aten::fill": AtenRow(fill, (Expand,)),
 }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.frontends.aten import elementwise, layers, shapes
-from baretorch.frontends.aten.rows import AtenRow, Scales
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Ints, Lowering, Result, Scalar
 from baretorch.ops.elementwise import Add, Maximum, Minimum, Mul
 from baretorch.ops.norm import GroupNorm, LayerNorm
@@ -232,10 +232,10 @@ def batch_norm_of_batch(g: Lowering, x: str, weight: str | None, bias: str | Non
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::sum": AtenRow(sum_, (Sum,), Scales.OWN),
-    "aten::mean": AtenRow(mean, (Mean,), Scales.OWN),
+    "aten::sum": AtenRow(sum_, (Sum,)),
+    "aten::mean": AtenRow(mean, (Mean,)),
     "aten::prod": AtenRow(prod, (Prod,)),
-    "aten::amax": AtenRow(amax, (Amax,), Scales.SAME),
+    "aten::amax": AtenRow(amax, (Amax,)),
     "aten::amin": AtenRow(amin, (Amin,)),
     "aten::aminmax": AtenRow(aminmax, (Amax, Amin)),
     "aten::max": AtenRow(max_, (Amax, ArgMax, Maximum)),
@@ -255,17 +255,17 @@ ROWS: dict[str, AtenRow] = {
     "aten::topk": AtenRow(topk, (TopK,)),
     "aten::sort": AtenRow(sort, (TopK,)),
     "aten::argsort": AtenRow(argsort, (TopK,)),
-    "aten::softmax": AtenRow(softmax, (Softmax,), Scales.SOFTMAX),
-    "aten::_softmax": AtenRow(softmax, (Softmax,), Scales.SOFTMAX),
-    "aten::log_softmax": AtenRow(log_softmax, (LogSoftmax,), Scales.OWN),
+    "aten::softmax": AtenRow(softmax, (Softmax,)),
+    "aten::_softmax": AtenRow(softmax, (Softmax,)),
+    "aten::log_softmax": AtenRow(log_softmax, (LogSoftmax,)),
     "aten::_log_softmax": AtenRow(log_softmax, (LogSoftmax,)),
-    "aten::layer_norm": AtenRow(layer_norm, (LayerNorm,), Scales.OWN),
+    "aten::layer_norm": AtenRow(layer_norm, (LayerNorm,)),
     "aten::native_layer_norm": AtenRow(layer_norm, (LayerNorm,)),
-    "aten::rms_norm": AtenRow(rms_norm, (LayerNorm,), Scales.OWN),
+    "aten::rms_norm": AtenRow(rms_norm, (LayerNorm,)),
     "aten::_fused_rms_norm": AtenRow(rms_norm, (LayerNorm,)),
-    "aten::group_norm": AtenRow(group_norm, (GroupNorm,), Scales.OWN),
+    "aten::group_norm": AtenRow(group_norm, (GroupNorm,)),
     "aten::native_group_norm": AtenRow(native_group_norm, (GroupNorm,)),
-    "aten::instance_norm": AtenRow(instance_norm, (GroupNorm, Add, Mul), Scales.OWN),
+    "aten::instance_norm": AtenRow(instance_norm, (GroupNorm, Add, Mul)),
     "aten::_native_batch_norm_legit": AtenRow(batch_norm_of_batch, refused=True),
     "aten::_native_batch_norm_legit_functional": AtenRow(batch_norm_of_batch, refused=True),
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.frontends.aten.rows import AtenRow, Scales
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, spatial
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.sample import MODES, PADDINGS, GridSample2d, UpsampleBicubic2d
@@ -110,16 +110,16 @@ def channel_shuffle(g: Lowering, x: str, groups: int) -> str:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::upsample_nearest1d": AtenRow(nearest, (UpsampleNearest2d,), Scales.SAME),
-    "aten::upsample_nearest2d": AtenRow(nearest, (UpsampleNearest2d,), Scales.SAME),
-    "aten::_upsample_nearest_exact1d": AtenRow(nearest_exact, (UpsampleNearest2d,), Scales.SAME),
-    "aten::_upsample_nearest_exact2d": AtenRow(nearest_exact, (UpsampleNearest2d,), Scales.SAME),
-    "aten::upsample_linear1d": AtenRow(linear, (UpsampleBilinear2d,), Scales.SAME),
-    "aten::upsample_bilinear2d": AtenRow(linear, (UpsampleBilinear2d,), Scales.SAME),
+    "aten::upsample_nearest1d": AtenRow(nearest, (UpsampleNearest2d,)),
+    "aten::upsample_nearest2d": AtenRow(nearest, (UpsampleNearest2d,)),
+    "aten::_upsample_nearest_exact1d": AtenRow(nearest_exact, (UpsampleNearest2d,)),
+    "aten::_upsample_nearest_exact2d": AtenRow(nearest_exact, (UpsampleNearest2d,)),
+    "aten::upsample_linear1d": AtenRow(linear, (UpsampleBilinear2d,)),
+    "aten::upsample_bilinear2d": AtenRow(linear, (UpsampleBilinear2d,)),
     "aten::upsample_bicubic2d": AtenRow(bicubic, (UpsampleBicubic2d,)),
     "aten::grid_sampler_2d": AtenRow(grid_sample, (GridSample2d,)),
-    "aten::pixel_shuffle": AtenRow(pixel_shuffle, (Permute, Reshape), Scales.SAME),
-    "aten::pixel_unshuffle": AtenRow(pixel_unshuffle, (Permute, Reshape), Scales.SAME),
-    "aten::channel_shuffle": AtenRow(channel_shuffle, (Permute, Reshape), Scales.SAME),
+    "aten::pixel_shuffle": AtenRow(pixel_shuffle, (Permute, Reshape)),
+    "aten::pixel_unshuffle": AtenRow(pixel_unshuffle, (Permute, Reshape)),
+    "aten::channel_shuffle": AtenRow(channel_shuffle, (Permute, Reshape)),
     "aten::native_channel_shuffle": AtenRow(channel_shuffle, (Permute, Reshape)),
 }

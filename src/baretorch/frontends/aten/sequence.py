@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import layers, shapes
-from baretorch.frontends.aten.rows import AtenRow, Scales
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Lowering, Scalar
 from baretorch.ops.attention import Attention
 from baretorch.ops.elementwise import Add, Mul
@@ -220,22 +220,22 @@ def _is_causal(g: Lowering, mask: str) -> bool:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::linear": AtenRow(linear, (Linear, Matmul, Add), Scales.LAYER),
+    "aten::linear": AtenRow(linear, (Linear, Matmul, Add)),
     "aten::addmm": AtenRow(addmm, (Linear, Matmul, Add, Mul)),
     "aten::baddbmm": AtenRow(addmm, (Linear, Matmul, Add, Mul)),
     "aten::addmv": AtenRow(addmm, (Linear, Matmul, Add, Mul)),
-    "aten::matmul": AtenRow(matmul, (Linear, Matmul), Scales.PAIR),
-    "aten::mm": AtenRow(matmul, (Linear, Matmul), Scales.PAIR),
-    "aten::bmm": AtenRow(matmul, (Linear, Matmul), Scales.PAIR),
+    "aten::matmul": AtenRow(matmul, (Linear, Matmul)),
+    "aten::mm": AtenRow(matmul, (Linear, Matmul)),
+    "aten::bmm": AtenRow(matmul, (Linear, Matmul)),
     "aten::mv": AtenRow(matmul, (Linear, Matmul)),
     "aten::dot": AtenRow(matmul, (Linear, Matmul)),
-    "aten::lstm": AtenRow(lstm, (Lstm,), Scales.RECURRENT),
-    "aten::gru": AtenRow(gru, (Gru,), Scales.RECURRENT),
+    "aten::lstm": AtenRow(lstm, (Lstm,)),
+    "aten::gru": AtenRow(gru, (Gru,)),
     "aten::rnn_tanh": AtenRow(lambda g, *args: rnn(g, False, *args), (Rnn,)),
     "aten::rnn_relu": AtenRow(lambda g, *args: rnn(g, True, *args), (Rnn,)),
-    "aten::lstm_cell": AtenRow(lstm_cell, (Lstm,), Scales.CELL),
-    "aten::gru_cell": AtenRow(gru_cell, (Gru,), Scales.CELL),
+    "aten::lstm_cell": AtenRow(lstm_cell, (Lstm,)),
+    "aten::gru_cell": AtenRow(gru_cell, (Gru,)),
     "aten::rnn_tanh_cell": AtenRow(lambda g, *args: rnn_cell(g, False, *args), (Rnn,)),
     "aten::rnn_relu_cell": AtenRow(lambda g, *args: rnn_cell(g, True, *args), (Rnn,)),
-    "aten::scaled_dot_product_attention": AtenRow(attention, (Attention,), Scales.ATTENTION),
+    "aten::scaled_dot_product_attention": AtenRow(attention, (Attention,)),
 }

@@ -9,7 +9,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.promotion import promoted
-from baretorch.frontends.aten.rows import AtenRow, Scales
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
 from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.move import Cat, Slice
@@ -166,43 +166,41 @@ def unbind(g: Lowering, x: str, axis: int = 0) -> tuple[str, ...]:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::view": AtenRow(reshape, (Reshape,), Scales.SAME),
-    "aten::reshape": AtenRow(reshape, (Reshape,), Scales.SAME),
+    "aten::view": AtenRow(reshape, (Reshape,)),
+    "aten::reshape": AtenRow(reshape, (Reshape,)),
     "aten::_unsafe_view": AtenRow(reshape, (Reshape,)),
-    "aten::flatten": AtenRow(flatten, (Reshape,), Scales.SAME),
-    "aten::squeeze": AtenRow(squeeze, (Reshape,), Scales.SAME),
-    "aten::unsqueeze": AtenRow(unsqueeze, (Reshape,), Scales.SAME),
-    "aten::permute": AtenRow(permute, (Permute,), Scales.SAME),
-    "aten::transpose": AtenRow(transpose, (Permute,), Scales.SAME),
-    "aten::t": AtenRow(t, (Permute,), Scales.SAME),
-    "aten::constant_pad_nd": AtenRow(constant_pad, (Pad,), Scales.SAME),
-    "aten::cat": AtenRow(cat, (Cat,), Scales.ALIKE),
-    "aten::concat": AtenRow(cat, (Cat,), Scales.ALIKE),
-    "aten::stack": AtenRow(stack, (Cat,), Scales.ALIKE),
-    "aten::slice": AtenRow(slice_, (Slice,), Scales.SAME),
-    "aten::narrow": AtenRow(
-        lambda g, x, axis, start, length: slice_(g, x, axis, start, start + length), (Slice,), Scales.SAME
-    ),
-    "aten::select": AtenRow(select, (Slice,), Scales.SAME),
-    "aten::split": AtenRow(split, (Slice,), Scales.PARTS),
-    "aten::split_with_sizes": AtenRow(split, (Slice,), Scales.PARTS),
-    "aten::chunk": AtenRow(chunk, (Slice,), Scales.PARTS),
-    "aten::unbind": AtenRow(unbind, (Slice,), Scales.PARTS),
-    "aten::view_as": AtenRow(lambda g, x, other: reshape(g, x, g.shape(other)), (Reshape,), Scales.SAME),
-    "aten::reshape_as": AtenRow(lambda g, x, other: reshape(g, x, g.shape(other)), (Reshape,), Scales.SAME),
-    "aten::unflatten": AtenRow(unflatten, (Reshape,), Scales.SAME),
-    "aten::movedim": AtenRow(movedim, (Permute,), Scales.SAME),
+    "aten::flatten": AtenRow(flatten, (Reshape,)),
+    "aten::squeeze": AtenRow(squeeze, (Reshape,)),
+    "aten::unsqueeze": AtenRow(unsqueeze, (Reshape,)),
+    "aten::permute": AtenRow(permute, (Permute,)),
+    "aten::transpose": AtenRow(transpose, (Permute,)),
+    "aten::t": AtenRow(t, (Permute,)),
+    "aten::constant_pad_nd": AtenRow(constant_pad, (Pad,)),
+    "aten::cat": AtenRow(cat, (Cat,)),
+    "aten::concat": AtenRow(cat, (Cat,)),
+    "aten::stack": AtenRow(stack, (Cat,)),
+    "aten::slice": AtenRow(slice_, (Slice,)),
+    "aten::narrow": AtenRow(lambda g, x, axis, start, length: slice_(g, x, axis, start, start + length), (Slice,)),
+    "aten::select": AtenRow(select, (Slice,)),
+    "aten::split": AtenRow(split, (Slice,)),
+    "aten::split_with_sizes": AtenRow(split, (Slice,)),
+    "aten::chunk": AtenRow(chunk, (Slice,)),
+    "aten::unbind": AtenRow(unbind, (Slice,)),
+    "aten::view_as": AtenRow(lambda g, x, other: reshape(g, x, g.shape(other)), (Reshape,)),
+    "aten::reshape_as": AtenRow(lambda g, x, other: reshape(g, x, g.shape(other)), (Reshape,)),
+    "aten::unflatten": AtenRow(unflatten, (Reshape,)),
+    "aten::movedim": AtenRow(movedim, (Permute,)),
     "aten::moveaxis": AtenRow(movedim, (Permute,)),
-    "aten::swapaxes": AtenRow(transpose, (Permute,), Scales.SAME),
+    "aten::swapaxes": AtenRow(transpose, (Permute,)),
     "aten::swapdims": AtenRow(transpose, (Permute,)),
     "aten::numpy_T": AtenRow(reverse, (Permute,)),
     "aten::mT": AtenRow(lambda g, x: transpose(g, x, -2, -1), (Permute,)),
     "aten::adjoint": AtenRow(lambda g, x: transpose(g, x, -2, -1), (Permute,)),
     "aten::as_strided": AtenRow(as_strided, refused=True),
-    "aten::clone": AtenRow(same, scales=Scales.SAME),
-    "aten::contiguous": AtenRow(same, scales=Scales.SAME),
-    "aten::detach": AtenRow(same, scales=Scales.SAME),
-    "aten::alias": AtenRow(same, scales=Scales.SAME),
+    "aten::clone": AtenRow(same),
+    "aten::contiguous": AtenRow(same),
+    "aten::detach": AtenRow(same),
+    "aten::alias": AtenRow(same),
     "aten::lift_fresh": AtenRow(same),
-    "aten::dropout": AtenRow(dropout, scales=Scales.SAME),
+    "aten::dropout": AtenRow(dropout),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baretorch.frontends.aten.promotion import floating
-from baretorch.frontends.aten.rows import AtenRow, Scales
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.ops.special import (
     Acos,
     Acosh,
@@ -23,19 +23,19 @@ from baretorch.ops.special import (
 )
 
 ROWS: dict[str, AtenRow] = {
-    "aten::exp2": AtenRow(lambda g, x: g.b.add(Exp2(), *floating(g, x)), (Exp2,), Scales.OWN),
-    "aten::log10": AtenRow(lambda g, x: g.b.add(Log10(), *floating(g, x)), (Log10,), Scales.OWN),
-    "aten::asin": AtenRow(lambda g, x: g.b.add(Asin(), *floating(g, x)), (Asin,), Scales.OWN),
-    "aten::acos": AtenRow(lambda g, x: g.b.add(Acos(), *floating(g, x)), (Acos,), Scales.OWN),
-    "aten::atan": AtenRow(lambda g, x: g.b.add(Atan(), *floating(g, x)), (Atan,), Scales.OWN),
-    "aten::sinh": AtenRow(lambda g, x: g.b.add(Sinh(), *floating(g, x)), (Sinh,), Scales.OWN),
-    "aten::cosh": AtenRow(lambda g, x: g.b.add(Cosh(), *floating(g, x)), (Cosh,), Scales.OWN),
-    "aten::asinh": AtenRow(lambda g, x: g.b.add(Asinh(), *floating(g, x)), (Asinh,), Scales.OWN),
-    "aten::acosh": AtenRow(lambda g, x: g.b.add(Acosh(), *floating(g, x)), (Acosh,), Scales.OWN),
-    "aten::atanh": AtenRow(lambda g, x: g.b.add(Atanh(), *floating(g, x)), (Atanh,), Scales.OWN),
-    "aten::erfc": AtenRow(lambda g, x: g.b.add(Erfc(), *floating(g, x)), (Erfc,), Scales.OWN),
-    "aten::special_erfcx": AtenRow(lambda g, x: g.b.add(Erfcx(), *floating(g, x)), (Erfcx,), Scales.OWN),
-    "aten::erfinv": AtenRow(lambda g, x: g.b.add(Erfinv(), *floating(g, x)), (Erfinv,), Scales.OWN),
+    "aten::exp2": AtenRow(lambda g, x: g.b.add(Exp2(), *floating(g, x)), (Exp2,)),
+    "aten::log10": AtenRow(lambda g, x: g.b.add(Log10(), *floating(g, x)), (Log10,)),
+    "aten::asin": AtenRow(lambda g, x: g.b.add(Asin(), *floating(g, x)), (Asin,)),
+    "aten::acos": AtenRow(lambda g, x: g.b.add(Acos(), *floating(g, x)), (Acos,)),
+    "aten::atan": AtenRow(lambda g, x: g.b.add(Atan(), *floating(g, x)), (Atan,)),
+    "aten::sinh": AtenRow(lambda g, x: g.b.add(Sinh(), *floating(g, x)), (Sinh,)),
+    "aten::cosh": AtenRow(lambda g, x: g.b.add(Cosh(), *floating(g, x)), (Cosh,)),
+    "aten::asinh": AtenRow(lambda g, x: g.b.add(Asinh(), *floating(g, x)), (Asinh,)),
+    "aten::acosh": AtenRow(lambda g, x: g.b.add(Acosh(), *floating(g, x)), (Acosh,)),
+    "aten::atanh": AtenRow(lambda g, x: g.b.add(Atanh(), *floating(g, x)), (Atanh,)),
+    "aten::erfc": AtenRow(lambda g, x: g.b.add(Erfc(), *floating(g, x)), (Erfc,)),
+    "aten::special_erfcx": AtenRow(lambda g, x: g.b.add(Erfcx(), *floating(g, x)), (Erfcx,)),
+    "aten::erfinv": AtenRow(lambda g, x: g.b.add(Erfinv(), *floating(g, x)), (Erfinv,)),
     "aten::atan2": AtenRow(lambda g, x, y: g.b.add(Atan2(), *floating(g, x, y)), (Atan2,)),
     "aten::hypot": AtenRow(lambda g, x, y: g.b.add(Hypot(), *floating(g, x, y)), (Hypot,)),
 }

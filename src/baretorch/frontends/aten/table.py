@@ -40,7 +40,7 @@ from baretorch.frontends.aten import (
 from baretorch.frontends.aten import order as ordered
 from baretorch.frontends.aten.instead import instead_of, usual_name
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenProgram, Ref, refs, show
-from baretorch.frontends.aten.rows import AtenRow, Scales
+from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import UNFIT, Complex, Lowering, Result
 from baretorch.ir.graph import Builder, DType, Graph, State
 from baretorch.ir.verify import verify
@@ -187,9 +187,7 @@ def _unsupported(program: AtenProgram, calls: Sequence[AtenCall]) -> CompileErro
 
 
 TABLE: dict[str, AtenRow] = {
-    "baretorch::choose": AtenRow(
-        lambda g, condition, a, b: g.b.add(Choose(), condition, a, b), (Choose,), Scales.ALIKE
-    ),
+    "baretorch::choose": AtenRow(lambda g, condition, a, b: g.b.add(Choose(), condition, a, b), (Choose,)),
     **quant.ROWS,
     **cortex_m.ROWS,
     **sequence.ROWS,

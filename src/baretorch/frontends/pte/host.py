@@ -81,7 +81,7 @@ def _error(have: Array, want: Array) -> float:
 
 @contextmanager
 def importing_executorch() -> Iterator[None]:
-    """Explain in the block how to install executorch if its import fails, and silence it and torchao."""
+    """Explain in the block how to install executorch if its import fails, and silence it."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

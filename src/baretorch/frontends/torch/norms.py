@@ -43,16 +43,10 @@ class NormPair:
     what: tuple[Any, ...]  # is folded into the weight: the same in programs that share their tensors
 
 
-def fold_norms(
-    modules: Sequence[GraphModule],
-    changing: Collection[str] = (),
-    layers: Collection[Any] = tuple(_LAYERS),
-    training: bool = False,
-) -> tuple[str, ...]:
-    """Fold in every one of these plain programs, which share their parameters, and give the names of what was folded. A
-    weight that another of them reads as it is stays as it is in all of them. Of a program for training, that BatchNorm
-    is folded which would learn."""
-    found = [[pair for pair in _pairs(module, changing, training) if pair.layer.target in layers] for module in modules]
+def fold_norms(modules: Sequence[GraphModule], changing: Collection[str] = ()) -> tuple[str, ...]:
+    """Fold in every one of these plain programs, which share their parameters, and return the names of what was folded.
+    A weight that another program reads without BatchNorm stays as it is in all of them."""
+    found = [_pairs(module, changing) for module in modules]
     folded: dict[str, None] = {}
     for module, pairs in zip(modules, found, strict=True):
         for pair in pairs:
@@ -71,7 +65,7 @@ def _agrees(pair: NormPair, module: GraphModule, pairs: Sequence[NormPair]) -> b
     return not reads or any((p.weight, p.what) == (pair.weight, pair.what) for p in pairs)
 
 
-def _pairs(module: GraphModule, changing: Collection[str], training: bool) -> list[NormPair]:
+def _pairs(module: GraphModule, changing: Collection[str]) -> list[NormPair]:
     constants = ProgramConstants(module, changing)
     readers: dict[str, int] = {}
     for node in module.graph.find_nodes(op="get_attr"):
@@ -80,7 +74,7 @@ def _pairs(module: GraphModule, changing: Collection[str], training: bool) -> li
     for norm in module.graph.find_nodes(op="call_function", target=aten.batch_norm.default):
         layer = norm.args[0]
         known = all(t is None or constants.is_stored(t) for t in norm.args[1:5])
-        if known and norm.args[3] is not None and norm.args[5] is training and is_plain(layer, constants.is_stored):
+        if known and norm.args[3] is not None and norm.args[5] is False and is_plain(layer, constants.is_stored):
             weight = layer.args[1].target
             if readers[weight] == 1:
                 what = tuple(a.target if isinstance(a, Node) else a for a in norm.args[1:8])

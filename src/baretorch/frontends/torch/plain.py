@@ -172,20 +172,6 @@ def state_kept(module: GraphModule) -> Iterator[None]:
             attribute(module, target).data.copy_(value)
 
 
-def evaluation_answers(module: GraphModule, inputs: Sequence[Any], seed: int | None = None) -> tuple[Array, ...]:
-    """Return the outputs of a program for training in evaluation; with a seed, with numbers changed in their last
-    bits."""
-    run = _Evaluation(module).run
-    return _runs(run, inputs, 1) if seed is None else moved(module, run, inputs, 1, seed)
-
-
-def moved_answers(
-    module: GraphModule, inputs: Sequence[Any], runs: int, seed: int, unrounded: bool = False
-) -> tuple[Array, ...]:
-    """Return the outputs with all inputs, parameters and buffers changed in their last bits; seed 0 changes nothing."""
-    return moved(module, _Unrounded(module).run if unrounded else module, inputs, runs, seed)
-
-
 def exact_answers(module: GraphModule, inputs: Sequence[Any], runs: int) -> tuple[Array, ...] | None:
     """Return the outputs in double precision; None if the program cannot be computed so."""
     try:
@@ -193,6 +179,13 @@ def exact_answers(module: GraphModule, inputs: Sequence[Any], runs: int) -> tupl
             return answers(module, inputs, runs)
     except Exception:  # of torch: an operator that knows float32 only
         return None
+
+
+def moved_answers(
+    module: GraphModule, inputs: Sequence[Any], runs: int, seed: int, unrounded: bool = False
+) -> tuple[Array, ...]:
+    """Return the outputs with all inputs, parameters and buffers changed in their last bits; seed 0 changes nothing."""
+    return moved(module, _Unrounded(module).run if unrounded else module, inputs, runs, seed)
 
 
 def moved(module: GraphModule, run: Any, inputs: Sequence[Any], runs: int, seed: int) -> tuple[Array, ...]:
@@ -237,21 +230,4 @@ class _Unrounded(Interpreter):  # type: ignore[misc]
             return args[0]
         if name == "quantized_decomposed::dequantize_per_tensor" and args[0].is_floating_point():
             return args[0]
-        return super().call_function(target, args, kwargs)
-
-
-class _Evaluation(Interpreter):  # type: ignore[misc]
-    """Runs a program for training as if it were for evaluation; nothing learns."""
-
-    def __init__(self, module: GraphModule) -> None:
-        super().__init__(module)
-        self.extra_traceback = False
-
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        if target is aten.batch_norm.default:
-            args = (*args[:5], False, *args[6:])
-        elif target in (aten.dropout.default, aten.dropout_.default, aten.feature_dropout.default):
-            return args[0]
-        elif getattr(getattr(target, "_schema", None), "is_mutable", False) and not args[0].is_floating_point():
-            return args[0]  # the count of batches
         return super().call_function(target, args, kwargs)
