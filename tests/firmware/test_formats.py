@@ -17,9 +17,8 @@ from intelhex import IntelHex
 from baretorch.errors import CompileError
 from baretorch.firmware import uf2
 from baretorch.firmware.boot import check_rp2040, check_rp2350, crc32_mpeg2
-from baretorch.firmware.chunks import Chunk, loaded, merge
+from baretorch.firmware.chunks import Chunk, encode_bin, encode_hex, loaded, merge
 from baretorch.firmware.elf import read_elf
-from baretorch.firmware.hexbin import encode_bin, encode_hex
 from tests.firmware.conftest import Build
 
 CHUNKS = st.lists(

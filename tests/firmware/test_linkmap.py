@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baretorch.errors import InternalError
-from baretorch.firmware.linkmap import LinkedSection, parse_map
+from baretorch.firmware.reach import LinkedSection, parse_map
 
 GNU = """
 Discarded input sections

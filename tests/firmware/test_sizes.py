@@ -8,8 +8,7 @@ import subprocess
 import pytest
 
 from baretorch.firmware.elf import FUNC, read_elf
-from baretorch.firmware.linkmap import parse_map
-from baretorch.firmware.reach import PieceMap, reachable
+from baretorch.firmware.reach import PieceMap, parse_map, reachable
 from baretorch.firmware.types import Image
 from tests.firmware.conftest import Build
 

@@ -6,12 +6,12 @@ import struct
 from collections.abc import Callable
 
 from baretorch.machines.frames import Decoder, Frame, encode
-from baretorch.machines.types import Block, DeviceHang
+from baretorch.machines.types import DeviceHang, UncountedMachine
 
 HELLO = struct.pack("<BBBBI3I", 1, 2, 1, 0, 1000, 4, 2, 6) + b"tiny\0desk\0"
 
 
-class FakeDevice:
+class FakeDevice(UncountedMachine):
     """Answers like the runtime. `line` may change what passes, in either direction."""
 
     name = "serial"
@@ -38,24 +38,6 @@ class FakeDevice:
             raise DeviceHang("silent")
         data, self.out = self.out, b""
         return data
-
-    def instructions(self) -> tuple[int, ...]:
-        return ()
-
-    def cycles(self) -> tuple[int, ...]:
-        return ()
-
-    def cores(self) -> None:
-        return None
-
-    def blocks(self) -> tuple[Block, ...]:
-        return ()
-
-    def trace(self) -> None:
-        return None
-
-    def flash_reads(self) -> None:
-        return None
 
     def close(self) -> None:
         self.out = b""

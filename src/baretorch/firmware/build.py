@@ -15,11 +15,10 @@ from baretorch.firmware.app import app_sources, never_called, wrong_app
 from baretorch.firmware.boot import sign_boot2
 from baretorch.firmware.cache import fingerprint, recall, remember
 from baretorch.firmware.calls import LABEL, check_return_label
-from baretorch.firmware.chunks import loaded
+from baretorch.firmware.chunks import encode_bin, encode_hex, loaded
 from baretorch.firmware.elf import Elf, read_elf
 from baretorch.firmware.fit import misfit, roomy
-from baretorch.firmware.hexbin import encode_bin, encode_hex
-from baretorch.firmware.linkmap import parse_map
+from baretorch.firmware.reach import parse_map
 from baretorch.firmware.sizes import measure
 from baretorch.firmware.stack import frames_of_gcc, interrupt_bound, stack_bound
 from baretorch.firmware.toolchain import Toolchain, find_toolchain

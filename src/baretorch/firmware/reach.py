@@ -1,7 +1,11 @@
-"""Follows references in a linked image: its input sections, joined by the relocations that the linker kept."""
+"""Find the input sections of a linked image in the linker's map, and follow the references between them.
+
+The map is GNU ld's or LLD's. References are the relocations that the linker kept.
+"""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +14,6 @@ from baretorch.errors import InternalError
 from baretorch.firmware import thumb
 from baretorch.firmware.elf import ALLOC, ARM, EXECUTE, SECTION, X86_64, Elf, Relocation
 from baretorch.firmware.instructions import Instruction
-from baretorch.firmware.linkmap import LinkedSection
 
 _R_ARM_NOTHING = frozenset({0, 40, 42})  # NONE, V4BX, PREL31 (unwind tables)
 _R_ARM_WORDS = frozenset({2, 38})  # ABS32, TARGET1
@@ -21,6 +24,54 @@ _R_RISCV_LABELS = frozenset({24, 25})  # PCREL_LO12: they name the instruction w
 _R_X86_64_RELATIVE = frozenset({2, 4, 9, 41, 42})  # PC32, PLT32, GOTPCREL and its relaxed forms
 _X86_64_BRANCHES = frozenset({0xE8, 0xE9})
 _X86_64_IMMEDIATES = {0x6B: 1, 0x80: 1, 0x83: 1, 0xC0: 1, 0xC1: 1, 0xC6: 1, 0x69: 4, 0x81: 4, 0xC7: 4}  # by opcode
+
+_GNU_START = "Linker script and memory map"
+_LLD_START = re.compile(r"\s*VMA\s+LMA\s+Size\s+Align\s+Out\s+In\s+Symbol")
+# GNU ld breaks the line after a long name. Output sections start in the first column, input sections in the second.
+_GNU_ROW = re.compile(
+    r"^(?P<output>[^\s*/]\S*)(?:\s+0x[0-9a-f]+\s+0x[0-9a-f]+.*)?$"
+    r"|^ (?P<name>[^\s*]\S*)\s+0x(?P<address>[0-9a-f]+)\s+0x(?P<size>[0-9a-f]+) (?P<source>\S.*)$",
+    re.MULTILINE,
+)
+_LLD_ROW = re.compile(
+    r"^ *(?P<address>[0-9a-f]+) +[0-9a-f]+ +(?P<size>[0-9a-f]+) +[0-9]+ "
+    r"(?:(?P<output>\S+)| {8}(?P<source>\S.*):\((?P<name>.+)\))$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class LinkedSection:
+    """An input section in the linked image."""
+
+    name: str
+    output: str  # the output section it is part of
+    source: str  # object file, or archive(member)
+    address: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+
+def parse_map(text: str) -> tuple[LinkedSection, ...]:
+    """Return all input sections that take up space, in the order of the map."""
+    if _LLD_START.match(text):
+        return tuple(_pieces(_LLD_ROW, text))
+    _, found, body = text.partition(_GNU_START)
+    if not found:
+        raise InternalError("the linker's map is neither GNU ld's nor LLD's")
+    return tuple(_pieces(_GNU_ROW, body))
+
+
+def _pieces(row: re.Pattern[str], text: str) -> Iterator[LinkedSection]:
+    output = ""
+    for match in row.finditer(text):
+        if match["output"]:
+            output = match["output"]
+        elif size := int(match["size"], 16):
+            yield LinkedSection(match["name"], output, match["source"], int(match["address"], 16), size)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from baretorch.errors import InternalError
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.elf import ALLOC, NOBITS, WRITE, Elf
-from baretorch.firmware.linkmap import LinkedSection
-from baretorch.firmware.reach import PieceMap, reachable
+from baretorch.firmware.reach import LinkedSection, PieceMap, reachable
 from baretorch.firmware.types import FlashUse, RamUse
 from baretorch.targets.types import Board
 

@@ -19,7 +19,7 @@ from typing import IO
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.machines.process import CHUNK, Process
-from baretorch.machines.types import Block, DeviceFault, DeviceHang, Driver
+from baretorch.machines.types import DeviceFault, DeviceHang, Driver
 from baretorch.npu.accelerators import by_name
 from baretorch.targets.types import Board, Fvp
 
@@ -51,12 +51,6 @@ class FvpMachine(Process):
             except DeviceHang:
                 self._listens = True
         return super().read(timeout)
-
-    def instructions(self) -> tuple[int, ...]:
-        return ()
-
-    def blocks(self) -> tuple[Block, ...]:
-        return ()
 
     def _connect(self, fvp: Fvp) -> socket.socket:
         """Connect to the terminal as soon as it exists."""

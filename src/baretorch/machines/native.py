@@ -10,7 +10,7 @@ from pathlib import Path
 
 from baretorch.firmware.types import Image
 from baretorch.machines.process import Process
-from baretorch.machines.types import Block, Driver
+from baretorch.machines.types import Driver
 
 if sys.platform == "linux":
     import resource
@@ -31,12 +31,6 @@ class NativeMachine(Process):
                 seconds = math.ceil(self._cpu_seconds() + timeout) + 1
                 resource.prlimit(self.pid, resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
         return super().read(timeout)
-
-    def instructions(self) -> tuple[int, ...]:
-        return ()
-
-    def blocks(self) -> tuple[Block, ...]:
-        return ()
 
     def _cpu_seconds(self) -> float:
         """Return the CPU time that the process has used; proc(5) counts fields from 1, and the name (2) may hold

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Sequence
 from typing import IO, Protocol
 
-from baretorch.machines.types import Cores, DeviceFault, DeviceHang, FlashReads
+from baretorch.machines.types import DeviceFault, DeviceHang, UncountedMachine
 
 CHUNK = 1 << 16
 
@@ -37,7 +37,7 @@ class Companion(Protocol):
     def look(self) -> None: ...
 
 
-class Process:
+class Process(UncountedMachine):
     """A child process that never outlives us: `close`, the garbage collector and the interpreter's end all stop it."""
 
     def __init__(
@@ -94,18 +94,6 @@ class Process:
                 beside.look()
             if time.monotonic() >= deadline:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s")
-
-    def cycles(self) -> tuple[int, ...]:
-        return ()
-
-    def cores(self) -> Cores | None:
-        return None
-
-    def trace(self) -> None:
-        return None
-
-    def flash_reads(self) -> tuple[FlashReads, ...] | None:
-        return None
 
     def _send(self) -> None:
         """Send what fits."""

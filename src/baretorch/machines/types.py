@@ -180,15 +180,16 @@ class Machine(Protocol):
         """Send bytes to the image's UART."""
 
     def read(self, timeout: float) -> bytes:
-        """Bytes the image has sent since the last call, at least one; DeviceHang after `timeout` seconds,
-        DeviceFault if the image stopped for good."""
+        """Return the bytes that the image has sent since the last call, at least one. Raise DeviceHang after `timeout`
+        seconds, and DeviceFault if the image stopped for good."""
 
     def instructions(self) -> tuple[int, ...]:
-        """Executed instructions of each call of the run function so far, of two cores those on the critical path; empty
-        if not counted."""
+        """Return the instructions of each call of the run function so far, of two cores those on the critical path;
+        empty if not counted."""
 
     def cycles(self) -> tuple[int, ...]:
-        """Clock cycles of each call of the run function, by a table of the emulator's own; empty if it has none."""
+        """Return the clock cycles of each call of the run function, by a table of the emulator; empty if it has
+        none."""
 
     def cores(self) -> Cores | None:
         """Return what each core did in the last call of the run function; None for one core, or if it is not known."""
@@ -205,6 +206,28 @@ class Machine(Protocol):
         """Return the events in the last call of the run function; None except for clusters."""
 
     def close(self) -> None: ...
+
+
+class UncountedMachine:
+    """The figures of a machine that counts nothing. Others replace what they count."""
+
+    def instructions(self) -> tuple[int, ...]:
+        return ()
+
+    def cycles(self) -> tuple[int, ...]:
+        return ()
+
+    def cores(self) -> Cores | None:
+        return None
+
+    def blocks(self) -> tuple[Block, ...]:
+        return ()
+
+    def flash_reads(self) -> tuple[FlashReads, ...] | None:
+        return None
+
+    def trace(self) -> ClusterTrace | None:
+        return None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from baretorch.errors import CompileError
 from baretorch.firmware.chunks import Chunk
 from baretorch.firmware.types import FlashUse, Image, RamUse
 from baretorch.firmware.uf2 import encode_uf2
-from baretorch.machines.hardware import avrdude
 from baretorch.machines.hardware import flash as module
 from baretorch.machines.hardware import serial as ports
 from baretorch.machines.hardware.flash import Drive, flash, flash_uf2, uf2_drives
@@ -57,7 +56,7 @@ def a_drive(folder: Path, board_id: str) -> Path:
 def mounted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Return the list of mounted drives, which is empty at first. pyOCD is not installed, and timeouts are short."""
     folders: list[Path] = []
-    monkeypatch.setattr(module, "_mounted", lambda: folders)
+    monkeypatch.setattr(module, "_mounted_drives", lambda: folders)
     monkeypatch.setattr(module, "serial_ports", lambda: ())
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
@@ -354,9 +353,9 @@ def test_avrdude(
 def test_avrdude_takes_the_only_arduino(tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     a_pyocd(tmp_path, monkeypatch, name="avrdude")
     uno = SerialPort("/dev/ttyACM3", "Arduino Uno", 0x2341)
-    monkeypatch.setattr(avrdude, "serial_ports", lambda: (*PORTS, uno, SerialPort("/dev/ttyS0", "ttyS0")))
+    monkeypatch.setattr(module, "serial_ports", lambda: (*PORTS, uno, SerialPort("/dev/ttyS0", "ttyS0")))
     assert flash(an_image(tmp_path, "arduino-uno")) == "m328p on /dev/ttyACM3"
-    monkeypatch.setattr(avrdude, "serial_ports", lambda: PORTS)
+    monkeypatch.setattr(module, "serial_ports", lambda: PORTS)
     with pytest.raises(CompileError) as error:
         flash(an_image(tmp_path, "arduino-uno"))
     assert error.value.render() == (
@@ -408,7 +407,7 @@ def test_a_board_that_is_not_real(tmp_path: Path) -> None:
 def test_mounted_drives_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = "/dev/sda1 / ext4 rw 0 0\n/dev/sdb1 /media/me/RPI-RP2 vfat rw 0 0\n/dev/sdc1 /mnt/über\\040b vfat rw 0 0\n"
     monkeypatch.setattr(Path, "read_text", lambda path, **_: mounts)
-    assert module._mounted() == [Path("/media/me/RPI-RP2"), Path("/mnt/über b")]
+    assert module._mounted_drives() == [Path("/media/me/RPI-RP2"), Path("/mnt/über b")]
 
 
 def test_other_folders_are_no_drives(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from baretorch.firmware.types import Image
 from baretorch.machines.blame import calls_of
 from baretorch.machines.cluster.simulator import STRUCTS, ClusterFault, ClusterStop, FaultReport, Simulator
 from baretorch.machines.code import Code, read_code
-from baretorch.machines.types import Block, ClusterTrace, Cores, DeviceFault, DeviceHang, FlashReads
+from baretorch.machines.types import ClusterTrace, Cores, DeviceFault, DeviceHang, FlashReads, UncountedMachine
 from baretorch.targets.flash import Waits
 from baretorch.targets.parts import Cluster
 from baretorch.targets.types import Chip
@@ -31,7 +31,7 @@ _TEXTS = {
 }
 
 
-class ClusterMachine:
+class ClusterMachine(UncountedMachine):
     """It runs only while `read` waits for it, as many cores as the image uses: others sleep from the start."""
 
     name = "cluster"
@@ -90,9 +90,6 @@ class ClusterMachine:
             cycles[-1],
             tuple(sum(span.barrier + span.dma + span.unit for span in each) for each in own),
         )
-
-    def blocks(self) -> tuple[Block, ...]:
-        return ()
 
     def flash_reads(self) -> tuple[FlashReads, ...] | None:
         """Return the time that core 0 waited for slower memory. No core has a cache, so each access is a miss of a

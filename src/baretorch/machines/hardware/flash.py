@@ -1,5 +1,5 @@
-"""Putting an image on a real board: as a UF2 file on its USB drive, through a debug probe with pyOCD, or through the
-boot loader of an Arduino with avrdude."""
+"""Flash an image on a real board: as a UF2 file on its USB drive, through a debug probe with pyOCD, or through the boot
+loader of an Arduino with avrdude."""
 
 from __future__ import annotations
 
@@ -20,24 +20,28 @@ from baretorch.files.read import read_file
 from baretorch.files.write import copy_to_drive
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import check_uf2, decode_uf2
-from baretorch.machines.hardware.avrdude import REMEDY, find_avrdude, flash_avrdude
 from baretorch.machines.hardware.serial import SerialPort, find_port, no_port, not_ours, serial_ports, touch
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.types import Board
 
 INFO = "INFO_UF2.TXT"
-# By UF2 family, as INFO_UF2.TXT has them.
+# Board-ID in INFO_UF2.TXT, by UF2 family.
 BOARD_IDS = {0xE48BFF56: "RPI-RP2", 0xE48BFF59: "RP2350", 0xE48BFF5A: "RP2350"}
-INFO_BYTES = 4096  # a boot loader's has about 60
+INFO_BYTES = 4096  # at most; a boot loader's file has about 60
 ID_CHARACTERS = 40
 REBOOT_SECONDS = 10.0
-DRIVE_SECONDS = 20.0  # for a drive to be there after a board was asked for it
+DRIVE_SECONDS = 20.0  # for a drive to appear after a board was restarted
 MOUNT_FOLDERS = ("/media/", "/run/media/", "/mnt/")
-FILES = {"uf2": "a .uf2 file", "pyocd": "a .hex or .elf file", "avrdude": "a .hex or .elf file"}  # what a method takes
+FILES = {
+    "uf2": "a .uf2 file",
+    "pyocd": "a .hex or .elf file",
+    "avrdude": "a .hex or .elf file",
+}  # the files that a method accepts
+ARDUINO = (0x2341, 0x2A03)  # Arduino's vendor numbers on USB
 REMEDIES = {
     "uf2": "hold BOOTSEL while plugging in the board: it then shows up as a USB drive",
     "pyocd": "`pip install pyocd`, and connect the board's debug probe",
-    "avrdude": REMEDY,
+    "avrdude": "`apt-get install avrdude`, and plug the board in",
 }
 
 
@@ -52,7 +56,7 @@ class Drive:
 def flash(
     image: Image, method: str | None = None, folders: Sequence[Path] | None = None, port: str | None = None
 ) -> str:
-    """Put the image on the board that is plugged in, by `method` or the first that works; where it went.
+    """Flash the image on the board that is plugged in, by `method` or the first that works, and return the place.
     `folders` are where its drive may be mounted, if not in the usual places; `port` is its serial port."""
     board = image.board
     if not board.flash_methods:
@@ -69,8 +73,8 @@ def flash(
             need=[FILES[name] for name in allowed],
         )
     if "uf2" in methods:
-        drives = _asked_for_drive(image, folders, port) if port else uf2_drives(folders)
-        drives = drives or _asked_for_drive(image, folders)
+        drives = _restart_into_drive(image, folders, port) if port else uf2_drives(folders)
+        drives = drives or _restart_into_drive(image, folders)
         if folders and not drives:
             where = ", ".join(map(str, folders))
             raise CompileError(f"{where} is not a board's drive", need=f"{INFO} in it", try_=REMEDIES["uf2"])
@@ -78,7 +82,7 @@ def flash(
             return flash_uf2(image, drive)
     if "pyocd" in methods and (program := pyocd_command()) is not None:
         return flash_pyocd(image, program)
-    if "avrdude" in methods and (avrdude := find_avrdude()) is not None:
+    if "avrdude" in methods and (avrdude := shutil.which("avrdude")) is not None:
         return flash_avrdude(image, avrdude, port)
     file = image.uf2 or image.hex or image.elf
     raise CompileError(
@@ -89,20 +93,20 @@ def flash(
 
 
 def _unknown_ports(methods: Sequence[str]) -> list[str]:
-    """Boards of ours, perhaps: they are not asked unless they are named."""
+    """Suggest ports that may have a board with an image of Baretorch. They are not opened unless they are named."""
     maybe = [port.device for port in serial_ports() if port.board == ""] if "uf2" in methods else []
     return [f"--port {device} if your board is on it; this computer cannot detect that" for device in maybe]
 
 
 def _has_file(image: Image, method: str) -> bool:
-    """An image that a user gives is one file; it may be none that the method takes."""
+    """Report whether the image has a file for the method. An image that a user gives is one file."""
     return image.uf2 is not None if method == "uf2" else image.hex is not None or image.elf != image.uf2
 
 
 def uf2_drives(folders: Sequence[Path] | None = None) -> tuple[Drive, ...]:
-    """The mounted drives (or those of `folders`) that take UF2 files."""
+    """Return the mounted drives, or those of `folders`, that take UF2 files."""
     found = []
-    for folder in _mounted() if folders is None else folders:
+    for folder in _mounted_drives() if folders is None else folders:
         try:
             text = read_file(folder / INFO, INFO_BYTES, follow=False).decode("utf-8", "replace")
         except OSError:
@@ -112,9 +116,9 @@ def uf2_drives(folders: Sequence[Path] | None = None) -> tuple[Drive, ...]:
     return tuple(found)
 
 
-def _asked_for_drive(image: Image, folders: Sequence[Path] | None, named: str | None = None) -> tuple[Drive, ...]:
-    """The drive of a board that runs an image of ours and talks over USB: it restarts into its boot loader when its
-    port is opened at 1,200 baud. It is the one on the port that is `named`, or the only one; none if there is none."""
+def _restart_into_drive(image: Image, folders: Sequence[Path] | None, named: str | None = None) -> tuple[Drive, ...]:
+    """Restart a board with an image of Baretorch into its boot loader, and return its drive; nothing if there is no
+    board. The board is on the port `named`, or is the only one. It restarts when its port is opened at 1,200 baud."""
     before = uf2_drives(folders)
     port = _named_port(named, image.board) if named else _only_board(image.board)
     if port is None:
@@ -133,7 +137,7 @@ def _asked_for_drive(image: Image, folders: Sequence[Path] | None, named: str | 
 
 
 def _named_port(name: str, board: Board) -> SerialPort:
-    """A port that can be asked. Nothing else is opened, whatever it is."""
+    """Return the port of that name if it has an image of Baretorch for the chip. No other port is opened."""
     port = find_port(name)
     if port is None:
         raise no_port(name)
@@ -153,12 +157,12 @@ def _only_board(board: Board) -> SerialPort | None:
 
 
 def _same_chip(name: str, board: Board) -> bool:
-    """Boards that we do not know may have any."""
+    """Report whether two boards have the same chip. Boards that are not known here may have any chip."""
     return name not in board_names() or load_board(name).chip.name == board.chip.name
 
 
 def flash_uf2(image: Image, drive: Drive, seconds: float = REBOOT_SECONDS) -> str:
-    """Copy the UF2 file. A boot ROM reboots into the image when it has it all, and the drive goes away."""
+    """Copy the UF2 file. When it is complete, the boot ROM reboots into the image, and the drive disappears."""
     if image.uf2 is None:
         raise InternalError(f"the image of {image.board.name} has no UF2 file")
     try:
@@ -186,7 +190,7 @@ def flash_uf2(image: Image, drive: Drive, seconds: float = REBOOT_SECONDS) -> st
 
 
 def _check(data: bytes, board: Board, file: Path) -> None:
-    """CompileError if the file is damaged, or for another chip."""
+    """Raise CompileError if the file is damaged, or for another chip."""
     try:
         families = {block.family for block in decode_uf2(data)}
         if board.chip.uf2_family not in families:
@@ -203,19 +207,26 @@ def _check(data: bytes, board: Board, file: Path) -> None:
         raise
 
 
+def _run_tool(tool: str, command: Sequence[str], seconds: int) -> list[str] | None:
+    """Run a programmer's tool. Return the last lines of its output if it fails. It cannot ask questions, such as which
+    of several probes to use, because its output is not shown."""
+    try:
+        run = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, text=True, errors="replace", timeout=seconds
+        )
+    except subprocess.TimeoutExpired:
+        raise CompileError(f"{tool} did not end within {seconds} s", at=" ".join(command)) from None
+    if run.returncode == 0:
+        return None
+    return [plain_text(line) for line in (run.stderr + run.stdout).strip().splitlines()[-5:]]
+
+
 def flash_pyocd(image: Image, program: Sequence[str]) -> str:
     """Write the HEX file (or the ELF) through a debug probe, and start it."""
     board = image.board
     target = board.pyocd_target or ""
     command = [*program, "load", "--target", target, str(image.hex or image.elf)]
-    try:
-        run = subprocess.run(  # with several probes it would ask, and nobody would see that
-            command, capture_output=True, stdin=subprocess.DEVNULL, text=True, errors="replace", timeout=300
-        )
-    except subprocess.TimeoutExpired:
-        raise CompileError("pyOCD did not end within 300 s", at=" ".join(command)) from None
-    if run.returncode:
-        said = [plain_text(line) for line in (run.stderr + run.stdout).strip().splitlines()[-5:]]
+    if (said := _run_tool("pyOCD", command, 300)) is not None:
         raise CompileError(f"pyOCD could not flash board {board.name}", have=said, try_=_pyocd_remedy(said, target))
     reset = [*program, "reset", "--target", target]
     with suppress(subprocess.TimeoutExpired):  # the image is on the board; the user can reset it
@@ -233,7 +244,7 @@ def _pyocd_remedy(said: Sequence[str], target: str) -> str:
 
 
 def _drive_for(image: Image, drives: Sequence[Drive]) -> Drive | None:
-    """The one drive for this image's chip, None if there is no drive at all."""
+    """Return the drive for this image's chip; None if there is no drive at all."""
     wanted = BOARD_IDS.get(image.board.chip.uf2_family or 0, "")
     fitting = [d for d in drives if d.board_id.startswith(wanted)]
     seen = [f"{d.board_id} on {d.folder}" for d in drives]
@@ -244,8 +255,8 @@ def _drive_for(image: Image, drives: Sequence[Drive]) -> Drive | None:
     return fitting[0] if fitting else None
 
 
-def _mounted() -> list[Path]:
-    """Yield the folders of mounted removable drives."""
+def _mounted_drives() -> list[Path]:
+    """Return the folders of mounted removable drives."""
     if sys.platform == "darwin":
         return sorted(Path("/Volumes").iterdir())
     if sys.platform == "win32":
@@ -262,3 +273,41 @@ def pyocd_command() -> tuple[str, ...] | None:
     if found := shutil.which("pyocd"):
         return (found,)
     return (sys.executable, "-m", "pyocd") if importlib.util.find_spec("pyocd") else None
+
+
+def flash_avrdude(image: Image, program: str, port: str | None = None) -> str:
+    """Write the HEX file through the boot loader, which opening the port resets the board into."""
+    board, own = image.board, image.board.avrdude
+    assert own is not None  # targets/checks.py
+    where = port or _only_port(board.name)
+    command = [
+        *(program, "-p", own.part, "-c", own.programmer, "-P", where, "-b", str(own.baud)),
+        *("-D", "-U", f"flash:w:{image.hex or image.elf}:{'i' if image.hex else 'e'}"),
+    ]
+    if (said := _run_tool("avrdude", command, 120)) is not None:
+        what = f"avrdude could not flash board {board.name}"
+        raise CompileError(what, at=" ".join(command), have=said, try_=_avrdude_remedy(said))
+    return f"{own.part} on {where}"
+
+
+def _only_port(board: str) -> str:
+    """Return the one serial port of an Arduino. Raise CompileError if there is none or more. Other ports may be
+    anything, also boards of other makers, and are not opened unless they are named."""
+    ports = [port for port in serial_ports() if port.usb]
+    own = [port for port in ports if port.vendor in ARDUINO]
+    if len(own) != 1:
+        raise CompileError(
+            f"which serial port is board {board} on?",
+            have=list(map(str, own or ports)) or "no serial port on USB",
+            need="--port PORT, such as /dev/ttyACM0, /dev/ttyUSB0 or COM3",
+        )
+    return own[0].device
+
+
+def _avrdude_remedy(said: Sequence[str]) -> str:
+    text = " ".join(said).lower()
+    if "permission denied" in text:
+        return "on Linux your user must be in the group dialout: `sudo usermod -aG dialout $USER`, then log in again"
+    if "not in sync" in text or "not responding" in text or "timeout" in text:
+        return "is it this board, on this port, and does no other program (a monitor) hold the port?"
+    return "`avrdude -v` with the same arguments prints more"

@@ -14,7 +14,7 @@ from serial.tools.list_ports_common import ListPortInfo
 
 from baretorch.errors import CompileError
 from baretorch.escape import plain_text
-from baretorch.machines.types import Block, DeviceFault, DeviceHang
+from baretorch.machines.types import DeviceFault, DeviceHang, UncountedMachine
 from baretorch.targets.types import Board
 
 POLL_SECONDS = 0.02
@@ -97,7 +97,7 @@ def touch(port: str) -> None:
             raise _cannot_open(port, error) from None
 
 
-class SerialMachine:
+class SerialMachine(UncountedMachine):
     """The image that runs on a board behind a serial port. Its instructions cannot be counted."""
 
     name = "serial"
@@ -129,24 +129,6 @@ class SerialMachine:
                 return data
             if time.monotonic() >= deadline:
                 raise DeviceHang(f"the board on {self._where} sent nothing in {timeout:g} s")
-
-    def instructions(self) -> tuple[int, ...]:
-        return ()
-
-    def cycles(self) -> tuple[int, ...]:
-        return ()
-
-    def cores(self) -> None:
-        return None
-
-    def blocks(self) -> tuple[Block, ...]:
-        return ()
-
-    def trace(self) -> None:
-        return None
-
-    def flash_reads(self) -> None:
-        return None
 
     def close(self) -> None:
         self._port.close()

@@ -26,7 +26,16 @@ from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import decode_uf2, flash_contents
 from baretorch.machines.code import read_code
 from baretorch.machines.counts import CALL_ROOM, last_calls
-from baretorch.machines.types import Access, Block, Cores, CoresRace, DeviceFault, DeviceHang, FlashReads
+from baretorch.machines.types import (
+    Access,
+    Block,
+    Cores,
+    CoresRace,
+    DeviceFault,
+    DeviceHang,
+    FlashReads,
+    UncountedMachine,
+)
 from baretorch.machines.unicorn.boot_rom import WANTED
 from baretorch.machines.unicorn.core import PAGE, Core, SharedMemory
 from baretorch.machines.unicorn.dma import DmaEngine
@@ -56,7 +65,7 @@ class Debugger(Protocol):
         """Whether the core is to stop."""
 
 
-class UnicornMachine:
+class UnicornMachine(UncountedMachine):
     """An image on an emulated chip. It runs only while `read` waits for it."""
 
     name = "unicorn"
@@ -153,9 +162,6 @@ class UnicornMachine:
     def instructions(self) -> tuple[int, ...]:
         return last_calls(self._state.calls[:CALL_ROOM], self._state.call_count)
 
-    def cycles(self) -> tuple[int, ...]:
-        return ()
-
     @property
     def core(self) -> Core:
         """The one that runs, or would."""
@@ -178,9 +184,6 @@ class UnicornMachine:
 
     def blocks(self) -> tuple[Block, ...]:
         return tuple(block for core in self._cores for block in core.blocks())
-
-    def trace(self) -> None:
-        return None
 
     def flash_reads(self) -> tuple[FlashReads, ...] | None:
         reads = self.path.reads() if self.path is not None else None
