@@ -12,8 +12,7 @@ from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceFault
 from baretorch.machines.unicorn.flash_chip import OTHERS, READS, WRITE_US, FlashChip, FlashKind, FlashRequest, Format
 from baretorch.machines.unicorn.machine import UnicornMachine
-from baretorch.machines.unicorn.usb.descriptors import STRING, read_string
-from baretorch.machines.unicorn.usb.host import get_descriptor
+from baretorch.machines.unicorn.usb.host import STRING, get_descriptor, read_string
 from baretorch.targets.runtime import RUNTIME
 from tests.machines.images import RUN, image
 from tests.machines.mutants import Impatient, workshop

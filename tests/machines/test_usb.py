@@ -10,26 +10,30 @@ from baretorch.machines.frames import RUN as RUN_FRAME
 from baretorch.machines.frames import Frame, encode
 from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceFault, DeviceHang
+from baretorch.machines.unicorn.device import Stopped
 from baretorch.machines.unicorn.exceptions import EXCEPTIONS, enter
 from baretorch.machines.unicorn.flash_chip import OTHERS, FlashKind
 from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.machines.unicorn.rom_functions import Restarted
-from baretorch.machines.unicorn.silicon import Stopped
 from baretorch.machines.unicorn.usb.bus import Handshake, HostError
 from baretorch.machines.unicorn.usb.controller import MEMORY, Surroundings, UsbController
-from baretorch.machines.unicorn.usb.descriptors import DEVICE, STRING, read_string
 from baretorch.machines.unicorn.usb.host import (
+    CONFIGURATION,
+    DEVICE,
     SET_LINE_CODING,
+    STRING,
     SetupPacket,
     Steps,
     UsbHost,
     get_descriptor,
     like_linux,
     line_coding,
+    read_string,
     set_configuration,
     set_lines,
 )
 from baretorch.options import Console
+from tests.machines.descriptors import check_descriptors
 from tests.machines.images import RUN, TWO_CORES, image
 from tests.machines.usb import (
     DATA,
@@ -98,9 +102,9 @@ def test_says_what_it_is(board: str, number: str) -> None:
     otp = {"OTP_DATA.CHIPID01": 0x76543210, "OTP_DATA.CHIPID23": 0xFEDCBA98} if board == "pico2" else None
     machine = UnicornMachine(image(board, console=Console.USB), RUN, otp, flash=flash)
     host = up(machine)
-    assert host.descriptors is not None
-    assert (host.descriptors.vendor, host.descriptors.product) == (0x2E8A, 0x000A)
     device = drive(machine, host.control(get_descriptor(DEVICE, 0, 18)))
+    assert device[8:12] == (0x2E8A).to_bytes(2, "little") + (0x000A).to_bytes(2, "little"), "vendor and product"
+    check_descriptors(device, drive(machine, host.control(get_descriptor(CONFIGURATION, 0, 255))))
     assert list(device[14:17]) == [1, 2, 3]
     texts = [read_string(drive(machine, host.control(get_descriptor(STRING, n, 255, 0x409)))) for n in (1, 2, 3)]
     assert texts == ["Baretorch", board, number]

@@ -6,9 +6,12 @@ import pytest
 
 from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.machines.unicorn.usb.bus import Handshake
-from baretorch.machines.unicorn.usb.descriptors import CONFIGURATION, DEVICE, QUALIFIER, STRING
 from baretorch.machines.unicorn.usb.host import (
+    CONFIGURATION,
+    DEVICE,
+    QUALIFIER,
     SET_LINE_CODING,
+    STRING,
     SetupPacket,
     Stalled,
     Steps,

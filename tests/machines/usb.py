@@ -14,12 +14,15 @@ from baretorch.machines.types import DeviceHang
 from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.machines.unicorn.usb.bus import NAK, SILENCE, Bus, HostError, Packet
 from baretorch.machines.unicorn.usb.controller import UsbController
-from baretorch.machines.unicorn.usb.descriptors import CONFIGURATION, DEVICE, QUALIFIER, STRING, Descriptors
 from baretorch.machines.unicorn.usb.host import (
     BAUD,
     CLOSED,
+    CONFIGURATION,
+    DEVICE,
     OPEN,
+    QUALIFIER,
     SET_LINE_CODING,
+    STRING,
     SetupPacket,
     Stalled,
     Steps,
@@ -28,11 +31,13 @@ from baretorch.machines.unicorn.usb.host import (
     get_descriptor,
     give_address,
     line_coding,
+    read_descriptors,
     read_strings,
     reset,
     set_lines,
 )
 from baretorch.options import Console
+from tests.machines.descriptors import check_descriptors
 from tests.machines.images import REVERSE, RUN, image
 
 T = TypeVar("T")
@@ -125,7 +130,8 @@ def like_windows(host: UsbHost) -> Steps[None]:
     again = yield from host.control(get_descriptor(CONFIGURATION, 0, int.from_bytes(head[2:4], "little")))
     if whole != again:
         raise HostError("the configuration descriptor is another when more is asked for")
-    yield from configure(host, Descriptors.read(device, whole))
+    check_descriptors(device, whole)
+    yield from configure(host, read_descriptors(whole))
     coding = yield from host.control(GET_LINE_CODING)
     yield from host.control(SET_LINE_CODING, coding)
     yield from host.control(set_lines(CLOSED))

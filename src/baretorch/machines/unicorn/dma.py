@@ -7,12 +7,13 @@ that waits goes on when the time is over that flash takes for it. What the data 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from baretorch.machines.types import DeviceFault, FlashReads
+from baretorch.machines.types import FlashReads
 from baretorch.machines.unicorn.core import Core, SharedMemory
-from baretorch.machines.unicorn.silicon import Stopped
+from baretorch.machines.unicorn.device import ChipDevice, Stopped
 from baretorch.machines.unicorn.state import CALLBACK, ChipChange, ChipState, pointer_to
 from baretorch.targets.flash import Waits
 from baretorch.targets.parts import FlashDma
@@ -35,7 +36,11 @@ class Bits:
 DRIVERS = {"rp2040": Bits(1 << 5, 15, 1 << 24), "rp2350": Bits(1 << 6, 17, 1 << 26)}
 
 
-class DmaEngine:
+class DmaEngine(ChipDevice):
+    """Channel 0, which copies words from flash."""
+
+    faults: ClassVar[Mapping[type[Exception], str]] = {Stopped: "DMA is used wrongly"}
+
     def __init__(
         self,
         dma: FlashDma,
@@ -53,7 +58,6 @@ class DmaEngine:
         self._done = 0.0  # clock
         self._began = 0  # site
         self._stale = left  # words of an earlier stream come first
-        self.error: Exception | None = None
         self.reads: list[FlashReads] = []  # of the last call of the run function
         self._call = -1
         self._callback = CALLBACK(self._access)
@@ -62,13 +66,6 @@ class DmaEngine:
         self._state, self._core = state, core
         state.dma = pointer_to(self._callback)
         state.dma_base[:] = (self._dma.base, self._dma.stream)
-
-    def stopped(self, where: list[str]) -> DeviceFault | None:
-        if self.error is None:
-            return None
-        if isinstance(self.error, Stopped):
-            return DeviceFault(f"DMA is used wrongly: {self.error}", have=[*self.error.have, *where])
-        raise self.error
 
     def _access(self, address: int, value: int, why: int, clock: int) -> int:
         try:
@@ -84,7 +81,7 @@ class DmaEngine:
             if address == self._dma.base + CTRL and value & ENABLED:
                 self._begin(value, clock)
         except Exception as error:
-            self.error = error  # an exception does not find its way through the hooks
+            self.error = error
         return int(self.error is not None)
 
     def _read(self, address: int, clock: int) -> int:

@@ -243,7 +243,7 @@ class UnicornMachine(UncountedMachine):
                 continue
             if self.usb is not None and why in (StopReason.BUS_TURN, StopReason.WAITS_FOR_INPUT):
                 goes_on = self.usb.turn(asleep=why is StopReason.WAITS_FOR_INPUT)
-                self._fault = self.usb.stopped(self._where())
+                self._fault = self.usb.fault(self._where())
                 if self._fault is not None:
                     return StopReason.FAULT
                 if goes_on and not self.usb.host.received:
@@ -277,15 +277,11 @@ class UnicornMachine(UncountedMachine):
 
     def _chip_changed(self) -> bool:
         """Whether that was the end; else memories can be written that could not."""
-        if self.usb is not None:
-            self._fault = self.usb.stopped(self._where())
-        if self.npu is not None and self._fault is None:
-            self._fault = self.npu.stopped(self._where())
-        if self._dma is not None and self._fault is None:
-            self._fault = self._dma.stopped(self._where())
+        for device in (self.usb, self.npu, self._dma, self._wiring):
+            if device is not None and device.error is not None:
+                self._fault = self._fault or device.fault(self._where())
         if self._wiring is None or self._fault is not None:
             return self._fault is not None
-        self._fault = self._wiring.stopped(self._where())
         for memory in self._memories:
             if memory.name in self._wiring.fresh:
                 for core in self._cores:
@@ -295,7 +291,7 @@ class UnicornMachine(UncountedMachine):
             self._wiring.turned = False
             for core in self._cores:
                 core.uc.ctl_flush_tb()
-        return self._fault is not None
+        return False
 
     def _watch_flash(self, chip: Chip) -> None:
         assert chip.silicon is not None and self._wiring is not None

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from baretorch.machines.npu.device import SIZE, Misuse, NpuBank, NpuDevice
 from baretorch.machines.npu.faults import NpuFault
 from baretorch.machines.npu.memory import NpuRegion
-from baretorch.machines.types import DeviceFault
 from baretorch.machines.unicorn.core import Core, SharedMemory
+from baretorch.machines.unicorn.device import ChipDevice
 from baretorch.machines.unicorn.state import NEVER, ChipState, StopReason
 from baretorch.npu.accelerators import by_name
 from baretorch.targets.parts import Npu
 from baretorch.targets.types import Chip
 
 
-class NpuPort:
+class NpuPort(ChipDevice):
+    """The NPU of a chip, mapped for its cores."""
+
+    faults: ClassVar[Mapping[type[Exception], str]] = {Misuse: "the NPU is used wrongly", NpuFault: "the NPU"}
+
     def __init__(self, npu: Npu, chip: Chip, memories: Sequence[SharedMemory], state: ChipState) -> None:
         accelerator = by_name(npu.accelerator)
         assert accelerator is not None, npu.accelerator
@@ -28,7 +33,6 @@ class NpuPort:
             if m.name in reached
         ]
         self.device = NpuDevice(accelerator, banks)
-        self.error: Exception | None = None
         self._npu, self._state = npu, state
 
     def attach(self, core: Core) -> None:
@@ -47,21 +51,11 @@ class NpuPort:
         if self.device.busy:
             self._state.idle_until = NEVER
 
-    def stopped(self, where: list[str]) -> DeviceFault | None:
-        """Return the fault that stopped the image or the stream, if there is one."""
-        if self.error is None:
-            return None
-        if isinstance(self.error, Misuse):
-            return DeviceFault(f"the NPU is used wrongly: {self.error}", have=where)
-        if isinstance(self.error, NpuFault):
-            return DeviceFault(f"the NPU: {self.error}", have=where)
-        raise self.error
-
     def _do(self, core: Core, act: Callable[[], int | None]) -> int:
         try:
             value = act() or 0
         except Exception as error:
-            self.error = error  # an exception does not find its way through Unicorn
+            self.error = error
             self._state.stopped = StopReason.CHIP_CHANGED
             core.uc.emu_stop()
             return 0

@@ -12,20 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from baretorch.errors import InternalError
+from baretorch.machines.unicorn.device import Stopped
 from baretorch.targets.silicon import ChipBlock, Clock, Condition, Factor, RegisterField, Rule, Silicon
 
 ALIASES = (0x0000, 0x1000, 0x2000, 0x3000)  # as it is, toggle, set, clear: of blocks that are atomic
 SWITCH_US = 1.0  # for a glitchless selection: some cycles of both clocks
 NEVER = math.inf
 WHOLE = RegisterField(0, 32)
-
-
-class Stopped(Exception):
-    """The chip does not go on."""
-
-    def __init__(self, what: str, *have: str) -> None:
-        super().__init__(what)
-        self.have = have
 
 
 @dataclass

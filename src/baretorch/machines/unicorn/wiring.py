@@ -5,15 +5,17 @@ from __future__ import annotations
 import ctypes
 import math
 import mmap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
-from baretorch.machines.types import DeviceFault, DeviceHang
+from baretorch.machines.types import DeviceHang
+from baretorch.machines.unicorn.device import ChipDevice, Stopped
 from baretorch.machines.unicorn.flash_chip import FlashChip, FlashKind
 from baretorch.machines.unicorn.flash_path import FlashSimulation
 from baretorch.machines.unicorn.flash_port import FlashPort, Qmi, Ssi, left_by_qmi_boot_rom
 from baretorch.machines.unicorn.peripherals import COUNTERS, UARTS, device_blocks, device_rules
 from baretorch.machines.unicorn.registers import ChipRegister, RegisterKind
-from baretorch.machines.unicorn.silicon import ChipModel, Stopped
+from baretorch.machines.unicorn.silicon import ChipModel
 from baretorch.machines.unicorn.state import CALLBACK, NEVER, ChipChange, ChipState, ConsoleState, pointer_to
 from baretorch.targets.silicon import Silicon
 from baretorch.targets.types import Chip
@@ -22,9 +24,11 @@ NOTHING = b"\xff"  # what lines read as that nobody drives
 TOLERANCE = 0.025  # of the baud rate; both ends together lose a byte at 5 %
 
 
-class Wiring:
+class Wiring(ChipDevice):
     """The hooks call `_change` when a register of the model is written or read back, or it is time that something
     happens. Then all that they need to know until the next such moment is written to their structure."""
+
+    faults: ClassVar[Mapping[type[Exception], str]] = {Stopped: "the chip stopped"}
 
     def __init__(
         self,
@@ -38,7 +42,6 @@ class Wiring:
         left = {**_boot_rom(silicon, self.flash_chip), **(left or {})}
         self.model = ChipModel(silicon, device_blocks(chip), device_rules(chip), left, path.watched if path else ())
         self._path = path
-        self.error: Exception | None = None
         self.fresh: list[str] = []  # memories that can be written since the last look
         self.turned = False  # whether flash has begun or ceased to be readable since the last look
         self._port = _flash_port(silicon, self.model, self.flash_chip)
@@ -87,14 +90,8 @@ class Wiring:
     def is_waiting(self, bank: str) -> bool:
         return bank in self._waiting
 
-    def stopped(self, where: list[str]) -> DeviceFault | None:
-        """Return the fault that the hooks stopped for, if there is one."""
-        if self.error is None:
-            return None
-        if not isinstance(self.error, Stopped):
-            raise self.error
-        have = [f"after {self.model.last_write}", *self.error.have, *where]
-        return DeviceFault(f"the chip stopped: {self.error}", have=have)
+    def context(self) -> Sequence[str]:
+        return (f"after {self.model.last_write}",)
 
     def dead_console(self, where: list[str]) -> DeviceHang:
         needs = self.model.silicon.uart.needs
@@ -131,7 +128,7 @@ class Wiring:
             model.settle()
             self._publish(clock)
         except Exception as error:
-            self.error = error  # an exception does not find its way through the hooks
+            self.error = error
         return int(self.error is not None or bool(self.fresh) or self.turned)
 
     def _need_code_in_ram(self, name: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from baretorch.machines.unicorn.silicon import Stopped
+from baretorch.machines.unicorn.device import Stopped
 from baretorch.machines.unicorn.usb.bus import ACK, NAK, PACKET, SILENCE, STALL, Handshake, Packet
 
 MEMORY = 0x1000  # bytes

@@ -13,14 +13,6 @@ from typing import TypeAlias, TypeVar
 
 from baretorch.errors import InternalError
 from baretorch.machines.unicorn.usb.bus import PACKET, Bus, Handshake, HostError, Packet
-from baretorch.machines.unicorn.usb.descriptors import (
-    CONFIGURATION,
-    DEVICE,
-    QUALIFIER,
-    STRING,
-    Descriptors,
-    read_string,
-)
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[bool, None, T]
@@ -29,6 +21,8 @@ ERRORS = 3  # transactions in a row without an answer, after which hosts give up
 NAKS = 20_000  # in a row, of a control transfer: hosts wait five seconds
 RECOVERY = 30  # steps
 OPEN, CLOSED = 3, 0  # DTR and RTS
+DEVICE, CONFIGURATION, STRING, ENDPOINT, QUALIFIER = 1, 2, 3, 5, 6  # kinds of descriptors
+BULK = 2  # a kind of endpoint
 BAUD = 115_200
 
 
@@ -71,6 +65,36 @@ def set_lines(lines: int) -> SetupPacket:
 
 def line_coding(baud: int) -> bytes:
     return baud.to_bytes(4, "little") + bytes([0, 0, 8])
+
+
+def read_string(data: bytes) -> str:
+    """Return the text of a string descriptor."""
+    if not 2 <= len(data) == data[0] or data[1] != STRING or len(data) % 2:
+        raise HostError("descriptors: a string's length is wrong")
+    return data[2:].decode("utf-16-le")
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """The facts that a driver for serial ports needs; endpoints by their addresses."""
+
+    configuration: int
+    data_in: int
+    data_out: int
+
+
+def read_descriptors(configuration: bytes) -> Descriptors:
+    """Read a configuration descriptor with all that follows it."""
+    bulk, at = list[int](), 0
+    while at + 4 <= len(configuration):
+        size, kind, address, transfers = configuration[at : at + 4]
+        if kind == ENDPOINT and transfers == BULK:
+            bulk.append(address)
+        at += max(size, 2)
+    directions = [address & 0x80 for address in bulk]
+    if sorted(directions) != [0, 0x80]:
+        raise HostError("descriptors: a serial port has one bulk endpoint in each direction")
+    return Descriptors(configuration[5], max(bulk), min(bulk))
 
 
 class Stalled(HostError):
@@ -307,7 +331,7 @@ def like_linux(host: UsbHost) -> Steps[None]:
     head = yield from host.control(get_descriptor(CONFIGURATION, 0, 9))
     whole = yield from host.control(get_descriptor(CONFIGURATION, 0, int.from_bytes(head[2:4], "little")))
     yield from read_strings(host, device)
-    yield from configure(host, Descriptors.read(device, whole))
+    yield from configure(host, read_descriptors(whole))
     yield from host.control(SET_LINE_CODING, line_coding(9600))
     yield from host.control(set_lines(OPEN))
     yield from host.control(SET_LINE_CODING, line_coding(BAUD))

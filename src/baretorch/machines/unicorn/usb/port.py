@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Mapping
+from typing import ClassVar
 
-from baretorch.machines.types import DeviceFault
 from baretorch.machines.unicorn.core import Core
-from baretorch.machines.unicorn.silicon import Stopped
+from baretorch.machines.unicorn.device import ChipDevice, Stopped
 from baretorch.machines.unicorn.state import CALLBACK, TURN, ChipState, UsbAccess, pointer_to
 from baretorch.machines.unicorn.usb.bus import HostError
 from baretorch.machines.unicorn.usb.controller import (
@@ -30,8 +31,13 @@ PATIENCE = 2000  # the same, if the host has something to say
 SOON = 1000  # instructions in which an image is told that a frame has begun, if it wants to know
 
 
-class UsbPort:
+class UsbPort(ChipDevice):
     """Time goes on in turns: the core runs until it sleeps, or for a while, and then comes one transaction."""
+
+    faults: ClassVar[Mapping[type[Exception], str]] = {
+        HostError: "the USB host stops",
+        Stopped: "USB is used wrongly",
+    }
 
     def __init__(self, usb: Usb, wiring: Wiring | None, used: bool = False) -> None:
         """`used`: by another program before, which had its pins."""
@@ -50,7 +56,6 @@ class UsbPort:
         if used:
             self.controller.leave(USED)
         self.host = UsbHost(self.controller)
-        self.error: Exception | None = None
         self._callback = CALLBACK(self._access)
         self._raised = False
         self._idle = 0
@@ -89,16 +94,6 @@ class UsbPort:
             return True
         return self._core.sleeps_until_alarm()
 
-    def stopped(self, where: list[str]) -> DeviceFault | None:
-        """Return the fault of the image or of the host, if there is one."""
-        if self.error is None:
-            return None
-        if isinstance(self.error, HostError):
-            return DeviceFault(f"the USB host stops: {self.error}", have=where)
-        if isinstance(self.error, Stopped):
-            return DeviceFault(f"USB is used wrongly: {self.error}", have=[*self.error.have, *where])
-        raise self.error
-
     def why_silent(self) -> list[str]:
         """Return the reasons why the device is silent."""
         missing = self.controller.missing()
@@ -117,7 +112,7 @@ class UsbPort:
                 self.controller.memory_written(offset, value, clock)
             self._drive_line()
         except Exception as error:
-            self.error = error  # an exception does not find its way through the hooks
+            self.error = error
         return int(self.error is not None)
 
     def _watch_frames(self) -> None:

@@ -1,48 +1,26 @@
-"""Read a device's descriptors as strictly as a host may."""
+"""Check a device's descriptors as strictly as a host may."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from baretorch.machines.unicorn.usb.bus import PACKET, HostError
+from baretorch.machines.unicorn.usb.host import BULK, CONFIGURATION, DEVICE, ENDPOINT
 
-DEVICE, CONFIGURATION, STRING, INTERFACE, ENDPOINT, QUALIFIER, ASSOCIATION, CLASS = 1, 2, 3, 4, 5, 6, 11, 0x24
+INTERFACE, ASSOCIATION, CLASS = 4, 11, 0x24
 ACM, DATA = (2, 2), 10  # class and subclass; class
-BULK, INTERRUPT = 2, 3
+INTERRUPT = 3
 
 
-@dataclass(frozen=True)
-class Descriptors:
-    """The facts that a driver for serial ports needs; endpoints by their addresses."""
-
-    vendor: int
-    product: int
-    configuration: int
-    notices: int
-    data_in: int
-    data_out: int
-
-    @classmethod
-    def read(cls, device: bytes, configuration: bytes) -> Descriptors:
-        """HostError if they contradict each other, or the standards."""
-        _check_device(device)
-        parts = list(_parts(configuration))
-        _check_configuration(configuration, parts)
-        endpoints = _endpoints(parts)
-        return cls(
-            vendor=int.from_bytes(device[8:10], "little"),
-            product=int.from_bytes(device[10:12], "little"),
-            configuration=configuration[5],
-            notices=_only(endpoints, 0, 0x80, INTERRUPT),
-            data_in=_only(endpoints, 1, 0x80, BULK),
-            data_out=_only(endpoints, 1, 0x00, BULK),
-        )
-
-
-def read_string(data: bytes) -> str:
-    need(len(data) >= 2 and data[0] == len(data) and data[1] == STRING and len(data) % 2 == 0, "a string's length")
-    return data[2:].decode("utf-16-le")
+def check_descriptors(device: bytes, configuration: bytes) -> None:
+    """Raise HostError if the descriptors contradict each other, or the standards."""
+    _check_device(device)
+    parts = list(_parts(configuration))
+    _check_configuration(configuration, parts)
+    endpoints = _endpoints(parts)
+    _only(endpoints, 0, 0x80, INTERRUPT)
+    _only(endpoints, 1, 0x80, BULK)
+    _only(endpoints, 1, 0x00, BULK)
 
 
 def need(is_so: bool, what: str) -> None:
