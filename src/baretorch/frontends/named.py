@@ -7,9 +7,8 @@ from collections.abc import Callable
 from baretorch.frontends.aten.elementwise import compared, rounded
 from baretorch.frontends.aten.promotion import floating, promoted, truths
 from baretorch.ops import OPS
-from baretorch.ops.elementwise import FLOAT, Elementwise, Unary
+from baretorch.ops.elementwise import FLOAT, Elementwise, FormatNames, Unary
 from baretorch.ops.functions import Rounding
-from baretorch.ops.helpers.names import FormatNames
 from baretorch.ops.logic import BOOL, Comparison
 
 

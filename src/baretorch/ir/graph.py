@@ -191,6 +191,14 @@ class Op:
     alignment: ClassVar[int] = 0  # bytes: its tensors are whole buffers at multiples of that; 0: as all others
     by_column: ClassVar[bool] = False  # its second input has a column for each number of the first's last dimension
 
+    def __init_subclass__(cls, **properties: Any) -> None:
+        """Set class variables from the arguments of the class, as in `class Copy(Op, name="copy", computes=False)`."""
+        super().__init_subclass__()
+        for name, value in properties.items():
+            if not any(name in base.__annotations__ for base in cls.__mro__[1:-1]):
+                raise TypeError(f"{cls.__name__}: operators have no property {name}")
+            setattr(cls, name, value)
+
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         """Return shapes and types of the outputs. Raises CompileError if the inputs do not fit together."""
         raise NotImplementedError

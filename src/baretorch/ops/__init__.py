@@ -10,7 +10,6 @@ from baretorch.ir.graph import Op
 from baretorch.ops import (
     activations,
     attention,
-    bits,
     cdist,
     choose,
     conv2d,
@@ -37,7 +36,6 @@ from baretorch.ops import (
     scatter_reduce,
     softmax,
     solve,
-    special,
     upsample,
 )
 from baretorch.ops.helpers.kernel import Kernel
@@ -127,12 +125,10 @@ OPS: tuple[OpRow, ...] = (
     OpRow(softmax.LogSoftmax, softmax.LOG_SOFTMAX, qsoftmax.softmax, Scaled.OWN),
     OpRow(norm.LayerNorm, norm.LAYER_NORM, qnorm.norm, Scaled.OWN),
     OpRow(norm.GroupNorm, norm.GROUP_NORM, qnorm.norm, Scaled.OWN),
-    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise, qelementwise.scaled(op)) for op in elementwise.OPS),
-    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise, qelementwise.scaled(op)) for op in functions.OPS),
-    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise, qelementwise.scaled(op)) for op in special.OPS),
-    *(OpRow(op, activations.kernels(op), qelementwise.elementwise, qelementwise.scaled(op)) for op in activations.OPS),
-    *(OpRow(op, logic.kernels(op), qelementwise.rule(op), qelementwise.scaled(op)) for op in logic.OPS),
-    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise, qelementwise.scaled(op)) for op in bits.OPS),
+    *(OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaled(op)) for op in elementwise.OPS),
+    *(OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaled(op)) for op in functions.OPS),
+    *(OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaled(op)) for op in activations.OPS),
+    *(OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaled(op)) for op in logic.OPS),
     OpRow(layout.Permute, layout.PERMUTE, qmove.move, Scaled.ALIKE),
     OpRow(layout.Reshape, layout.RESHAPE, qmove.move, Scaled.ALIKE),
     OpRow(layout.Expand, layout.EXPAND, qmove.move, Scaled.ALIKE),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -29,16 +28,13 @@ LOOPS = 3  # over heads and batches
 
 
 @dataclass(frozen=True)
-class Attention(Op):
+class Attention(Op, name="attention", values=slice(3), reordered=3):
     """q[..., L, E], k[..., S, E], v[..., S, F], optional mask[..., L, S] -> [..., L, F].
 
     The mask is added to the scores, or true where a key takes part; a query that no key is left for gives zeros.
     If `causal`, a query sees no later key. q, k and v are read permuted by their dims, the result is stored permuted
     by `y_dims`: heads need not be moved about."""
 
-    name: ClassVar[str] = "attention"
-    values: ClassVar[slice] = slice(3)
-    reordered: ClassVar[int] = 3
     scale: float
     causal: bool = False
     q_dims: Dims = ()

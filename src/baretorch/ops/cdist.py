@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, prod
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,11 +14,10 @@ from baretorch.ops.helpers.kernel import Call, Kernel, Params
 
 
 @dataclass(frozen=True)
-class Cdist(Op):
+class Cdist(Op, name="cdist"):
     """a[.., P, M], b[.., R, M] -> [.., P, R], by the norm of this order of their differences. Order 0 counts those that
     are not 0, and inf takes the largest."""
 
-    name: ClassVar[str] = "cdist"
     order: float
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from baretorch.ir.graph import Array, DType, Permuted, Shape, Signature, Tensor
 from baretorch.ops.helpers.check import need
@@ -13,12 +13,8 @@ from baretorch.ops.move import Assembled, Copy
 
 
 @dataclass(frozen=True)
-class Choose(Assembled):
+class Choose(Assembled, name="choose", computes=False, carried=slice(1, None)):
     """a if the condition, a single truth value, holds, else b. What only the other one needs is not computed."""
-
-    name: ClassVar[str] = "choose"
-    computes: ClassVar[bool] = False
-    carried: ClassVar[slice] = slice(1, None)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         condition, a, b = inputs

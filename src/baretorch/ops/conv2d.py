@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Op, Piece, Shape, Signature, Span, Tensor
+from baretorch.ir.graph import Array, DType, Piece, Shape, Signature, Span, Tensor
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need, need_channels, need_float32
 from baretorch.ops.helpers.kernel import (
@@ -24,7 +24,7 @@ from baretorch.ops.helpers.kernel import (
     nowhere,
     with_pitch,
 )
-from baretorch.ops.helpers.limits import both
+from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.helpers.window import (
     Axis,
     Fields,
@@ -43,7 +43,7 @@ from baretorch.targets.features import FPU, MVE, VECTORS, Needs
 
 
 @dataclass(frozen=True)
-class Conv2d(Op):
+class Conv2d(Limited, name="conv2d"):
     """x[N, H, W, C], weight[O, KH, KW, C / groups], optional bias[O] -> [N, H', W', O], limited to [lo, hi].
 
     `padding` is (top, bottom, left, right). Of each `pool` window of the convolution's output only the maximum is
@@ -51,7 +51,6 @@ class Conv2d(Op):
     float16, and stored as that.
     """
 
-    name: ClassVar[str] = "conv2d"
     stride: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
     dilation: Pair = (1, 1)
@@ -137,10 +136,6 @@ class Conv2d(Op):
 
     def _pooled(self, size: Pair) -> Pair:
         return size[0] // self.pool[0], size[1] // self.pool[1]
-
-    def clamped(self, lo: float, hi: float) -> Op | None:
-        lo, hi = both((self.lo, self.hi), (lo, hi))
-        return replace(self, lo=lo, hi=hi)
 
     def takes_affine(self) -> bool:
         return (self.lo, self.hi) == (-inf, inf) and self.pool == (1, 1) and not self.half

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, prod
-from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Shape, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_channels, need_float32
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
-from baretorch.ops.helpers.limits import both
+from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.helpers.window import Padding, Pair, padding_params, pair_params, per_group, size_params
 
 
 @dataclass(frozen=True)
-class ConvTranspose2d(Op):
+class ConvTranspose2d(Limited, name="conv_transpose2d"):
     """x[N, H, W, C], weight[O, KH, KW, C / groups], optional bias[O] -> [N, H', W', O], limited to [lo, hi].
 
     Each input spreads the kernel over the output at its own place times `stride`. `padding` (top, bottom, left, right)
@@ -25,7 +24,6 @@ class ConvTranspose2d(Op):
     places no input reaches are added.
     """
 
-    name: ClassVar[str] = "conv_transpose2d"
     stride: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
     dilation: Pair = (1, 1)
@@ -82,10 +80,6 @@ class ConvTranspose2d(Op):
             (x[1] - 1) * self.stride[0] + self.dilation[0] * (weight[1] - 1) + 1 - top - bottom,
             (x[2] - 1) * self.stride[1] + self.dilation[1] * (weight[2] - 1) + 1 - left - right,
         )
-
-    def clamped(self, lo: float, hi: float) -> Op | None:
-        lo, hi = both((self.lo, self.hi), (lo, hi))
-        return replace(self, lo=lo, hi=hi)
 
     def takes_affine(self) -> bool:
         return (self.lo, self.hi) == (-inf, inf)

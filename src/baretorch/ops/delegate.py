@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class DelegatePort:
 
 
 @dataclass(frozen=True)
-class Delegate(Op):
+class Delegate(Op, name="delegate", alignment=ALIGNED):
     """x int8, commands int32[words], weights uint8[bytes] -> what `region` makes of x, int8.
 
     A region with one input and one output takes and gives them as they are. Of several, x is a row of bytes in which
@@ -48,8 +48,6 @@ class Delegate(Op):
     A delegate that comes with a file has a region of which only the inputs and outputs are known: what it computes says
     the NPU, `emulated`. It has no `bank` until there is a board."""
 
-    name: ClassVar[str] = "delegate"
-    alignment: ClassVar[int] = ALIGNED
     layers: tuple[str, ...]  # what the region does, for people
     scratch: int
     bank: str

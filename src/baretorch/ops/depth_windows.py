@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,12 +14,10 @@ from baretorch.ops.helpers.strided import Move, StridedLoop, move_kernels, steps
 
 
 @dataclass(frozen=True)
-class DepthWindows(Op):
+class DepthWindows(Op, name="depth_windows", computes=False):
     """x[N, D, H, W, C] -> [N D', H, W, kernel C]: for each window along the depth its frames, one beside the other.
     Each of `groups` equal parts of the channels has those of all frames together."""
 
-    name: ClassVar[str] = "depth_windows"
-    computes: ClassVar[bool] = False
     kernel: int
     stride: int = 1
     dilation: int = 1

@@ -1,14 +1,14 @@
-"""One output element from the elements at its place in each input: the families, and arithmetic.
+"""Elementwise operators: their base classes, and arithmetic.
 
-`Elementwise` is what passes look for: such an operator does not care about the order of dimensions. `Unary`, `Binary`
-and (in logic.py) `Where` share shape rule, reference and kernel parameters. A further operator is a class with its
-meaning in NumPy, an expression in its C file, and a name in the list of its module.
+Passes look for `Elementwise`, because such an operator does not depend on the order of dimensions. To add one, write a
+class with its function in NumPy, an expression in its C file, and a row in the list of its module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from functools import partial
 from math import inf
 from typing import Any, ClassVar
 
@@ -18,8 +18,8 @@ from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signatu
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need, need_float32
 from baretorch.ops.helpers.kernel import Call, Kernel, Params
-from baretorch.ops.helpers.limits import both
-from baretorch.ops.helpers.names import FormatNames
+from baretorch.ops.helpers.limits import Limited
+from baretorch.ops.helpers.loops import nested, repeating, steps
 from baretorch.targets.features import ANY_CPU, FPU, Needs
 
 LOOPS = 4  # nested loops of the kernels with several inputs
@@ -27,6 +27,7 @@ LOOPS = 4  # nested loops of the kernels with several inputs
 FLOAT = (DType.FLOAT32,)
 INTEGERS = (DType.INT32, DType.INT64)
 NUMBERS = (*FLOAT, *INTEGERS)
+ORDERED = (*NUMBERS, DType.INT8)
 
 # How symbols of kernels spell the element types.
 TYPE_NAMES = {
@@ -41,13 +42,39 @@ TYPE_NAMES = {
 
 
 @dataclass(frozen=True)
+class FormatNames:
+    """The names of an operator without attributes in each format, separated by spaces. Each format's table gets a row
+    for each name. Without a name a format has no such operator, or a row of its own."""
+
+    aten: str
+    onnx: str
+    tflite: str
+    tinygrad: str
+
+
+@dataclass(frozen=True)
 class Elementwise(Op):
     """f of the elements at the same place of each input, with NumPy's broadcasting."""
 
+    value: ClassVar[Callable[..., Any]]  # f in NumPy; floats have double precision
     source: ClassVar[str] = "elementwise/ref.c"
     types: ClassVar[tuple[DType, ...]] = FLOAT  # of the inputs
     result: ClassVar[DType | None] = None  # of the output; None: as the inputs
-    names: ClassVar[FormatNames] = FormatNames()  # of an operator without attributes
+    names: ClassVar[FormatNames]
+
+    def __init_subclass__(
+        cls,
+        value: Callable[..., Any] | None = None,
+        aten: str = "",
+        onnx: str = "",
+        tflite: str = "",
+        tinygrad: str = "",
+        **properties: Any,
+    ) -> None:
+        super().__init_subclass__(**properties)
+        cls.names = FormatNames(aten, onnx, tflite, tinygrad)
+        if value is not None:
+            cls.value = staticmethod(value)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         return (Signature(broadcast(self, inputs), self.result or self.common(inputs)),)
@@ -70,16 +97,11 @@ class Elementwise(Op):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         wide = (i.astype(np.float64) if i.dtype == np.float32 else i for i in inputs)
         with np.errstate(all="ignore"):
-            y = np.asarray(self.meaning(*wide))
+            y = np.asarray(self.value(*wide))
             return (y.astype(np.float32) if y.dtype == np.float64 else y,)
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
         return cut.at_the_same_place(self, inputs, y, axis, start, stop)
-
-    @property
-    def meaning(self) -> Callable[..., Array]:
-        """f in NumPy; floats arrive and leave in double precision."""
-        raise NotImplementedError
 
     def params(self, call: Call[Any]) -> Params:
         raise NotImplementedError
@@ -87,19 +109,22 @@ class Elementwise(Op):
     def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims)
 
+    @classmethod
+    def kernels(cls) -> tuple[Kernel[Any], ...]:
+        """Return a kernel per element type of the last input."""
+
+        def fits(dtype: DType, call: Call[Any]) -> bool:
+            loops = 1 if len(call.inputs) == 1 else len(loops_of(call))
+            return call.inputs[-1].dtype is dtype and loops <= LOOPS
+
+        return tuple(kernel(f"bt_{cls.name}_{TYPE_NAMES[t]}_ref", cls.source, partial(fits, t)) for t in cls.types)
+
 
 @dataclass(frozen=True)
 class Unary(Elementwise):
     """f(x) of each element. The fields of the operator are those of its C struct, after the count."""
 
     struct: ClassVar[str] = "bt_unary"
-
-    @property
-    def meaning(self) -> Callable[..., Array]:
-        return self.value
-
-    def value(self, x: Array) -> Array:
-        raise NotImplementedError
 
     def params(self, call: Call[Any]) -> Params:
         own = tuple((f.name, getattr(self, f.name)) for f in fields(self))
@@ -110,103 +135,65 @@ class Unary(Elementwise):
 class Binary(Elementwise):
     """f(a, b) of each pair of elements."""
 
-    @property
-    def meaning(self) -> Callable[..., Array]:
-        return self.value
-
-    def value(self, a: Array, b: Array) -> Array:
-        raise NotImplementedError
-
     def params(self, call: Call[Any]) -> Params:
         return Params("bt_binary", loop_fields(call))
 
 
 @dataclass(frozen=True)
-class Arithmetic(Binary):
+class Arithmetic(Limited, Binary, types=NUMBERS):
     """f(a, b) of each pair of elements, for floats limited to [lo, hi]."""
 
-    types: ClassVar[tuple[DType, ...]] = NUMBERS
     lo: float = -inf
     hi: float = inf
 
-    @property
-    def meaning(self) -> Callable[..., Array]:
-        if self.lo == -inf and self.hi == inf:
-            return self.value
-        return lambda a, b: np.clip(self.value(a, b), self.lo, self.hi)
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        (y,) = super().reference(*inputs)
+        return (y if (self.lo, self.hi) == (-inf, inf) else np.clip(y, self.lo, self.hi),)
 
     def params(self, call: Call[Any]) -> Params:
         if call.y.dtype is not DType.FLOAT32:
             return super().params(call)
         return Params("bt_binary_f32", (*loop_fields(call), ("lo", self.lo), ("hi", self.hi)))
 
-    def clamped(self, lo: float, hi: float) -> Op | None:
-        lo, hi = both((self.lo, self.hi), (lo, hi))
-        return replace(self, lo=lo, hi=hi)
+    @classmethod
+    def kernels(cls) -> tuple[Kernel[Any], ...]:
+        def plain(call: Call[Any]) -> bool:
+            return all((t.shape, t.dtype) == (call.y.shape, DType.FLOAT32) for t in call.inputs)
+
+        fast = kernel(f"bt_{cls.name}_f32_fpu", "elementwise/fpu.c", plain, FPU)
+        return (*((fast,) if cls in (Add, Sub, Mul) else ()), *super().kernels())
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Add(Arithmetic):
+class Add(Arithmetic, name="add", value=np.add):
     """a + b with NumPy's broadcasting, limited to [lo, hi]. Integers wrap."""
 
-    name: ClassVar[str] = "add"
 
-    def value(self, a: Array, b: Array) -> Array:
-        return np.add(a, b)
-
-
-@dataclass(frozen=True)
-class Sub(Arithmetic):
+class Sub(Arithmetic, name="sub", value=np.subtract):
     """a - b with NumPy's broadcasting, limited to [lo, hi]. Integers wrap."""
 
-    name: ClassVar[str] = "sub"
 
-    def value(self, a: Array, b: Array) -> Array:
-        return np.subtract(a, b)
-
-
-@dataclass(frozen=True)
-class Mul(Arithmetic):
+class Mul(Arithmetic, name="mul", value=np.multiply):
     """a * b with NumPy's broadcasting, limited to [lo, hi]. Integers wrap."""
 
-    name: ClassVar[str] = "mul"
 
-    def value(self, a: Array, b: Array) -> Array:
-        return np.multiply(a, b)
-
-
-@dataclass(frozen=True)
-class Div(Arithmetic):
+class Div(Arithmetic, name="div", value=np.divide, types=FLOAT):
     """a / b with NumPy's broadcasting, limited to [lo, hi]."""
 
-    name: ClassVar[str] = "div"
-    types: ClassVar[tuple[DType, ...]] = FLOAT
-
-    def value(self, a: Array, b: Array) -> Array:
-        return np.divide(a, b)
-
 
 @dataclass(frozen=True)
-class FloorDivide(Binary):
+class FloorDivide(Binary, name="floor_divide", tflite="FLOOR_DIV", types=NUMBERS):
     """a / b rounded down. An integer divided by 0, where PyTorch raises, gives 0."""
-
-    name: ClassVar[str] = "floor_divide"
-    names: ClassVar[FormatNames] = FormatNames(tflite="FLOOR_DIV")
-    types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, a: Array, b: Array) -> Array:
         return np.asarray(np.floor_divide(a, b))  # NumPy's x // 0 is 0 too
 
 
 @dataclass(frozen=True)
-class TruncDivide(Binary):
+class TruncDivide(Binary, name="trunc_divide", types=NUMBERS):
     """a / b rounded toward zero. An integer divided by 0, where PyTorch raises, gives 0."""
-
-    name: ClassVar[str] = "trunc_divide"
-    types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, a: Array, b: Array) -> Array:
         if a.dtype.kind == "f":
@@ -215,79 +202,46 @@ class TruncDivide(Binary):
 
 
 @dataclass(frozen=True)
-class Remainder(Binary):
+class Remainder(Binary, name="remainder", aten="remainder", tflite="FLOOR_MOD", types=NUMBERS):
     """a - b floor(a / b), as Python's %. The remainder of an integer by 0, where PyTorch raises, is the integer."""
-
-    name: ClassVar[str] = "remainder"
-    names: ClassVar[FormatNames] = FormatNames(aten="remainder", tflite="FLOOR_MOD")
-    types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, a: Array, b: Array) -> Array:
         return np.asarray(np.remainder(a, b) if a.dtype.kind == "f" else np.where(b == 0, a, np.remainder(a, b)))
 
 
 @dataclass(frozen=True)
-class Fmod(Binary):
+class Fmod(Binary, name="fmod", aten="fmod", tinygrad="fmod", types=NUMBERS):
     """a - b trunc(a / b), as C's %. The remainder of an integer by 0, where PyTorch raises, is the integer."""
-
-    name: ClassVar[str] = "fmod"
-    names: ClassVar[FormatNames] = FormatNames(aten="fmod", tinygrad="fmod")
-    types: ClassVar[tuple[DType, ...]] = NUMBERS
 
     def value(self, a: Array, b: Array) -> Array:
         return np.asarray(np.fmod(a, b) if a.dtype.kind == "f" else np.where(b == 0, a, np.fmod(a, b)))
 
 
-@dataclass(frozen=True)
-class Minimum(Binary):
+class Minimum(
+    Binary, name="minimum", value=np.minimum, aten="minimum", tflite="MINIMUM", tinygrad="minimum", types=ORDERED
+):
     """The lesser of a and b; NaN if either is."""
 
-    name: ClassVar[str] = "minimum"
-    names: ClassVar[FormatNames] = FormatNames(aten="minimum", tflite="MINIMUM", tinygrad="minimum")
-    types: ClassVar[tuple[DType, ...]] = (*NUMBERS, DType.INT8)
 
-    def value(self, a: Array, b: Array) -> Array:
-        return np.minimum(a, b)
-
-
-@dataclass(frozen=True)
-class Maximum(Binary):
+class Maximum(
+    Binary, name="maximum", value=np.maximum, aten="maximum", tflite="MAXIMUM", tinygrad="maximum", types=ORDERED
+):
     """The greater of a and b; NaN if either is."""
 
-    name: ClassVar[str] = "maximum"
-    names: ClassVar[FormatNames] = FormatNames(aten="maximum", tflite="MAXIMUM", tinygrad="maximum")
-    types: ClassVar[tuple[DType, ...]] = (*NUMBERS, DType.INT8)
 
-    def value(self, a: Array, b: Array) -> Array:
-        return np.maximum(a, b)
-
-
-@dataclass(frozen=True)
-class Pow(Binary):
+class Pow(Binary, name="pow", value=np.power, tflite="POW"):
     """a to the power b, as C's pow. Results below the least normal number are 0."""
 
-    name: ClassVar[str] = "pow"
-    names: ClassVar[FormatNames] = FormatNames(tflite="POW")
-
-    def value(self, a: Array, b: Array) -> Array:
-        return np.power(a, b)
-
 
 @dataclass(frozen=True)
-class Clamp(Unary):
+class Clamp(Limited, Unary, name="clamp", struct="bt_limit_f32"):
     """x limited to [lo, hi]; NaN stays."""
 
-    name: ClassVar[str] = "clamp"
-    struct: ClassVar[str] = "bt_limit_f32"
     lo: float
     hi: float
 
     def value(self, x: Array) -> Array:
         return np.clip(x, self.lo, self.hi)
-
-    def clamped(self, lo: float, hi: float) -> Op | None:
-        lo, hi = both((self.lo, self.hi), (lo, hi))
-        return replace(self, lo=lo, hi=hi)
 
 
 # --- shapes and kernels -----------------------------------------------------------------------------------
@@ -306,71 +260,34 @@ BroadcastLoop = tuple[int, ...]  # count, and the step in each input
 
 
 def loops_of(call: Call[Any]) -> list[BroadcastLoop]:
-    """The loops over the output, outermost first.
-
-    Two dimensions are one loop where, in every input, a turn of the outer is all turns of the inner; equal
-    shapes need a single loop.
-    """
+    """Return the loops over the output, outermost first. Equal shapes need a single loop."""
+    y = call.y.shape
     if call.y.count == 0:
-        return [(0, *(0 for _ in call.inputs))] * LOOPS  # not even the outermost turns
-    steps = [_steps(t.shape, call.y.shape) for t in call.inputs]
-    loops: list[BroadcastLoop] = []
-    for count, *here in zip(call.y.shape, *steps, strict=True):
-        if count == 1:
-            continue
-        if loops and loops[-1][1:] == tuple(count * s for s in here):
-            loops[-1] = (loops[-1][0] * count, *here)
-        else:
-            loops.append((count, *here))
-    return loops
-
-
-def _steps(shape: Shape, out: Shape) -> Shape:
-    """Elements from one index to the next along each dimension of `out`; 0 where `shape` is broadcast."""
-    aligned = (1,) * (len(out) - len(shape)) + shape
-    return tuple(0 if n == 1 else int(np.prod(aligned[i + 1 :])) for i, n in enumerate(aligned))
+        return [(0, *(0 for _ in call.inputs))] * LOOPS  # not even the outermost loop runs
+    counts, walks = nested(y, *(repeating(t.shape, steps(t.shape, ()), y) for t in call.inputs))
+    return list(zip(counts, *walks, strict=True))
 
 
 def loop_fields(call: Call[Any]) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """`shape`, and `a_step`, `b_step` … for each input."""
+    """Return the fields `shape`, and `a_step`, `b_step` … for each input."""
     loops = loops_of(call)
     padded = [(1, *(0 for _ in call.inputs))] * (LOOPS - len(loops)) + loops
     names = ("shape", "a_step", "b_step", "c_step")[: 1 + len(call.inputs)]
     return tuple(zip(names, zip(*padded, strict=True), strict=True))
 
 
-def kernels(op: type[Elementwise]) -> tuple[Kernel[Any], ...]:
-    """One per element type, which its last input shows."""
-
-    def fits(dtype: DType) -> Callable[[Call[Any]], bool]:
-        return lambda call: call.inputs[-1].dtype is dtype and (len(call.inputs) == 1 or len(loops_of(call)) <= LOOPS)
+def kernel(symbol: str, source: str, fits: Callable[[Call[Any]], bool], needs: Needs = ANY_CPU) -> Kernel[Any]:
+    """Return a kernel that goes forward from element to element."""
 
     def params(call: Call[Any]) -> Params:
         params: Params = call.op.params(call)
         return params
 
-    def plain(call: Call[Any]) -> bool:
-        return all((t.shape, t.dtype) == (call.y.shape, DType.FLOAT32) for t in call.inputs)
-
-    def row(symbol: str, source: str, fits: Callable[[Call[Any]], bool], needs: Needs) -> Kernel[Any]:
-        return Kernel(symbol, source, params, needs, fits, overlap=overlap.elementwise, splits=cut.outermost)
-
-    fast = row(f"bt_{op.name}_f32_fpu", "elementwise/fpu.c", plain, FPU)
-    portable = (row(f"bt_{op.name}_{TYPE_NAMES[t]}_ref", op.source, fits(t), ANY_CPU) for t in op.types)
-    return (*((fast,) if op in (Add, Sub, Mul) else ()), *portable)
+    return Kernel(symbol, source, params, needs, fits, overlap=overlap.elementwise, splits=cut.outermost)
 
 
 OPS: tuple[type[Elementwise], ...] = (
-    Add,
-    Sub,
-    Mul,
-    Div,
-    FloorDivide,
-    TruncDivide,
-    Remainder,
-    Fmod,
-    Minimum,
-    Maximum,
-    Pow,
-    Clamp,
+    *(Add, Sub, Mul, Div),
+    *(FloorDivide, TruncDivide, Remainder, Fmod),
+    *(Minimum, Maximum, Pow, Clamp),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,9 @@ LARGEST = 1 << 14  # complex numbers that the passes of kernels/fft/passes.c tak
 
 
 @dataclass(frozen=True)
-class Rfft(Op):
+class Rfft(Op, name="rfft"):
     """x[..., n] -> y[..., n / 2 + 1, 2], the first half of the spectrum times `scale`; the other half mirrors it."""
 
-    name: ClassVar[str] = "rfft"
     scale: float = 1.0
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -35,10 +34,9 @@ class Rfft(Op):
 
 
 @dataclass(frozen=True)
-class Irfft(Op):
+class Irfft(Op, name="irfft"):
     """x[..., n / 2 + 1, 2] -> y[..., n], the real signal of which x is half the spectrum, times n `scale`."""
 
-    name: ClassVar[str] = "irfft"
     n: int
     scale: float = 1.0
 
@@ -55,10 +53,9 @@ class Irfft(Op):
 
 
 @dataclass(frozen=True)
-class Fft(Op):
+class Fft(Op, name="fft"):
     """x[..., n, 2] -> y[..., n, 2], its spectrum times `scale`; if `inverse`, the signal whose spectrum is x / n."""
 
-    name: ClassVar[str] = "fft"
     inverse: bool = False
     scale: float = 1.0
 
@@ -75,10 +72,9 @@ class Fft(Op):
 
 
 @dataclass(frozen=True)
-class Magnitude(Op):
+class Magnitude(Op, name="magnitude"):
     """x[..., 2] -> y[...], the absolute value of each complex number, or its square."""
 
-    name: ClassVar[str] = "magnitude"
     squared: bool = False
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:

@@ -1,277 +1,239 @@
-"""Functions of one number: exponentials and their kin, roots, roundings, signs."""
+"""Functions of numbers: exponentials and their kin, roots, roundings, signs, and some of two numbers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import erf
-from typing import ClassVar
+from collections.abc import Callable
+from math import erf, erfc, exp, inf, log1p, nan, pi, sqrt
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType
-from baretorch.ops.elementwise import NUMBERS, Elementwise, Unary
-from baretorch.ops.helpers.names import FormatNames
+from baretorch.ir.graph import Array
+from baretorch.ops.elementwise import NUMBERS, Binary, Elementwise, Unary
+
+SPECIAL = "special/ref.c"
 
 
-@dataclass(frozen=True)
-class Function(Unary):
+class Function(Unary, source="functions/ref.c"):
     """A function of each element that has no attributes."""
 
-    source: ClassVar[str] = "functions/ref.c"
 
-
-@dataclass(frozen=True)
 class Rounding(Function):
     """A function to whole numbers. Formats apply it to integers too, which it leaves as they are."""
 
 
-@dataclass(frozen=True)
-class Neg(Function):
-    """-x; the least integer stays."""
+class Special(Function, source=SPECIAL):
+    """A function that few models need."""
 
-    name: ClassVar[str] = "neg"
-    names: ClassVar[FormatNames] = FormatNames(aten="neg", onnx="Neg", tflite="NEG", tinygrad="neg")
-    types: ClassVar[tuple[DType, ...]] = NUMBERS
 
-    def value(self, x: Array) -> Array:
-        return np.negative(x)
+# --- functions that NumPy does not have -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Abs(Function):
-    """The absolute value of x; the least integer stays."""
-
-    name: ClassVar[str] = "abs"
-    names: ClassVar[FormatNames] = FormatNames(onnx="Abs", tflite="ABS", tinygrad="abs")
-    types: ClassVar[tuple[DType, ...]] = NUMBERS
-
-    def value(self, x: Array) -> Array:
-        return np.absolute(x)
-
-
-@dataclass(frozen=True)
-class Sign(Function):
-    """-1, 0 or 1; of NaN 0, as in PyTorch."""
-
-    name: ClassVar[str] = "sign"
-    names: ClassVar[FormatNames] = FormatNames(aten="sign sgn", onnx="Sign", tflite="SIGN", tinygrad="sign")
-    types: ClassVar[tuple[DType, ...]] = NUMBERS
-
-    def value(self, x: Array) -> Array:
-        return np.asarray((x > 0).astype(x.dtype) - (x < 0).astype(x.dtype))
-
-
-@dataclass(frozen=True)
-class Floor(Rounding):
-    """x rounded down."""
-
-    name: ClassVar[str] = "floor"
-    names: ClassVar[FormatNames] = FormatNames(aten="floor", onnx="Floor", tflite="FLOOR", tinygrad="floor")
-
-    def value(self, x: Array) -> Array:
-        return np.floor(x)
-
-
-@dataclass(frozen=True)
-class Ceil(Rounding):
-    """x rounded up."""
-
-    name: ClassVar[str] = "ceil"
-    names: ClassVar[FormatNames] = FormatNames(aten="ceil", onnx="Ceil", tflite="CEIL", tinygrad="ceil")
-
-    def value(self, x: Array) -> Array:
-        return np.ceil(x)
-
-
-@dataclass(frozen=True)
-class Round(Rounding):
-    """x rounded to the nearest whole number, halves to the even one."""
-
-    name: ClassVar[str] = "round"
-    names: ClassVar[FormatNames] = FormatNames(onnx="Round", tflite="ROUND", tinygrad="round")
-
-    def value(self, x: Array) -> Array:
-        return np.rint(x)
-
-
-@dataclass(frozen=True)
-class Trunc(Rounding):
-    """x rounded toward zero."""
-
-    name: ClassVar[str] = "trunc"
-    names: ClassVar[FormatNames] = FormatNames(aten="trunc", tinygrad="trunc")
-
-    def value(self, x: Array) -> Array:
-        return np.trunc(x)
-
-
-@dataclass(frozen=True)
-class Sqrt(Function):
-    """The square root of x, correctly rounded; NaN for negative x."""
-
-    name: ClassVar[str] = "sqrt"
-    names: ClassVar[FormatNames] = FormatNames(aten="sqrt", onnx="Sqrt", tflite="SQRT", tinygrad="sqrt")
-
-    def value(self, x: Array) -> Array:
-        return np.sqrt(x)
-
-
-@dataclass(frozen=True)
-class Rsqrt(Function):
-    """1 / sqrt(x)."""
-
-    name: ClassVar[str] = "rsqrt"
-    names: ClassVar[FormatNames] = FormatNames(aten="rsqrt", tflite="RSQRT", tinygrad="rsqrt")
-
-    def value(self, x: Array) -> Array:
-        return np.asarray(1.0 / np.sqrt(x))
-
-
-@dataclass(frozen=True)
-class Reciprocal(Function):
-    """1 / x."""
-
-    name: ClassVar[str] = "reciprocal"
-    names: ClassVar[FormatNames] = FormatNames(aten="reciprocal", onnx="Reciprocal", tinygrad="reciprocal")
-
-    def value(self, x: Array) -> Array:
-        return np.asarray(1.0 / x)
-
-
-@dataclass(frozen=True)
-class Exp(Function):
-    """e^x; results below the least normal number are 0."""
-
-    name: ClassVar[str] = "exp"
-    names: ClassVar[FormatNames] = FormatNames(aten="exp", onnx="Exp", tflite="EXP", tinygrad="exp")
-
-    def value(self, x: Array) -> Array:
-        return np.exp(x)
-
-
-@dataclass(frozen=True)
-class Expm1(Function):
-    """e^x - 1, precise near 0."""
-
-    name: ClassVar[str] = "expm1"
-    names: ClassVar[FormatNames] = FormatNames(aten="expm1")
-
-    def value(self, x: Array) -> Array:
-        return np.expm1(x)
-
-
-@dataclass(frozen=True)
-class Log(Function):
-    """The natural logarithm of x."""
-
-    name: ClassVar[str] = "log"
-    names: ClassVar[FormatNames] = FormatNames(aten="log", onnx="Log", tflite="LOG", tinygrad="log")
-
-    def value(self, x: Array) -> Array:
-        return np.log(x)
-
-
-@dataclass(frozen=True)
-class Log1p(Function):
-    """The natural logarithm of 1 + x, precise near 0."""
-
-    name: ClassVar[str] = "log1p"
-    names: ClassVar[FormatNames] = FormatNames(aten="log1p")
-
-    def value(self, x: Array) -> Array:
-        return np.log1p(x)
-
-
-@dataclass(frozen=True)
-class Log2(Function):
-    """The logarithm of x to the base 2."""
-
-    name: ClassVar[str] = "log2"
-    names: ClassVar[FormatNames] = FormatNames(aten="log2", tinygrad="log2")
-
-    def value(self, x: Array) -> Array:
-        return np.log2(x)
-
-
-@dataclass(frozen=True)
-class Sin(Function):
-    """The sine of x, however large."""
-
-    name: ClassVar[str] = "sin"
-    names: ClassVar[FormatNames] = FormatNames(aten="sin", onnx="Sin", tflite="SIN", tinygrad="sin")
-
-    def value(self, x: Array) -> Array:
-        return np.sin(x)
-
-
-@dataclass(frozen=True)
-class Cos(Function):
-    """The cosine of x, however large."""
-
-    name: ClassVar[str] = "cos"
-    names: ClassVar[FormatNames] = FormatNames(aten="cos", onnx="Cos", tflite="COS", tinygrad="cos")
-
-    def value(self, x: Array) -> Array:
-        return np.cos(x)
-
-
-@dataclass(frozen=True)
-class Tanh(Function):
-    """The hyperbolic tangent of each element."""
-
-    name: ClassVar[str] = "tanh"
-    names: ClassVar[FormatNames] = FormatNames(aten="tanh", onnx="Tanh", tflite="TANH", tinygrad="tanh")
-
-    def value(self, x: Array) -> Array:
-        return np.tanh(x)
-
-
-@dataclass(frozen=True)
-class Sigmoid(Function):
-    """1 / (1 + e^-x) of each element."""
-
-    name: ClassVar[str] = "sigmoid"
-    names: ClassVar[FormatNames] = FormatNames(aten="sigmoid", onnx="Sigmoid", tflite="LOGISTIC", tinygrad="sigmoid")
-
-    def value(self, x: Array) -> Array:
-        return np.asarray(1.0 / (1.0 + np.exp(-x)))
-
-
-@dataclass(frozen=True)
-class Erf(Function):
-    """The error function of x."""
-
-    name: ClassVar[str] = "erf"
-    names: ClassVar[FormatNames] = FormatNames(aten="erf", onnx="Erf", tinygrad="erf")
-
-    def value(self, x: Array) -> Array:
-        return erf_of(x)
+def each(function: Callable[[float], float], x: Array) -> Array:
+    """Apply a function of one number to each element."""
+    return np.array([function(v) for v in x.reshape(-1)], np.float64).reshape(x.shape)
 
 
 def erf_of(x: Array) -> Array:
-    """The error function, which NumPy has not."""
-    return np.array([erf(v) for v in x.reshape(-1)], np.float64).reshape(x.shape)
+    return each(erf, x)
+
+
+def erfc_of(x: Array) -> Array:
+    return each(erfc, x)
+
+
+def erfcx_of(x: Array) -> Array:
+    def one(v: float) -> float:
+        if v < -26.0:
+            return inf
+        if v < 26.0:
+            return exp(v * v) * erfc(v)
+        return (1.0 - (0.5 - 0.75 / (v * v)) / (v * v)) / (v * sqrt(pi))  # the next term is below 1e-8
+
+    return each(one, x)
+
+
+def erfinv_of(x: Array) -> Array:
+    def one(v: float) -> float:
+        a = abs(v)
+        if not a < 1.0:
+            return v * inf if a == 1.0 else nan
+        low = log1p(-a * a)
+        h = 2.0 / (pi * 0.147) + low / 2.0
+        y = sqrt(sqrt(h * h - low / 0.147) - h)  # Winitzki's formula, and then Newton's method
+        for _ in range(5):
+            off = erfc(y) - (1.0 - a) if a > 0.5 else a - erf(y)
+            y += off / (2.0 / sqrt(pi) * exp(-y * y))
+        return float(np.copysign(y, v))
+
+    return each(one, x)
+
+
+# --- operators ---------------------------------------------------------------------------------------------
+
+
+class Neg(Function, name="neg", value=np.negative, aten="neg", onnx="Neg", tflite="NEG", tinygrad="neg", types=NUMBERS):
+    """-x; the least integer stays."""
+
+
+class Abs(Function, name="abs", value=np.absolute, onnx="Abs", tflite="ABS", tinygrad="abs", types=NUMBERS):
+    """The absolute value of x; the least integer stays."""
+
+
+class Sign(
+    Function,
+    name="sign",
+    value=lambda x: (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype),
+    aten="sign sgn",
+    onnx="Sign",
+    tflite="SIGN",
+    tinygrad="sign",
+    types=NUMBERS,
+):
+    """-1, 0 or 1; of NaN 0, as in PyTorch."""
+
+
+class Floor(Rounding, name="floor", value=np.floor, aten="floor", onnx="Floor", tflite="FLOOR", tinygrad="floor"):
+    """x rounded down."""
+
+
+class Ceil(Rounding, name="ceil", value=np.ceil, aten="ceil", onnx="Ceil", tflite="CEIL", tinygrad="ceil"):
+    """x rounded up."""
+
+
+class Round(Rounding, name="round", value=np.rint, onnx="Round", tflite="ROUND", tinygrad="round"):
+    """x rounded to the nearest whole number, halves to the even one."""
+
+
+class Trunc(Rounding, name="trunc", value=np.trunc, aten="trunc", tinygrad="trunc"):
+    """x rounded toward zero."""
+
+
+class Sqrt(Function, name="sqrt", value=np.sqrt, aten="sqrt", onnx="Sqrt", tflite="SQRT", tinygrad="sqrt"):
+    """The square root of x, correctly rounded; NaN for negative x."""
+
+
+class Rsqrt(Function, name="rsqrt", value=lambda x: 1.0 / np.sqrt(x), aten="rsqrt", tflite="RSQRT", tinygrad="rsqrt"):
+    """1 / sqrt(x)."""
+
+
+class Reciprocal(
+    Function, name="reciprocal", value=lambda x: 1.0 / x, aten="reciprocal", onnx="Reciprocal", tinygrad="reciprocal"
+):
+    """1 / x."""
+
+
+class Exp(Function, name="exp", value=np.exp, aten="exp", onnx="Exp", tflite="EXP", tinygrad="exp"):
+    """e^x; results below the least normal number are 0."""
+
+
+class Expm1(Function, name="expm1", value=np.expm1, aten="expm1"):
+    """e^x - 1, precise near 0."""
+
+
+class Log(Function, name="log", value=np.log, aten="log", onnx="Log", tflite="LOG", tinygrad="log"):
+    """The natural logarithm of x."""
+
+
+class Log1p(Function, name="log1p", value=np.log1p, aten="log1p"):
+    """The natural logarithm of 1 + x, precise near 0."""
+
+
+class Log2(Function, name="log2", value=np.log2, aten="log2", tinygrad="log2"):
+    """The logarithm of x to the base 2."""
+
+
+class Sin(Function, name="sin", value=np.sin, aten="sin", onnx="Sin", tflite="SIN", tinygrad="sin"):
+    """The sine of x, however large."""
+
+
+class Cos(Function, name="cos", value=np.cos, aten="cos", onnx="Cos", tflite="COS", tinygrad="cos"):
+    """The cosine of x, however large."""
+
+
+class Tanh(Function, name="tanh", value=np.tanh, aten="tanh", onnx="Tanh", tflite="TANH", tinygrad="tanh"):
+    """The hyperbolic tangent of each element."""
+
+
+class Sigmoid(
+    Function,
+    name="sigmoid",
+    value=lambda x: 1.0 / (1.0 + np.exp(-x)),
+    aten="sigmoid",
+    onnx="Sigmoid",
+    tflite="LOGISTIC",
+    tinygrad="sigmoid",
+):
+    """1 / (1 + e^-x) of each element."""
+
+
+class Erf(Function, name="erf", value=erf_of, aten="erf", onnx="Erf", tinygrad="erf"):
+    """The error function of x."""
+
+
+class Exp2(Special, name="exp2", value=np.exp2, aten="exp2"):
+    """2^x; results below the least normal number are 0."""
+
+
+class Log10(Special, name="log10", value=np.log10, aten="log10"):
+    """The logarithm of x to the base 10."""
+
+
+class Asin(Special, name="asin", value=np.arcsin, aten="asin", onnx="Asin"):
+    """The arc sine of x; NaN outside of [-1, 1]."""
+
+
+class Acos(Special, name="acos", value=np.arccos, aten="acos", onnx="Acos"):
+    """The arc cosine of x; NaN outside of [-1, 1]."""
+
+
+class Atan(Special, name="atan", value=np.arctan, aten="atan", onnx="Atan"):
+    """The arc tangent of x."""
+
+
+class Sinh(Special, name="sinh", value=np.sinh, aten="sinh", onnx="Sinh"):
+    """The hyperbolic sine of x."""
+
+
+class Cosh(Special, name="cosh", value=np.cosh, aten="cosh", onnx="Cosh"):
+    """The hyperbolic cosine of x."""
+
+
+class Asinh(Special, name="asinh", value=np.arcsinh, aten="asinh", onnx="Asinh"):
+    """The inverse of the hyperbolic sine."""
+
+
+class Acosh(Special, name="acosh", value=np.arccosh, aten="acosh", onnx="Acosh"):
+    """The inverse of the hyperbolic cosine; NaN below 1."""
+
+
+class Atanh(Special, name="atanh", value=np.arctanh, aten="atanh", onnx="Atanh"):
+    """The inverse of the hyperbolic tangent; NaN outside of [-1, 1]."""
+
+
+class Erfc(Special, name="erfc", value=erfc_of, aten="erfc"):
+    """1 - erf(x), precise where it is small; results below the least normal number are 0."""
+
+
+class Erfcx(Special, name="erfcx", value=erfcx_of, aten="special_erfcx"):
+    """e^(x^2) erfc(x)."""
+
+
+class Erfinv(Special, name="erfinv", value=erfinv_of, aten="erfinv"):
+    """The inverse of the error function; NaN outside of [-1, 1]."""
+
+
+class Atan2(Binary, source=SPECIAL, name="atan2", value=np.arctan2, aten="atan2", tflite="ATAN2"):
+    """The angle of the vector (b, a), from -pi to pi; signs of zeros count."""
+
+
+class Hypot(Binary, source=SPECIAL, name="hypot", value=np.hypot, aten="hypot"):
+    """sqrt(a^2 + b^2), which overflows only where the result does."""
 
 
 OPS: tuple[type[Elementwise], ...] = (
-    Neg,
-    Abs,
-    Sign,
-    Floor,
-    Ceil,
-    Round,
-    Trunc,
-    Sqrt,
-    Rsqrt,
-    Reciprocal,
-    Exp,
-    Expm1,
-    Log,
-    Log1p,
-    Log2,
-    Sin,
-    Cos,
-    Tanh,
-    Sigmoid,
-    Erf,
+    *(Neg, Abs, Sign, Floor, Ceil, Round, Trunc),
+    *(Sqrt, Rsqrt, Reciprocal, Exp, Expm1, Log, Log1p, Log2),
+    *(Sin, Cos, Tanh, Sigmoid, Erf),
+    *(Exp2, Log10, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh),
+    *(Erfc, Erfcx, Erfinv, Atan2, Hypot),
 )

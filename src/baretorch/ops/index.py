@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -35,12 +35,9 @@ class ByIndex(Op):
 
 
 @dataclass(frozen=True)
-class IndexSelect(ByIndex):
+class IndexSelect(ByIndex, name="index_select", computes=False, carried=slice(1)):
     """x, index -> x with the entries `index` of one axis; the axis becomes the dimensions of the index."""
 
-    name: ClassVar[str] = "index_select"
-    computes: ClassVar[bool] = False
-    carried: ClassVar[slice] = slice(1)
     axis: int
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -58,11 +55,9 @@ class IndexSelect(ByIndex):
 
 
 @dataclass(frozen=True)
-class Gather(ByIndex):
+class Gather(ByIndex, name="gather", computes=False):
     """x, index -> y[.., i, ..] = x[.., index[.., i, ..], ..] along one axis; the other dimensions are equal."""
 
-    name: ClassVar[str] = "gather"
-    computes: ClassVar[bool] = False
     axis: int
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -78,10 +73,9 @@ class Gather(ByIndex):
 
 
 @dataclass(frozen=True)
-class IndexPut(ByIndex, Overwrite):
+class IndexPut(ByIndex, Overwrite, name="index_put"):
     """x, index, source -> x, but the entries `index` of one axis are the source's, or have them added."""
 
-    name: ClassVar[str] = "index_put"
     axis: int
     accumulate: bool = False
 
@@ -99,10 +93,9 @@ class IndexPut(ByIndex, Overwrite):
 
 
 @dataclass(frozen=True)
-class Scatter(ByIndex, Overwrite):
+class Scatter(ByIndex, Overwrite, name="scatter"):
     """x, index, source -> x, but y[.., index[.., i, ..], ..] = source[.., i, ..] along one axis, or += it."""
 
-    name: ClassVar[str] = "scatter"
     axis: int
     accumulate: bool = False
 
@@ -120,10 +113,9 @@ class Scatter(ByIndex, Overwrite):
 
 
 @dataclass(frozen=True)
-class Put(Change):
+class Put(Change, name="put"):
     """The change that index_put makes: index, source -> y."""
 
-    name: ClassVar[str] = "put"
     axis: int
     accumulate: bool
 
@@ -135,10 +127,9 @@ class Put(Change):
 
 
 @dataclass(frozen=True)
-class PutAlong(Change):
+class PutAlong(Change, name="put_along"):
     """The change that scatter makes: index, source -> y."""
 
-    name: ClassVar[str] = "put_along"
     axis: int
     accumulate: bool
 
@@ -150,10 +141,9 @@ class PutAlong(Change):
 
 
 @dataclass(frozen=True)
-class RavelIndex(Op):
+class RavelIndex(Op, name="ravel_index"):
     """a, b -> a * sizes[1] + b: indices into two axes of these sizes as one index into both as one."""
 
-    name: ClassVar[str] = "ravel_index"
     sizes: tuple[int, int]
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:

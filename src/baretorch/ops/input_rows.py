@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from baretorch.ir.graph import Array, Graph, Op, Signature, Tensor
 from baretorch.ops.helpers.check import need
@@ -15,11 +14,9 @@ from baretorch.ops.helpers.kernel import Call, Kernel, Params
 
 
 @dataclass(frozen=True)
-class Pull(Op):
+class Pull(Op, name="pull", in_order=True):
     """`count` rows of x[1, H, W, C], from row `first` on."""
 
-    name: ClassVar[str] = "pull"
-    in_order: ClassVar[bool] = True
     first: int
     count: int
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
@@ -19,11 +18,9 @@ PAD_LOOPS = 4
 
 
 @dataclass(frozen=True)
-class Permute(Op):
+class Permute(Op, name="permute", computes=False):
     """Dimension i of the output is dimension dims[i] of the input."""
 
-    name: ClassVar[str] = "permute"
-    computes: ClassVar[bool] = False
     dims: tuple[int, ...]
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -46,11 +43,9 @@ class Permute(Op):
 
 
 @dataclass(frozen=True)
-class Reshape(Op):
+class Reshape(Op, name="reshape", computes=False):
     """The same elements in the same order under another shape. It has no kernel: the planner makes it a view."""
 
-    name: ClassVar[str] = "reshape"
-    computes: ClassVar[bool] = False
     shape: Shape
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -81,11 +76,9 @@ class Reshape(Op):
 
 
 @dataclass(frozen=True)
-class Pad(Op):
+class Pad(Op, name="pad", computes=False):
     """(before, after) elements of `value` around each dimension; negative counts crop."""
 
-    name: ClassVar[str] = "pad"
-    computes: ClassVar[bool] = False
     padding: tuple[tuple[int, int], ...]
     value: float
 
@@ -121,11 +114,9 @@ class Pad(Op):
 
 
 @dataclass(frozen=True)
-class Expand(Op):
+class Expand(Op, name="expand", computes=False):
     """Dimensions of 1, and such as are missing at the front, repeated to `shape`: broadcasting, written out."""
 
-    name: ClassVar[str] = "expand"
-    computes: ClassVar[bool] = False
     shape: Shape
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -145,11 +136,9 @@ class Expand(Op):
 
 
 @dataclass(frozen=True)
-class Flip(Op):
+class Flip(Op, name="flip", computes=False):
     """The elements of these axes in reverse order."""
 
-    name: ClassVar[str] = "flip"
-    computes: ClassVar[bool] = False
     axes: tuple[int, ...]
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -165,12 +154,10 @@ class Flip(Op):
 
 
 @dataclass(frozen=True)
-class Unfold(Op):
+class Unfold(Op, name="unfold", computes=False):
     """Windows of `size` entries of an axis, each `step` after the one before: the axis becomes two, windows and their
     entries."""
 
-    name: ClassVar[str] = "unfold"
-    computes: ClassVar[bool] = False
     axis: int
     size: int
     step: int

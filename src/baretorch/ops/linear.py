@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
-from typing import ClassVar
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, in_eights, nowhere
-from baretorch.ops.helpers.limits import both
+from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.packing import half
 from baretorch.targets.features import FPU, MVE, VECTORS, Needs
 
 
 @dataclass(frozen=True)
-class Linear(Op):
+class Linear(Limited, name="linear", carried=slice(1), by_column=True):
     """x[..., in], weight[out, in], optional bias[out] -> [..., out], limited to [lo, hi]. With `half`, weights are
     those of float16, and stored as that."""
 
-    name: ClassVar[str] = "linear"
-    carried: ClassVar[slice] = slice(1)
-    by_column: ClassVar[bool] = True
     lo: float = -inf
     hi: float = inf
     half: bool = False
@@ -57,10 +53,6 @@ class Linear(Op):
 
     def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims) if dims[-1] == len(dims) - 1 else None
-
-    def clamped(self, lo: float, hi: float) -> Op | None:
-        lo, hi = both((self.lo, self.hi), (lo, hi))
-        return replace(self, lo=lo, hi=hi)
 
     def takes_affine(self) -> bool:
         return (self.lo, self.hi) == (-inf, inf) and not self.half  # halves are final

@@ -1,156 +1,128 @@
-"""Comparisons, truth values, choices, and casts from one type to another."""
+"""Comparisons, truth values, bits, choices, and casts from one type to another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.ir.graph import Array, DType, Signature, Tensor
-from baretorch.ops import elementwise
-from baretorch.ops.elementwise import (
-    NUMBERS,
-    TYPE_NAMES,
-    Binary,
-    Elementwise,
-    Unary,
-    broadcast,
-    loop_fields,
-)
-from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.elementwise import ORDERED, TYPE_NAMES, Binary, Elementwise, Unary, broadcast, kernel, loop_fields
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel, Params
-from baretorch.ops.helpers.names import FormatNames
 
 BOOL = (DType.BOOL,)
+COMPARABLE = (*ORDERED, *BOOL)
 SOURCE = "logic/ref.c"
 
 
-@dataclass(frozen=True)
-class Comparison(Binary):
+class Comparison(Binary, source=SOURCE, types=COMPARABLE, result=DType.BOOL):
     """A truth value from each pair of elements. What is greater is less the other way round."""
 
-    source: ClassVar[str] = SOURCE
-    types: ClassVar[tuple[DType, ...]] = (*NUMBERS, DType.INT8, DType.BOOL)
-    result: ClassVar[DType | None] = DType.BOOL
 
-
-@dataclass(frozen=True)
-class Eq(Comparison):
+class Eq(Comparison, name="eq", value=np.equal, aten="eq", onnx="Equal", tflite="EQUAL", tinygrad="eq"):
     """a == b."""
 
-    name: ClassVar[str] = "eq"
-    names: ClassVar[FormatNames] = FormatNames(aten="eq", onnx="Equal", tflite="EQUAL", tinygrad="eq")
 
-    def value(self, a: Array, b: Array) -> Array:
-        return np.equal(a, b)
-
-
-@dataclass(frozen=True)
-class Ne(Comparison):
+class Ne(Comparison, name="ne", value=np.not_equal, aten="ne", tflite="NOT_EQUAL", tinygrad="ne"):
     """a != b, which holds for NaN."""
 
-    name: ClassVar[str] = "ne"
-    names: ClassVar[FormatNames] = FormatNames(aten="ne", tflite="NOT_EQUAL", tinygrad="ne")
 
-    def value(self, a: Array, b: Array) -> Array:
-        return np.not_equal(a, b)
-
-
-@dataclass(frozen=True)
-class Lt(Comparison):
+class Lt(Comparison, name="lt", value=np.less, aten="lt", onnx="Less", tflite="LESS", tinygrad="__lt__"):
     """a < b."""
 
-    name: ClassVar[str] = "lt"
-    names: ClassVar[FormatNames] = FormatNames(aten="lt", onnx="Less", tflite="LESS", tinygrad="__lt__")
 
-    def value(self, a: Array, b: Array) -> Array:
-        return np.less(a, b)
-
-
-@dataclass(frozen=True)
-class Le(Comparison):
+class Le(
+    Comparison, name="le", value=np.less_equal, aten="le", onnx="LessOrEqual", tflite="LESS_EQUAL", tinygrad="__le__"
+):
     """a <= b."""
 
-    name: ClassVar[str] = "le"
-    names: ClassVar[FormatNames] = FormatNames(aten="le", onnx="LessOrEqual", tflite="LESS_EQUAL", tinygrad="__le__")
 
-    def value(self, a: Array, b: Array) -> Array:
-        return np.less_equal(a, b)
+class Logical(Binary, source=SOURCE, types=BOOL):
+    """A truth value from each pair of truth values."""
 
 
-@dataclass(frozen=True)
-class LogicalAnd(Binary):
+class LogicalAnd(
+    Logical, name="logical_and", value=np.logical_and, aten="logical_and", onnx="And", tflite="LOGICAL_AND"
+):
     """Both of a and b."""
 
-    name: ClassVar[str] = "logical_and"
-    names: ClassVar[FormatNames] = FormatNames(aten="logical_and", onnx="And", tflite="LOGICAL_AND")
-    source: ClassVar[str] = SOURCE
-    types: ClassVar[tuple[DType, ...]] = BOOL
 
-    def value(self, a: Array, b: Array) -> Array:
-        return np.logical_and(a, b)
-
-
-@dataclass(frozen=True)
-class LogicalOr(Binary):
+class LogicalOr(Logical, name="logical_or", value=np.logical_or, aten="logical_or", onnx="Or", tflite="LOGICAL_OR"):
     """One of a and b, or both."""
 
-    name: ClassVar[str] = "logical_or"
-    names: ClassVar[FormatNames] = FormatNames(aten="logical_or", onnx="Or", tflite="LOGICAL_OR")
-    source: ClassVar[str] = SOURCE
-    types: ClassVar[tuple[DType, ...]] = BOOL
 
-    def value(self, a: Array, b: Array) -> Array:
-        return np.logical_or(a, b)
-
-
-@dataclass(frozen=True)
-class LogicalNot(Unary):
+class LogicalNot(
+    Unary,
+    source=SOURCE,
+    types=BOOL,
+    name="logical_not",
+    value=np.logical_not,
+    aten="logical_not",
+    onnx="Not",
+    tflite="LOGICAL_NOT",
+    tinygrad="logical_not",
+):
     """Not x."""
 
-    name: ClassVar[str] = "logical_not"
-    names: ClassVar[FormatNames] = FormatNames(
-        aten="logical_not", onnx="Not", tflite="LOGICAL_NOT", tinygrad="logical_not"
-    )
-    source: ClassVar[str] = SOURCE
-    types: ClassVar[tuple[DType, ...]] = BOOL
 
-    def value(self, x: Array) -> Array:
-        return np.logical_not(x)
+class Bitwise(Binary, source="bits/ref.c", types=(DType.INT8, DType.UINT8, DType.INT32, DType.INT64)):
+    """An operator on the bits of each pair of integers."""
+
+
+class BitAnd(Bitwise, name="bit_and", value=np.bitwise_and):
+    """The bits that a and b both have."""
+
+
+class BitOr(Bitwise, name="bit_or", value=np.bitwise_or):
+    """The bits that a or b has."""
+
+
+class BitXor(Bitwise, name="bit_xor", value=np.bitwise_xor):
+    """The bits that one of a and b has, and not the other."""
 
 
 @dataclass(frozen=True)
-class Where(Elementwise):
-    """Where the condition holds a, elsewhere b."""
+class ShiftLeft(Bitwise, name="shift_left"):
+    """a moved b bits to the left; 0 for a negative b, and for one of as many bits as a has or more."""
 
-    name: ClassVar[str] = "where"
-    source: ClassVar[str] = SOURCE
-    types: ClassVar[tuple[DType, ...]] = (*NUMBERS, DType.INT8, DType.BOOL)
+    def value(self, a: Array, b: Array) -> Array:
+        bits = 8 * a.dtype.itemsize
+        inside = (b >= 0) & (b < bits)
+        return np.where(inside, np.left_shift(a, np.where(inside, b, b.dtype.type(0))), a.dtype.type(0))
+
+
+@dataclass(frozen=True)
+class ShiftRight(Bitwise, name="shift_right"):
+    """a moved b bits to the right, keeping its sign; all bits are its sign's for a b that shift_left gives 0 for."""
+
+    def value(self, a: Array, b: Array) -> Array:
+        bits = 8 * a.dtype.itemsize
+        inside = (b >= 0) & (b < bits)
+        sign = np.where(a < 0, -1, 0).astype(a.dtype)
+        return np.where(inside, np.right_shift(a, np.where(inside, b, b.dtype.type(0))), sign)
+
+
+@dataclass(frozen=True)
+class Where(Elementwise, name="where", value=np.where, source=SOURCE, types=COMPARABLE):
+    """Where the condition holds a, elsewhere b."""
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         need(inputs[0].dtype is DType.BOOL, self, "the condition is not a truth value", inputs, "bool as first input")
         return (Signature(broadcast(self, inputs), self.common(inputs[1:])),)
-
-    @property
-    def meaning(self) -> Callable[..., Array]:
-        return np.where
 
     def params(self, call: Call[Any]) -> Params:
         return Params("bt_where", loop_fields(call))
 
 
 @dataclass(frozen=True)
-class Cast(Unary):
+class Cast(Unary, name="cast", source=SOURCE, types=tuple(TYPE_NAMES)):
     """x as another type. A float becomes an integer by rounding toward zero; what is too large becomes the nearest that
     is not, and NaN 0. Integers that are too large wrap. A truth value says whether x is not 0."""
 
-    name: ClassVar[str] = "cast"
-    source: ClassVar[str] = SOURCE
-    types: ClassVar[tuple[DType, ...]] = tuple(TYPE_NAMES)
     to: str
 
     @property
@@ -178,23 +150,19 @@ class Cast(Unary):
     def params(self, call: Call[Any]) -> Params:
         return Params(self.struct, (("count", call.x.count),))
 
-
-def kernels(op: type[Elementwise]) -> tuple[Kernel[Any], ...]:
-    return CASTS if op is Cast else elementwise.kernels(op)
+    @classmethod
+    def kernels(cls) -> tuple[Kernel[Any], ...]:
+        return tuple(_cast(x, y) for x in TYPE_NAMES for y in TYPE_NAMES if x is not y)
 
 
 def _cast(x: DType, y: DType) -> Kernel[Any]:
     symbol = f"bt_cast_{TYPE_NAMES[x]}_{TYPE_NAMES[y]}_ref"
-    return Kernel(
-        symbol,
-        SOURCE,
-        lambda call: call.op.params(call),
-        fits=lambda call: call.x.dtype is x and call.y.dtype is y,
-        overlap=overlap.elementwise,
-        splits=cut.outermost,
-    )
+    return kernel(symbol, SOURCE, lambda call: call.x.dtype is x and call.y.dtype is y)
 
 
-CASTS = tuple(_cast(x, y) for x in TYPE_NAMES for y in TYPE_NAMES if x is not y)
-
-OPS: tuple[type[Elementwise], ...] = (Eq, Ne, Lt, Le, LogicalAnd, LogicalOr, LogicalNot, Where, Cast)
+OPS: tuple[type[Elementwise], ...] = (
+    *(Eq, Ne, Lt, Le),
+    *(LogicalAnd, LogicalOr, LogicalNot),
+    *(BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight),
+    *(Where, Cast),
+)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import ClassVar
 
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_float32
 from baretorch.ops.helpers.kernel import Call, Kernel, Literal, Params
-from baretorch.ops.helpers.limits import both
+from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.helpers.loops import (
     Dims,
     filled,
@@ -30,13 +29,11 @@ LOOPS = 3  # over matrices
 
 
 @dataclass(frozen=True)
-class Matmul(Op):
+class Matmul(Limited, name="matmul", reordered=2):
     """a[..., m, k] b[..., k, n] -> [..., m, n], limited to [lo, hi]; the leading dimensions broadcast.
 
     The operands are read permuted by `a_dims` and `b_dims`, the result is stored permuted by `y_dims`."""
 
-    name: ClassVar[str] = "matmul"
-    reordered: ClassVar[int] = 2
     lo: float = -inf
     hi: float = inf
     a_dims: Dims = ()
@@ -83,10 +80,6 @@ class Matmul(Op):
     def reading(self, read: Sequence[Shape], write: Shape) -> Op:
         a, b = (in_order(order, own) for order, own in zip(read, (self.a_dims, self.b_dims), strict=True))
         return replace(self, a_dims=a, b_dims=b, y_dims=in_order(self.y_dims, write))
-
-    def clamped(self, lo: float, hi: float) -> Op | None:
-        lo, hi = both((self.lo, self.hi), (lo, hi))
-        return replace(self, lo=lo, hi=hi)
 
 
 def broadcast(a: Shape, b: Shape) -> Shape | None:

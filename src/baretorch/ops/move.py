@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +21,9 @@ from baretorch.ops.helpers.strided import Move, StridedLoop, move_kernels, steps
 
 
 @dataclass(frozen=True)
-class Slice(Op):
+class Slice(Op, name="slice", computes=False):
     """Elements start, start + step, … before stop of one axis; 0 <= start <= stop <= the axis' length."""
 
-    name: ClassVar[str] = "slice"
-    computes: ClassVar[bool] = False
     axis: int
     start: int
     stop: int
@@ -68,11 +66,9 @@ class Assembled(Op):
 
 
 @dataclass(frozen=True)
-class Overwrite(Assembled):
+class Overwrite(Assembled, overwrites=0):
     """An operator that changes some elements of its first input. It begins with a copy, unless the plan finds that
     nobody reads that input afterwards and changes it where it is."""
-
-    overwrites: ClassVar[int | None] = 0
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x = inputs[0]
@@ -100,11 +96,9 @@ class Change(Op):
 
 
 @dataclass(frozen=True)
-class Cat(Assembled):
+class Cat(Assembled, name="cat", computes=False):
     """The inputs one after the other along an axis."""
 
-    name: ClassVar[str] = "cat"
-    computes: ClassVar[bool] = False
     axis: int
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -143,11 +137,9 @@ class Cat(Assembled):
 
 
 @dataclass(frozen=True)
-class SliceScatter(Overwrite):
+class SliceScatter(Overwrite, name="slice_scatter", computes=False):
     """x, but elements start, start + step, … of one axis are those of the second input."""
 
-    name: ClassVar[str] = "slice_scatter"
-    computes: ClassVar[bool] = False
     axis: int
     start: int
     step: int = 1
@@ -179,10 +171,9 @@ class SliceScatter(Overwrite):
 
 
 @dataclass(frozen=True)
-class PlaceSlice(Change):
+class PlaceSlice(Change, name="place"):
     """Write the input into the output from `start` of an axis on, at every `step`."""
 
-    name: ClassVar[str] = "place"
     axis: int
     start: int
     step: int = 1
@@ -200,11 +191,8 @@ class PlaceSlice(Change):
 
 
 @dataclass(frozen=True)
-class Copy(Op):
+class Copy(Op, name="copy", computes=False):
     """The same value in other memory."""
-
-    name: ClassVar[str] = "copy"
-    computes: ClassVar[bool] = False
 
     def destination(self, inputs: Sequence[Tensor], y: Tensor) -> int | None:
         return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,12 @@ from baretorch.ops.reduce import reduction_loops
 
 
 @dataclass(frozen=True)
-class LayerNorm(Op):
+class LayerNorm(Op, name="layer_norm", carried=slice(1)):
     """x, weight, bias -> (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over `axes`.
 
     Weight and bias have the shape of these axes, in this order, or a single element. Without `centred` the mean is
     taken to be 0, which makes it an rms_norm."""
 
-    name: ClassVar[str] = "layer_norm"
-    carried: ClassVar[slice] = slice(1)
     axes: tuple[int, ...]
     eps: float
     centred: bool = True
@@ -53,14 +51,12 @@ class LayerNorm(Op):
 
 
 @dataclass(frozen=True)
-class GroupNorm(Op):
+class GroupNorm(Op, name="group_norm", carried=slice(1)):
     """x, weight, bias -> (x - mean) / sqrt(variance + eps) * weight + bias, with a mean and a variance for each of
     `groups` parts of the channels, which are along `axis`, and each element of the batch, which is along axis 0.
 
     Weight and bias have an element per channel or a single one. As many groups as channels are an instance_norm."""
 
-    name: ClassVar[str] = "group_norm"
-    carried: ClassVar[slice] = slice(1)
     groups: int
     eps: float
     axis: int = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -44,10 +44,9 @@ class Chosen(Op):
 
 
 @dataclass(frozen=True)
-class KthValue(Chosen):
+class KthValue(Chosen, name="kth_value"):
     """The element at place k, from 0, of the row in ascending order; equal elements keep theirs, NaN comes last."""
 
-    name: ClassVar[str] = "kth_value"
     k: int
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -64,11 +63,10 @@ class KthValue(Chosen):
 
 
 @dataclass(frozen=True)
-class Median(Chosen):
+class Median(Chosen, name="median"):
     """The element in the middle of the row in order, of two the lower. The first NaN if there is one; with `quiet`, NaN
     does not count, unless there is nothing else."""
 
-    name: ClassVar[str] = "median"
     quiet: bool = False
 
     def place(self, row: Array) -> int:
@@ -81,10 +79,8 @@ class Median(Chosen):
 
 
 @dataclass(frozen=True)
-class Mode(Chosen):
+class Mode(Chosen, name="mode"):
     """The value that the row has most often, of several the least, at its last place. NaN equals nothing."""
-
-    name: ClassVar[str] = "mode"
 
     def place(self, row: Array) -> int:
         times = np.sum(row[:, None] == row[None, :], axis=1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 
@@ -45,10 +44,9 @@ def _places(x: Array, windows: tuple[Axis, Axis]) -> Iterator[tuple[int, int, in
 
 
 @dataclass(frozen=True)
-class MaxPool2d(Op):
+class MaxPool2d(Op, name="max_pool2d"):
     """The maximum of each window, float32 or int8; padding counts as -inf, NaN wins."""
 
-    name: ClassVar[str] = "max_pool2d"
     kernel: Pair
     stride: Pair
     padding: Padding = (0, 0, 0, 0)
@@ -77,13 +75,12 @@ class MaxPool2d(Op):
 
 
 @dataclass(frozen=True)
-class AvgPool2d(Op):
+class AvgPool2d(Op, name="avg_pool2d"):
     """The sum of each window divided by `divisor`, or if that is 0 by the window's size, with or without padding.
 
     A window that reaches beyond the padding (in `ceil_mode`) is cut off there; one without any input gives 0.
     """
 
-    name: ClassVar[str] = "avg_pool2d"
     kernel: Pair
     stride: Pair
     padding: Padding = (0, 0, 0, 0)
@@ -117,14 +114,13 @@ class AvgPool2d(Op):
 
 
 @dataclass(frozen=True)
-class AdaptiveMaxPool2d(Op):
+class AdaptiveMaxPool2d(Op, name="adaptive_max_pool2d"):
     """The maximum of each of size[0] x size[1] windows that cover the image; NaN wins.
 
     Window i of n along a side of s begins at floor(i * s / n) and ends before ceil((i + 1) * s / n): windows may differ
     in size by one and share a row. Where all are equal and share nothing, it is a plain pool.
     """
 
-    name: ClassVar[str] = "adaptive_max_pool2d"
     size: Pair
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -135,10 +131,9 @@ class AdaptiveMaxPool2d(Op):
 
 
 @dataclass(frozen=True)
-class AdaptiveAvgPool2d(Op):
+class AdaptiveAvgPool2d(Op, name="adaptive_avg_pool2d"):
     """The average of each of size[0] x size[1] windows that cover the image, as those of adaptive_max_pool2d."""
 
-    name: ClassVar[str] = "adaptive_avg_pool2d"
     size: Pair
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:

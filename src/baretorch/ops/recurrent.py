@@ -86,15 +86,11 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Lstm(Recurrent):
+class Lstm(Recurrent, name="lstm", gates=4, biases=4, states=2):
     """Gates i, f, g, o; c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c). States: h, c.
 
     `cell` tells how a quantized file stores c. It does not matter here; in int8, the layer then computes as LiteRT."""
 
-    name: ClassVar[str] = "lstm"
-    gates: ClassVar[int] = 4
-    biases: ClassVar[int] = 4
-    states: ClassVar[int] = 2
     cell: Cell | None = None
 
     def step(self, x: Array, h: Array, bias: Array, state: list[Array]) -> list[Array]:
@@ -104,13 +100,9 @@ class Lstm(Recurrent):
 
 
 @dataclass(frozen=True)
-class Gru(Recurrent):
+class Gru(Recurrent, name="gru", gates=3, biases=4):
     """Gates r, z, n; n = tanh(x + b + sigmoid(r) (h + b')); h = (1 - sigmoid(z)) n + sigmoid(z) h.
     The bias is that of r, z and n, then b', which the reset gate applies to."""
-
-    name: ClassVar[str] = "gru"
-    gates: ClassVar[int] = 3
-    biases: ClassVar[int] = 4
 
     def step(self, x: Array, h: Array, bias: Array, state: list[Array]) -> list[Array]:
         width = state[0].shape[1]
@@ -120,12 +112,9 @@ class Gru(Recurrent):
 
 
 @dataclass(frozen=True)
-class Rnn(Recurrent):
+class Rnn(Recurrent, name="rnn", gates=1, biases=1):
     """h = tanh(x + h + bias), or relu instead of tanh."""
 
-    name: ClassVar[str] = "rnn"
-    gates: ClassVar[int] = 1
-    biases: ClassVar[int] = 1
     relu: bool = False
 
     def step(self, x: Array, h: Array, bias: Array, state: list[Array]) -> list[Array]:

@@ -67,87 +67,65 @@ class Reduction(Op):
 
 
 @dataclass(frozen=True)
-class Sum(Reduction):
+class Sum(Reduction, name="sum", types=SUMS):
     """The sum over `axes`; integers and truth values are counted in int64."""
-
-    name: ClassVar[str] = "sum"
-    types: ClassVar[Types] = SUMS
 
     def value(self, x: Array) -> Any:
         return x.sum(axis=self.axes, keepdims=True)
 
 
 @dataclass(frozen=True)
-class Mean(Reduction):
+class Mean(Reduction, name="mean"):
     """The mean over `axes`."""
-
-    name: ClassVar[str] = "mean"
 
     def value(self, x: Array) -> Any:
         return np.divide(x.sum(axis=self.axes, keepdims=True), self.divisor(x.shape))
 
 
 @dataclass(frozen=True)
-class Prod(Reduction):
+class Prod(Reduction, name="prod"):
     """The product over `axes`."""
-
-    name: ClassVar[str] = "prod"
 
     def value(self, x: Array) -> Any:
         return x.prod(axis=self.axes, keepdims=True)
 
 
 @dataclass(frozen=True)
-class Amax(Reduction):
+class Amax(Reduction, name="amax", types=NUMBERS, of_nothing=False):
     """The largest element over `axes`; NaN if one is NaN."""
-
-    name: ClassVar[str] = "amax"
-    types: ClassVar[Types] = NUMBERS
-    of_nothing: ClassVar[bool] = False
 
     def value(self, x: Array) -> Any:
         return x.max(axis=self.axes, keepdims=True)
 
 
 @dataclass(frozen=True)
-class Amin(Reduction):
+class Amin(Reduction, name="amin", types=NUMBERS, of_nothing=False):
     """The smallest element over `axes`; NaN if one is NaN."""
-
-    name: ClassVar[str] = "amin"
-    types: ClassVar[Types] = NUMBERS
-    of_nothing: ClassVar[bool] = False
 
     def value(self, x: Array) -> Any:
         return x.min(axis=self.axes, keepdims=True)
 
 
 @dataclass(frozen=True)
-class AnyOf(Reduction):
+class AnyOf(Reduction, name="any", types=TRUTHS):
     """Whether any element over `axes` is not zero."""
-
-    name: ClassVar[str] = "any"
-    types: ClassVar[Types] = TRUTHS
 
     def value(self, x: Array) -> Any:
         return x.any(axis=self.axes, keepdims=True)
 
 
 @dataclass(frozen=True)
-class AllOf(Reduction):
+class AllOf(Reduction, name="all", types=TRUTHS):
     """Whether all elements over `axes` are not zero."""
-
-    name: ClassVar[str] = "all"
-    types: ClassVar[Types] = TRUTHS
 
     def value(self, x: Array) -> Any:
         return x.all(axis=self.axes, keepdims=True)
 
 
 @dataclass(frozen=True)
-class VectorNorm(Reduction):
+class VectorNorm(Reduction, name="vector_norm"):
     """The norm of order `ord` over `axes`: 1, 2, inf (the largest absolute value) or -inf (the smallest)."""
 
-    name: ClassVar[str] = "vector_norm"
     ord: float
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -166,10 +144,9 @@ class VectorNorm(Reduction):
 
 
 @dataclass(frozen=True)
-class Var(Reduction):
+class Var(Reduction, name="var"):
     """The variance over `axes`: squared deviations from the mean, divided by their number less `correction`."""
 
-    name: ClassVar[str] = "var"
     correction: float
 
     def value(self, x: Array) -> Any:
@@ -181,20 +158,16 @@ class Var(Reduction):
 
 
 @dataclass(frozen=True)
-class Std(Var):
+class Std(Var, name="std"):
     """The standard deviation over `axes`: the root of the variance."""
-
-    name: ClassVar[str] = "std"
 
     def value(self, x: Array) -> Any:
         return np.sqrt(super().value(x))
 
 
 @dataclass(frozen=True)
-class LogSumExp(Reduction):
+class LogSumExp(Reduction, name="logsumexp"):
     """The logarithm of the sum of e^x over `axes`."""
-
-    name: ClassVar[str] = "logsumexp"
 
     def value(self, x: Array) -> Any:
         top = x.max(axis=self.axes, keepdims=True, initial=-inf)

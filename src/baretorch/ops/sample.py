@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +22,10 @@ PADDINGS = ("zeros", "border", "reflection")
 
 
 @dataclass(frozen=True)
-class UpsampleBicubic2d(Resampled):
+class UpsampleBicubic2d(Resampled, name="upsample_bicubic2d"):
     """Output i lies at (i + 0.5) * step - 0.5 of the input, or i * step if `align_corners`, and is made of four inputs
     each way, the border's standing for those outside."""
 
-    name: ClassVar[str] = "upsample_bicubic2d"
     align_corners: bool = False
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -51,12 +50,11 @@ class UpsampleBicubic2d(Resampled):
 
 
 @dataclass(frozen=True)
-class GridSample2d(Op):
+class GridSample2d(Op, name="grid_sample2d"):
     """x[N, H, W, C], grid[N, h, w, 2] -> [N, h, w, C]: x at the place (across, down) that the grid says, from -1 to 1
     for the image's borders, or with `align_corners` for the middles of its outer pixels. Outside of it are zeros, the
     border's pixels, or its reflection. NaN is outside."""
 
-    name: ClassVar[str] = "grid_sample2d"
     mode: str
     padding: str
     align_corners: bool = False

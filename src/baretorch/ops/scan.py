@@ -16,10 +16,9 @@ from baretorch.ops.reduce import FLOAT, NUMBERS, SUFFIXES, SUMS, Types, need_ele
 
 
 @dataclass(frozen=True)
-class ArgMax(Op):
+class ArgMax(Op, name="argmax"):
     """Where along `axis` the largest element is, the first of equal ones. NaN counts as largest."""
 
-    name: ClassVar[str] = "argmax"
     types: ClassVar[Types] = dict.fromkeys(NUMBERS, DType.INT64)
     axis: int
     keepdim: bool
@@ -40,20 +39,17 @@ class ArgMax(Op):
 
 
 @dataclass(frozen=True)
-class ArgMin(ArgMax):
+class ArgMin(ArgMax, name="argmin"):
     """Where along `axis` the smallest element is, the first of equal ones. NaN counts as smallest."""
-
-    name: ClassVar[str] = "argmin"
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (np.argmin(inputs[0], axis=self.axis, keepdims=self.keepdim),)
 
 
 @dataclass(frozen=True)
-class CumSum(Op):
+class CumSum(Op, name="cumsum"):
     """The sum of the elements so far along `axis`; integers and truth values are counted in int64."""
 
-    name: ClassVar[str] = "cumsum"
     axis: int
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -74,11 +70,10 @@ class CumSum(Op):
 
 
 @dataclass(frozen=True)
-class TopK(Op):
+class TopK(Op, name="topk"):
     """The k largest or smallest elements along `axis`, in order, and where they were. Equal elements keep their order,
     and NaN counts as largest; so all elements are a stable sort."""
 
-    name: ClassVar[str] = "topk"
     k: int
     axis: int
     largest: bool = True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +23,10 @@ KINDS: dict[str, np.ufunc] = {"prod": np.multiply, "amax": np.maximum, "amin": n
 
 
 @dataclass(frozen=True)
-class ScatterReduce(index.ByIndex, Overwrite):
+class ScatterReduce(index.ByIndex, Overwrite, name="scatter_reduce"):
     """x, index, source -> x, but y[.., index[.., i, ..], ..] = f(itself, source[.., i, ..]) along one axis, where f is
     prod, amax or amin."""
 
-    name: ClassVar[str] = "scatter_reduce"
     axis: int
     kind: str
 
@@ -43,10 +42,9 @@ class ScatterReduce(index.ByIndex, Overwrite):
 
 
 @dataclass(frozen=True)
-class ReduceAlong(Change):
+class ReduceAlong(Change, name="reduce_along"):
     """The change that scatter_reduce makes: index, source -> y."""
 
-    name: ClassVar[str] = "reduce_along"
     axis: int
     kind: str
 

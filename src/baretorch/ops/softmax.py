@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,9 @@ from baretorch.ops.scan import axis_fields
 
 
 @dataclass(frozen=True)
-class Softmax(Op):
+class Softmax(Op, name="softmax"):
     """x -> e^x divided by its sum along `axis`."""
 
-    name: ClassVar[str] = "softmax"
     axis: int
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -47,10 +46,8 @@ class Softmax(Op):
 
 
 @dataclass(frozen=True)
-class LogSoftmax(Softmax):
+class LogSoftmax(Softmax, name="log_softmax"):
     """x -> x less the logarithm of the sum of e^x along `axis`."""
-
-    name: ClassVar[str] = "log_softmax"
 
     def value(self, x: Array) -> Any:
         return x - np.log(np.exp(x).sum(axis=self.axis, keepdims=True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,11 +16,9 @@ LARGEST = 4  # rows; as many squared lie on the stack
 
 
 @dataclass(frozen=True)
-class Solve(Op):
+class Solve(Op, name="solve"):
     """a[..., n, n], b[..., n, k] -> y[..., n, k] with a y = b, for n up to 4; b[n, k] serves all matrices. By Gauss
     with partial pivoting; a matrix that turns out singular gives infinities and NaN."""
-
-    name: ClassVar[str] = "solve"
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         _need_square(self, inputs)
@@ -46,10 +43,8 @@ class Solve(Op):
 
 
 @dataclass(frozen=True)
-class Det(Op):
+class Det(Op, name="det"):
     """x[..., n, n] -> the determinant of each matrix, for n up to 4."""
-
-    name: ClassVar[str] = "det"
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         _need_square(self, inputs)

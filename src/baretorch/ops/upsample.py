@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -42,11 +41,9 @@ class Resampled(Op):
 
 
 @dataclass(frozen=True)
-class UpsampleNearest2d(Resampled):
+class UpsampleNearest2d(Resampled, name="upsample_nearest2d", computes=False):
     """Output i takes input floor(i * step), or floor((i + 0.5) * step) if `exact`; any type of element."""
 
-    name: ClassVar[str] = "upsample_nearest2d"
-    computes: ClassVar[bool] = False
     exact: bool = False
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
@@ -61,11 +58,10 @@ class UpsampleNearest2d(Resampled):
 
 
 @dataclass(frozen=True)
-class UpsampleBilinear2d(Resampled):
+class UpsampleBilinear2d(Resampled, name="upsample_bilinear2d"):
     """Output i lies at (i + 0.5) * step - 0.5 of the input, or i * step if `align_corners`, between two inputs each
     way. An axis that keeps its size is not resampled. As in PyTorch, an infinity that counts for 0 gives NaN."""
 
-    name: ClassVar[str] = "upsample_bilinear2d"
     align_corners: bool = False
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:

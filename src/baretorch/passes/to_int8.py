@@ -14,11 +14,10 @@ from baretorch.ir.graph import DType, Graph, InFloat, Node, fresh
 from baretorch.ops import int8_rule
 from baretorch.ops.elementwise import Clamp
 from baretorch.ops.fft import Fft, Rfft
-from baretorch.ops.functions import Log, Log1p, Log2
+from baretorch.ops.functions import Log, Log1p, Log2, Log10
 from baretorch.ops.int8.int16_conversions import Dequantize16, Quantize16
 from baretorch.ops.int8.quantize import Quantize
 from baretorch.ops.int8.rules import NoInt8, StaysFloat, Walk
-from baretorch.ops.special import Log10
 from baretorch.passes.rewrite import rebuilt
 
 TRANSFORMS = (Fft, Rfft)

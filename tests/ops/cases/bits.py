@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from baretorch.ir.graph import Array
-from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
+from baretorch.ops.logic import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
 from tests.ops.case import Case, Inputs
 
 TYPES = ("int8", "uint8", "int32", "int64")

@@ -9,7 +9,7 @@ import torch
 
 from baretorch.ir.graph import Array
 from baretorch.ops.elementwise import Elementwise
-from baretorch.ops.special import (
+from baretorch.ops.functions import (
     Acos,
     Acosh,
     Asin,

@@ -7,9 +7,19 @@ from baretorch.frontends.aten.promotion import common_type, promoted
 from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Lowering, Scalar
 from baretorch.ir.graph import DType
-from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
 from baretorch.ops.elementwise import Elementwise
-from baretorch.ops.logic import LogicalAnd, LogicalNot, LogicalOr, Ne
+from baretorch.ops.logic import (
+    BitAnd,
+    BitOr,
+    Bitwise,
+    BitXor,
+    LogicalAnd,
+    LogicalNot,
+    LogicalOr,
+    Ne,
+    ShiftLeft,
+    ShiftRight,
+)
 
 Operand = str | Scalar
 

@@ -20,10 +20,9 @@ from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Complex, Ints, Lowering, Result
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.fft import Fft, Irfft, Magnitude, Rfft
-from baretorch.ops.functions import Cos, Neg, Sin
+from baretorch.ops.functions import Atan2, Cos, Neg, Sin
 from baretorch.ops.logic import Cast, Lt, Ne, Where
 from baretorch.ops.move import Cat, Slice
-from baretorch.ops.special import Atan2
 
 Value = str | complex | float
 

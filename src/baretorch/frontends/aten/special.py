@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baretorch.frontends.aten.promotion import floating
 from baretorch.frontends.aten.rows import AtenRow
-from baretorch.ops.special import (
+from baretorch.ops.functions import (
     Acos,
     Acosh,
     Asin,

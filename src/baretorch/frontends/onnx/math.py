@@ -16,10 +16,9 @@ from baretorch.frontends.named import named
 from baretorch.frontends.onnx.call import OnnxCall, is_float, need_float, wide, widened
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.ir.graph import DType, Op
-from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
 from baretorch.ops.elementwise import Add, Elementwise, Fmod, Maximum, Minimum, Mul, Pow, Remainder, TruncDivide, Unary
 from baretorch.ops.functions import Rounding
-from baretorch.ops.logic import Eq, Le, Lt, Ne, Where
+from baretorch.ops.logic import BitAnd, BitOr, Bitwise, BitXor, Eq, Le, Lt, Ne, ShiftLeft, ShiftRight, Where
 
 LARGEST_POWER = 64  # of an integer: a product of that many factors at most
 

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 
-def both(first: tuple[float, float], then: tuple[float, float]) -> tuple[float, float]:
-    """The limits that do both: clamp(clamp(v, first), then). PyTorch's clamp lets the upper limit win."""
-    lo, hi = (min(max(limit, then[0]), then[1]) for limit in first)
-    return lo, hi
+from baretorch.ir.graph import Op
+
+
+class Limited(Op):
+    """An operator whose fields `lo` and `hi` limit its output."""
+
+    lo: float
+    hi: float
+
+    def clamped(self, lo: float, hi: float) -> Op:
+        """Return the op with both limits, these after its own. As in PyTorch's clamp, the upper limit wins."""
+        both = {"lo": min(max(self.lo, lo), hi), "hi": min(max(self.hi, lo), hi)}
+        return replace(self, **both)

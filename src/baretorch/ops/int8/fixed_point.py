@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -14,10 +13,9 @@ from baretorch.ops.helpers.kernel import Call, Kernel, Params
 
 
 @dataclass(frozen=True)
-class ToFixed(Op):
+class ToFixed(Op, name="to_fixed"):
     """float32 -> int16: x * 2^bits, half to even, limited to -32768..32767; NaN becomes 0."""
 
-    name: ClassVar[str] = "to_fixed"
     bits: int
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -32,11 +30,9 @@ class ToFixed(Op):
 
 
 @dataclass(frozen=True)
-class FromFixed(Op):
+class FromFixed(Op, name="from_fixed", computes=False):
     """int16 -> float32: x / 2^bits, which is exact."""
 
-    name: ClassVar[str] = "from_fixed"
-    computes: ClassVar[bool] = False
     bits: int
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:

@@ -20,8 +20,7 @@ FINER = 128
 
 
 @dataclass(frozen=True)
-class _Conversion(Op):
-    computes: ClassVar[bool] = False
+class _Conversion(Op, computes=False):
     takes: ClassVar[DType]
     gives: ClassVar[DType]
 
@@ -39,12 +38,9 @@ class _Conversion(Op):
 
 
 @dataclass(frozen=True)
-class Widen(_Conversion):
+class Widen(_Conversion, name="widen", takes=DType.INT8, gives=DType.INT16):
     """int8 -> int16: 128 * (x - zero)."""
 
-    name: ClassVar[str] = "widen"
-    takes: ClassVar[DType] = DType.INT8
-    gives: ClassVar[DType] = DType.INT16
     zero: int
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
@@ -52,12 +48,9 @@ class Widen(_Conversion):
 
 
 @dataclass(frozen=True)
-class Narrow(_Conversion):
+class Narrow(_Conversion, name="narrow", takes=DType.INT16, gives=DType.INT8):
     """int16 -> int8: x / 128 + zero, half up, limited to -128..127."""
 
-    name: ClassVar[str] = "narrow"
-    takes: ClassVar[DType] = DType.INT16
-    gives: ClassVar[DType] = DType.INT8
     zero: int
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
@@ -66,12 +59,9 @@ class Narrow(_Conversion):
 
 
 @dataclass(frozen=True)
-class Quantize16(_Conversion):
+class Quantize16(_Conversion, name="quantize16", takes=DType.FLOAT32, gives=DType.INT16):
     """float32 -> int16: x / scale, half to even, limited to -32768..32767; NaN becomes 0."""
 
-    name: ClassVar[str] = "quantize16"
-    takes: ClassVar[DType] = DType.FLOAT32
-    gives: ClassVar[DType] = DType.INT16
     scale: float
 
     def quant(self) -> Quant | None:
@@ -82,12 +72,9 @@ class Quantize16(_Conversion):
 
 
 @dataclass(frozen=True)
-class Dequantize16(_Conversion):
+class Dequantize16(_Conversion, name="dequantize16", takes=DType.INT16, gives=DType.FLOAT32):
     """int16 -> float32: x * scale."""
 
-    name: ClassVar[str] = "dequantize16"
-    takes: ClassVar[DType] = DType.INT16
-    gives: ClassVar[DType] = DType.FLOAT32
     scale: float
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:

@@ -33,10 +33,9 @@ RESULT = Quant((1 / 256,), (-128,))  # of a softmax as int8
 
 
 @dataclass(frozen=True)
-class QAdd16(Op):
+class QAdd16(Op, name="qadd16"):
     """a, b int16 -> clamp((a * a_factor + b * b_factor + 2^(shift-1)) >> shift, lo, hi)."""
 
-    name: ClassVar[str] = "qadd16"
     a_factor: int
     b_factor: int
     shift: int
@@ -105,22 +104,17 @@ class _Pool16(Op):
 
 
 @dataclass(frozen=True)
-class QMaxPool16(_Pool16):
+class QMaxPool16(_Pool16, name="qmax_pool16", beyond=LOWEST):
     """The largest of each window."""
-
-    name: ClassVar[str] = "qmax_pool16"
-    beyond: ClassVar[int] = LOWEST
 
     def pooled(self, places: Array) -> Array:
         return np.asarray(places.max(axis=0))
 
 
 @dataclass(frozen=True)
-class QAvgPool16(_Pool16):
+class QAvgPool16(_Pool16, name="qavg_pool16", beyond=0):
     """The sum over each window, requantized. Padding adds nothing."""
 
-    name: ClassVar[str] = "qavg_pool16"
-    beyond: ClassVar[int] = 0
     multiplier: int = 1 << 30
     shift: int = 0
 
@@ -130,10 +124,9 @@ class QAvgPool16(_Pool16):
 
 
 @dataclass(frozen=True)
-class QSoftmax16(Op):
+class QSoftmax16(Op, name="qsoftmax16"):
     """x int16[..., n] with this scale -> its softmax along the last axis, int16 with scale 1/32768."""
 
-    name: ClassVar[str] = "qsoftmax16"
     scale: float
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:

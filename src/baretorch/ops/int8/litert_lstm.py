@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import frexp
-from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +31,7 @@ FACTORS = (25520, 19875, 12055, 4435, 600, 11)  # e^-1/4, e^-1/2, e^-1, ..., wit
 
 
 @dataclass(frozen=True)
-class LiteRtLstm(Op):
+class LiteRtLstm(Op, name="litert_lstm"):
     """x int8[T, N, I], h int8[N, H], c int16[N, H], w_ih int8[4 H, I], w_hh int8[4 H, H], biases int32[4 H, 2],
     scales int32[4, 4] -> y int8[T, N, H], c int16[N, H].
 
@@ -40,7 +39,6 @@ class LiteRtLstm(Op):
     multiplier and shift of what the input gives, then of what the hidden state gives; `multiplier` and `shift` are
     those of the output, whose last time is the hidden state at the end."""
 
-    name: ClassVar[str] = "litert_lstm"
     cell: Cell
     zero: int
     multiplier: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -16,11 +15,8 @@ from baretorch.targets.features import MVE
 
 
 @dataclass(frozen=True)
-class Lookup(Op):
+class Lookup(Op, name="lookup", carried=slice(1)):
     """x int8, table int8[256] -> table[x + 128]."""
-
-    name: ClassVar[str] = "lookup"
-    carried: ClassVar[slice] = slice(1)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x, table = inputs

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import e as E
 from math import log2
-from typing import ClassVar
 
 import numpy as np
 
@@ -31,13 +30,11 @@ TABLE = np.rint(32767 * 2.0 ** (-np.arange(STEPS) / STEPS)).astype(np.int16)
 
 
 @dataclass(frozen=True)
-class QAttention(Op):
+class QAttention(Op, name="qattention", values=slice(3)):
     """q, k, v int8, optional mask -> int8, with shapes, orders and `causal` as in attention.
 
     The mask is int16, steps to add to a score, or bool, true where a key takes part."""
 
-    name: ClassVar[str] = "qattention"
-    values: ClassVar[slice] = slice(3)
     q_zero: int
     k_zero: int
     v_zero: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -40,10 +40,9 @@ class QBinary(Op):
 
 
 @dataclass(frozen=True)
-class QAdd(QBinary):
+class QAdd(QBinary, name="qadd"):
     """a, b int8 -> clamp((a * a_factor + b * b_factor + offset) >> shift, lo, hi)."""
 
-    name: ClassVar[str] = "qadd"
     a_factor: int
     b_factor: int
     offset: int
@@ -58,10 +57,9 @@ class QAdd(QBinary):
 
 
 @dataclass(frozen=True)
-class QMul(QBinary):
+class QMul(QBinary, name="qmul"):
     """a, b int8 -> (a - a_zero) * (b - b_zero), requantized."""
 
-    name: ClassVar[str] = "qmul"
     a_zero: int
     b_zero: int
     multiplier: int
@@ -77,11 +75,10 @@ class QMul(QBinary):
 
 
 @dataclass(frozen=True)
-class QDiv(QBinary):
+class QDiv(QBinary, name="qdiv"):
     """a, b int8 -> (a - a_zero) * factor / (b - b_zero), rounded toward 0, then by 2^shift half up, limited. What is
     divided by 0 is at a limit, and 0 stays 0."""
 
-    name: ClassVar[str] = "qdiv"
     a_zero: int
     b_zero: int
     factor: int
@@ -100,10 +97,9 @@ class QDiv(QBinary):
 
 
 @dataclass(frozen=True)
-class QSquaredDifference(QBinary):
+class QSquaredDifference(QBinary, name="qsquared_difference"):
     """a, b int8 -> the square of ((a - a_zero) * a_factor - (b - b_zero) * b_factor) / 2^7, rounded, requantized."""
 
-    name: ClassVar[str] = "qsquared_difference"
     a_zero: int
     b_zero: int
     a_factor: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -26,14 +25,13 @@ from baretorch.targets.features import ANY_CPU, DSP
 
 
 @dataclass(frozen=True)
-class QConv2d(Op):
+class QConv2d(Op, name="qconv2d"):
     """x int8[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int8.
 
     Outside of the image stands x's zero point `x_zero`; bias = real bias - x_zero * the sum of the channel's weights,
     in the accumulator's scale. Geometry and `pool` as in conv2d: of a window the largest accumulator counts.
     With 4 `bits`, weights are within -8..7 and stored as that; `group` as in qlinear, if all is as wide as a pixel."""
 
-    name: ClassVar[str] = "qconv2d"
     x_zero: int
     zero: int
     shift: int = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
@@ -26,12 +25,11 @@ LOWEST, HIGHEST = -32768, 32767
 
 
 @dataclass(frozen=True)
-class QConv2d16(Op):
+class QConv2d16(Op, name="qconv2d16"):
     """x int16[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int16.
 
     All zero points are 0. Geometry as in conv2d."""
 
-    name: ClassVar[str] = "qconv2d16"
     shift: int = 0
     lo: int = LOWEST
     hi: int = HIGHEST

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import ClassVar
 
 from baretorch.ir.graph import Array, DType, Node, Op, Signature, Tensor
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
@@ -18,13 +17,12 @@ from baretorch.targets.features import DSP
 
 
 @dataclass(frozen=True)
-class QConvTranspose2d(Op):
+class QConvTranspose2d(Op, name="qconv_transpose2d"):
     """x int8[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int8.
 
     Geometry as in conv_transpose2d. Places differ in how many inputs reach them, so x's zero point is subtracted here
     and is no part of the bias."""
 
-    name: ClassVar[str] = "qconv_transpose2d"
     x_zero: int
     zero: int
     shift: int = 0

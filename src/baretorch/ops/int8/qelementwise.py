@@ -203,7 +203,7 @@ def _by_channel(graph: Graph, node: Node) -> _Channels | None:
 
 
 def rule(op: type[Op]) -> Rule:
-    """Of an operator of truth values."""
+    """Return how an elementwise operator becomes an int8 operator."""
     return comparison if issubclass(op, Comparison) else elementwise
 
 

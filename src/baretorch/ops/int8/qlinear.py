@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
@@ -24,16 +23,13 @@ from baretorch.targets.features import ANY_CPU, AVR, DSP
 
 
 @dataclass(frozen=True)
-class QLinear(Op):
+class QLinear(Op, name="qlinear", carried=slice(1), by_column=True):
     """x int8[..., in], weight int8[out, in], bias int32[out], multiplier int32[out] -> int8[..., out].
 
     bias = real bias - x's zero point * the sum of the row, in the accumulator's scale. With 4 `bits`, weights are
     within -8..7 and stored as that; in each `group` of so many inputs, if there are some, they are that times a whole
     number, which is stored beside them."""
 
-    name: ClassVar[str] = "qlinear"
-    carried: ClassVar[slice] = slice(1)
-    by_column: ClassVar[bool] = True
     zero: int
     shift: int = 0
     lo: int = -128

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,11 @@ from baretorch.targets.features import DSP, MVE
 
 
 @dataclass(frozen=True)
-class QMatmul(Op):
+class QMatmul(Op, name="qmatmul"):
     """a int8[..., m, k], b int8[..., k, n] -> the product of a - a_zero and b - b_zero, requantized.
 
     Broadcasting and the orders that operands are read in are those of matmul."""
 
-    name: ClassVar[str] = "qmatmul"
     a_zero: int
     b_zero: int
     multiplier: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,7 +24,7 @@ RESULT = 8  # bits after the point of a result before it is rounded
 
 
 @dataclass(frozen=True)
-class QNorm(Op):
+class QNorm(Op, name="qnorm"):
     """x int8[N, P, G, K], weight int32[G * K], bias int32[G * K] -> int8: x normalised over P and K, times weight, plus
     bias.
 
@@ -33,7 +32,6 @@ class QNorm(Op):
     d = n * (sum of u^2) - S^2 + eps / 2^16, and the normalised number is (n * u - S) / root(d). So `eps` is that of the
     float operator times 2^16 n^2, in units of x's squared step."""
 
-    name: ClassVar[str] = "qnorm"
     x_zero: int
     eps: int
     centred: bool = True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -31,10 +31,9 @@ from baretorch.targets.features import DSP, MVE, XCV
 
 
 @dataclass(frozen=True)
-class QAvgPool2d(Op):
+class QAvgPool2d(Op, name="qavg_pool2d"):
     """x int8[N, H, W, C] -> the sum of x - x_zero over each window, requantized. Padding adds nothing."""
 
-    name: ClassVar[str] = "qavg_pool2d"
     kernel: Pair
     stride: Pair
     x_zero: int

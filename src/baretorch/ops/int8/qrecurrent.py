@@ -121,14 +121,8 @@ def _factored(acc: Array, multiplier: Array | int) -> Array:
 
 
 @dataclass(frozen=True)
-class QLstm(QRecurrent):
+class QLstm(QRecurrent, name="qlstm", gates=4, together=1, bits=(HIDDEN_BITS, CELL_BITS), doubled=(2,)):
     """Gates i, f, g, o; c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c). States: h, c."""
-
-    name: ClassVar[str] = "qlstm"
-    gates: ClassVar[int] = 4
-    together: ClassVar[int] = 1
-    bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS, CELL_BITS)
-    doubled: ClassVar[tuple[int, ...]] = (2,)
 
     def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
         i, f, g, o = np.split(sigmoid_word(short(self.gate(x + h, factors))), 4, axis=1)
@@ -139,14 +133,8 @@ class QLstm(QRecurrent):
 
 
 @dataclass(frozen=True)
-class QGru(QRecurrent):
+class QGru(QRecurrent, name="qgru", gates=3, together=2, separate=2, bits=(HIDDEN_BITS,)):
     """Gates r, z, n; n = tanh(x + sigmoid(r) h); h = n + sigmoid(z) (h - n)."""
-
-    name: ClassVar[str] = "qgru"
-    gates: ClassVar[int] = 3
-    together: ClassVar[int] = 2
-    separate: ClassVar[int | None] = 2
-    bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS,)
 
     def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
         n = 2 * state[0].shape[1]
@@ -157,14 +145,8 @@ class QGru(QRecurrent):
 
 
 @dataclass(frozen=True)
-class QRnn(QRecurrent):
+class QRnn(QRecurrent, name="qrnn", gates=1, together=4, bits=(HIDDEN_BITS,), doubled=(0,)):
     """h = tanh(x + h)."""
-
-    name: ClassVar[str] = "qrnn"
-    gates: ClassVar[int] = 1
-    together: ClassVar[int] = 4
-    bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS,)
-    doubled: ClassVar[tuple[int, ...]] = (0,)
 
     def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
         return [tanh(short(self.gate(x + h, factors)))]

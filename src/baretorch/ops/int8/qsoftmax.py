@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log, prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -25,10 +25,9 @@ RESULT = Quant((1 / 256,), (-128,))
 
 
 @dataclass(frozen=True)
-class QSoftmax(Op):
+class QSoftmax(Op, name="qsoftmax"):
     """x int8[..., n] with this scale -> its softmax along the last axis, int8 with scale 1/256 and zero point -128."""
 
-    name: ClassVar[str] = "qsoftmax"
     scale: float
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -57,11 +56,10 @@ class QSoftmax(Op):
 
 
 @dataclass(frozen=True)
-class QLogSoftmax(QSoftmax):
+class QLogSoftmax(QSoftmax, name="qlog_softmax"):
     """x int8[..., n] with this scale -> the logarithm of its softmax along the last axis, requantized from steps of
     2^-20."""
 
-    name: ClassVar[str] = "qlog_softmax"
     multiplier: int
     shift: int
     zero: int

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -24,14 +24,12 @@ IMAGE = 4  # dimensions
 
 
 @dataclass(frozen=True)
-class QSums(Op):
+class QSums(Op, name="qsums", overwrites=1):
     """x int8[N, H, W, C], sums int32[N, H', W', O] or bias int32[O], weight int8[O, KH, KW, c] -> int32[N, H', W', O].
 
     Sums, and the products with the `c` channels of x from `start` on. Outside of the image stands `x_zero`, as in
     qconv2d. They are sums of the layer that makes the tensor `of`."""
 
-    name: ClassVar[str] = "qsums"
-    overwrites: ClassVar[int | None] = 1
     x_zero: int
     start: int = 0
     stride: Pair = (1, 1)
@@ -91,11 +89,10 @@ class QSums(Op):
 
 
 @dataclass(frozen=True)
-class QFromSums(Op):
+class QFromSums(Op, name="qfrom_sums"):
     """sums int32[..., O], multiplier int32[O] -> int8[..., O]: the outputs of a layer of which these are the sums. Of
     an image's `pool` windows the largest sum counts."""
 
-    name: ClassVar[str] = "qfrom_sums"
     zero: int
     shift: int = 0
     lo: int = -128

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,9 @@ from baretorch.targets.features import FPU_DSP, MVE, SOFT
 
 
 @dataclass(frozen=True)
-class Quantize(Op):
+class Quantize(Op, name="quantize", computes=False):
     """float32 -> int8: x / scale + zero, half to even, limited to -128..127."""
 
-    name: ClassVar[str] = "quantize"
-    computes: ClassVar[bool] = False
     scale: float
     zero: int
 
@@ -42,11 +40,9 @@ class Quantize(Op):
 
 
 @dataclass(frozen=True)
-class Dequantize(Op):
+class Dequantize(Op, name="dequantize", computes=False):
     """int8 -> float32: (x - zero) * scale."""
 
-    name: ClassVar[str] = "dequantize"
-    computes: ClassVar[bool] = False
     scale: float
     zero: int
 

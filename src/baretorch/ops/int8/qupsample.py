@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -22,10 +21,9 @@ BITS = 11  # of a share: those of a row and a column multiply to 22, times a byt
 
 
 @dataclass(frozen=True)
-class QUpsampleBilinear2d(Op):
+class QUpsampleBilinear2d(Op, name="qupsample_bilinear2d"):
     """As upsample_bilinear2d, with shares of 1/2048. Shares add up to 1, so the zero point stays where it is."""
 
-    name: ClassVar[str] = "qupsample_bilinear2d"
     size: Pair
     step: tuple[float, float]
     align_corners: bool = False

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +27,9 @@ Spans = tuple[tuple[int, int], ...]  # first and behind the last, of each window
 
 
 @dataclass(frozen=True)
-class QMaxWindows(Op):
+class QMaxWindows(Op, name="qmax_windows"):
     """x int8[N, H, W, C] -> the largest of the windows rows[i] x columns[j]."""
 
-    name: ClassVar[str] = "qmax_windows"
     rows: Spans
     columns: Spans
 
@@ -47,11 +46,10 @@ class QMaxWindows(Op):
 
 
 @dataclass(frozen=True)
-class QAvgWindows(Op):
+class QAvgWindows(Op, name="qavg_windows"):
     """x int8[N, H, W, C], multiplier int32[len(rows), len(columns)] -> the sum of x - x_zero over the windows rows[i] x
     columns[j], requantized."""
 
-    name: ClassVar[str] = "qavg_windows"
     rows: Spans
     columns: Spans
     x_zero: int
