@@ -9,7 +9,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_float32
-from baretorch.ops.helpers.kernel import Call, Kernel, Literal, Params
+from baretorch.ops.helpers.kernel import Call, Fields, Kernel, Params
 from baretorch.ops.helpers.loops import (
     Dims,
     filled,
@@ -117,7 +117,7 @@ def _steps(op: Attention, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dim
     return counts, [(*filled(loops, LOOPS, 0), *step[-2:]) for loops, (_, step) in zip(outer, operands, strict=True)]
 
 
-def shape_fields(op: Attention, inputs: Sequence[Tensor]) -> tuple[tuple[str, Literal], ...]:
+def shape_fields(op: Attention, inputs: Sequence[Tensor]) -> Fields:
     """Of a struct that begins as bt_attention_f32 does."""
     q, k, v = op.seen(inputs)[:3]
     counts, rows = _steps(op, inputs)
@@ -163,8 +163,7 @@ def _rows(name: str, mask: DType | None) -> tuple[Kernel[Attention], ...]:
         fits=fits,
         scratch=lambda call: 4 * call.op.seen(call.inputs)[1][-2],
     )
-    fpu = replace(ref, symbol=f"bt_{name}_f32_fpu", source="attention/fpu.c", needs=FPU, fits=together)
-    return (fpu, ref)
+    return (ref.for_cpu("fpu", FPU, fits=together), ref)
 
 
 KERNELS: tuple[Kernel[Attention], ...] = (

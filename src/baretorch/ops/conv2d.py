@@ -15,11 +15,15 @@ from baretorch.ops.helpers.check import need, need_channels, need_float32
 from baretorch.ops.helpers.kernel import (
     Call,
     Distances,
+    Fields,
     Kernel,
     Packed,
     Params,
     apart,
+    bias_of,
     data_of,
+    fields_of,
+    has_constants,
     in_eights,
     nowhere,
     with_pitch,
@@ -27,7 +31,6 @@ from baretorch.ops.helpers.kernel import (
 from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.helpers.window import (
     Axis,
-    Fields,
     Padding,
     Pair,
     axes,
@@ -183,7 +186,7 @@ def geometry_params(call: Call[Conv2d]) -> Fields:
 
 
 def _params(call: Call[Conv2d]) -> Params:
-    params = Params("bt_conv2d_f32", (*geometry_params(call), ("lo", call.op.lo), ("hi", call.op.hi)))
+    params = Params("bt_conv2d_f32", (*geometry_params(call), *fields_of(call.op, "lo", "hi")))
     return with_pitch("bt_conv2d_channels_f32", params, call)
 
 
@@ -207,26 +210,18 @@ def _pointwise(call: Call[Conv2d]) -> bool:
     return call.inputs[1].shape[1:3] == (1, 1) and replace(call.op, lo=-inf, hi=inf, half=False) == Conv2d()
 
 
-def _bias(call: Call[Conv2d]) -> Array:
-    return data_of(call.inputs, 2) if len(call.inputs) > 2 else np.zeros(call.inputs[1].shape[0], np.float32)
-
-
 def _pack(call: Call[Conv2d]) -> tuple[Packed, ...]:
-    return (Packed("weight", data_of(call.inputs, 1)), Packed("bias", _bias(call)))
+    return (Packed("weight", data_of(call.inputs, 1)), Packed("bias", bias_of(call)))
 
 
 def _pack_eights(call: Call[Conv2d]) -> tuple[Packed, ...]:
     weight = data_of(call.inputs, 1)
-    return (Packed("weight", in_eights(weight.reshape(weight.shape[0], -1))), Packed("bias", _bias(call)))
-
-
-def _fits(call: Call[Conv2d]) -> bool:
-    return all(t.data is not None for t in call.inputs[1:])
+    return (Packed("weight", in_eights(weight.reshape(weight.shape[0], -1))), Packed("bias", bias_of(call)))
 
 
 def _rows_together(call: Call[Conv2d]) -> bool:
     """The inputs that meet one row of the kernel lie together."""
-    return _fits(call) and (call.op.dilation[1] == 1 or call.inputs[1].shape[2] == 1)
+    return has_constants(call) and (call.op.dilation[1] == 1 or call.inputs[1].shape[2] == 1)
 
 
 def _fits_dense(call: Call[Conv2d]) -> bool:
@@ -283,7 +278,7 @@ _REF = Kernel(
     "bt_conv2d_f32_ref",
     "conv2d/ref.c",
     _params,
-    fits=_fits,
+    fits=has_constants,
     pack=_pack,
     overlap=trailing(1),
     splits=cut.rows_and_channels(1),

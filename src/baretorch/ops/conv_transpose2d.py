@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Shape, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_channels, need_float32
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, bias_of, data_of, fields_of, has_constants
 from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.helpers.window import Padding, Pair, padding_params, pair_params, per_group, size_params
 
@@ -94,9 +94,7 @@ def _params(call: Call[ConvTranspose2d]) -> Params:
             *pair_params("stride", op.stride),
             *padding_params(op.padding),
             *pair_params("dilation", op.dilation),
-            ("groups", op.groups),
-            ("lo", op.lo),
-            ("hi", op.hi),
+            *fields_of(op, "groups", "lo", "hi"),
         ),
     )
 
@@ -104,14 +102,9 @@ def _params(call: Call[ConvTranspose2d]) -> Params:
 def _pack(call: Call[ConvTranspose2d]) -> tuple[Packed, ...]:
     """Tap by tap: the kernel finds the taps that meet an output and adds one after the other."""
     weight = data_of(call.inputs, 1)
-    bias = data_of(call.inputs, 2) if len(call.inputs) > 2 else np.zeros(weight.shape[0], np.float32)
-    return (Packed("weight", weight.transpose(1, 2, 0, 3)), Packed("bias", bias))
-
-
-def _fits(call: Call[ConvTranspose2d]) -> bool:
-    return all(t.data is not None for t in call.inputs[1:])
+    return (Packed("weight", weight.transpose(1, 2, 0, 3)), Packed("bias", bias_of(call)))
 
 
 KERNELS: tuple[Kernel[ConvTranspose2d], ...] = (
-    Kernel("bt_conv_transpose2d_f32_ref", "conv_transpose2d/ref.c", _params, fits=_fits, pack=_pack),
+    Kernel("bt_conv_transpose2d_f32_ref", "conv_transpose2d/ref.c", _params, fits=has_constants, pack=_pack),
 )

@@ -11,10 +11,21 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Array, DType, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops.helpers import cut, overlap
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, in_eights, nowhere
+from baretorch.ops.helpers.kernel import (
+    Call,
+    Kernel,
+    Packed,
+    Params,
+    bias_of,
+    data_of,
+    fields_of,
+    has_constants,
+    in_eights,
+    nowhere,
+)
 from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.packing import half
-from baretorch.targets.features import FPU, MVE, VECTORS, Needs
+from baretorch.targets.features import ANY_CPU, FPU, MVE, VECTORS, Needs
 
 
 @dataclass(frozen=True)
@@ -61,28 +72,19 @@ class Linear(Limited, name="linear", carried=slice(1), by_column=True):
 def _params(call: Call[Linear]) -> Params:
     out, in_ = call.inputs[1].shape
     batch = prod(call.x.shape[:-1])
-    return Params(
-        "bt_linear_f32",
-        (("batch", batch), ("in", in_), ("out", out), ("lo", call.op.lo), ("hi", call.op.hi)),
-    )
-
-
-def _bias(call: Call[Linear]) -> Array:
-    if len(call.inputs) > 2:
-        return data_of(call.inputs, 2)
-    return np.zeros(call.inputs[1].shape[0], np.float32)
+    return Params("bt_linear_f32", (("batch", batch), ("in", in_), ("out", out), *fields_of(call.op, "lo", "hi")))
 
 
 def _pack(call: Call[Linear]) -> tuple[Packed, ...]:
-    return (Packed("weight", data_of(call.inputs, 1)), Packed("bias", _bias(call)))
+    return (Packed("weight", data_of(call.inputs, 1)), Packed("bias", bias_of(call)))
 
 
 def _pack_eights(call: Call[Linear]) -> tuple[Packed, ...]:
-    return (Packed("weight", in_eights(data_of(call.inputs, 1))), Packed("bias", _bias(call)))
+    return (Packed("weight", in_eights(data_of(call.inputs, 1))), Packed("bias", bias_of(call)))
 
 
 def _fits(call: Call[Linear]) -> bool:
-    return call.x.dtype is DType.FLOAT32 and all(t.data is not None for t in call.inputs[1:])
+    return call.x.dtype is DType.FLOAT32 and has_constants(call)
 
 
 def _bands(weight: Array) -> tuple[Array, Array]:
@@ -100,7 +102,7 @@ def _pack_bands(call: Call[Linear]) -> tuple[Packed, ...]:
     first, fours = _bands(weight)
     rows = [row[a : a + 4 * n] for row, a, n in zip(weight, first, fours, strict=True)]
     bands = np.stack([first, fours], axis=1).astype(np.int16)
-    return (Packed("weight", np.concatenate(rows)), Packed("bias", _bias(call)), Packed("bands", bands))
+    return (Packed("weight", np.concatenate(rows)), Packed("bias", bias_of(call)), Packed("bands", bands))
 
 
 def _fits_bands(call: Call[Linear]) -> bool:
@@ -138,15 +140,7 @@ _REF = Kernel(
     splits=cut.rows_or_channels(1),
 )
 _FLOAT: tuple[Kernel[Linear], ...] = (
-    Kernel(
-        "bt_linear_f32_banded",
-        "linear/banded.c",
-        _params,
-        fits=_fits_bands,
-        pack=_pack_bands,
-        overlap=overlap.rows(1),
-        splits=cut.rows,
-    ),
+    _REF.for_cpu("banded", ANY_CPU, fits=_fits_bands, pack=_pack_bands, splits=cut.rows),
     _in_eights("mve", MVE),
     _in_eights("fpu", FPU),
     replace(_in_eights("vectors", VECTORS, 4), splits=nowhere),  # what is watched stays whole

@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_float32
-from baretorch.ops.helpers.kernel import Call, Kernel, Literal, Params
+from baretorch.ops.helpers.kernel import Call, Fields, Kernel, Params, fields_of
 from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.helpers.loops import (
     Dims,
@@ -104,7 +104,7 @@ def _steps(op: Matmul, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dims]]
     return counts, [(*filled(loops, LOOPS, 0), *step[-2:]) for loops, (_, step) in zip(outer, operands, strict=True)]
 
 
-def shape_fields(op: Matmul, inputs: Sequence[Tensor]) -> tuple[tuple[str, Literal], ...]:
+def shape_fields(op: Matmul, inputs: Sequence[Tensor]) -> Fields:
     """Of a struct that begins as bt_matmul_f32 does."""
     a, b = op.operands(inputs)
     counts, rows = _steps(op, inputs)
@@ -122,7 +122,7 @@ def loops_fit(op: Matmul, inputs: Sequence[Tensor]) -> bool:
 
 
 def _params(call: Call[Matmul]) -> Params:
-    return Params("bt_matmul_f32", (*shape_fields(call.op, call.inputs), ("lo", call.op.lo), ("hi", call.op.hi)))
+    return Params("bt_matmul_f32", (*shape_fields(call.op, call.inputs), *fields_of(call.op, "lo", "hi")))
 
 
 def _fits(call: Call[Matmul]) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Op, Piece, Signature, Tensor
 from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.check import need, need_float32
-from baretorch.ops.helpers.kernel import Call, Kernel, Params
-from baretorch.ops.helpers.window import Axis, Padding, Pair, axes, cut_windows, outputs, pair_params
+from baretorch.ops.helpers.kernel import Call, Kernel, Params, fields_of
+from baretorch.ops.helpers.window import Axis, Padding, Pair, axes, cut_windows, image_params, outputs, pair_params
 from baretorch.ops.int8 import qpool
 from baretorch.targets.features import FPU
 
@@ -167,25 +167,13 @@ def _max_params(call: Call[MaxPool2d]) -> Params:
 
 
 def _avg_params(call: Call[AvgPool2d]) -> Params:
-    top, bottom, left, right = call.op.padding
-    return Params(
-        "bt_avg_pool2d_f32",
-        (
-            *qpool.pool_params(call),
-            ("pad_top", top),
-            ("pad_bottom", bottom),
-            ("pad_left", left),
-            ("pad_right", right),
-            ("count_include_pad", int(call.op.count_include_pad)),
-            ("divisor", call.op.divisor),
-        ),
-    )
+    padding = zip(("pad_top", "pad_bottom", "pad_left", "pad_right"), call.op.padding, strict=True)
+    own = fields_of(call.op, "count_include_pad", "divisor")
+    return Params("bt_avg_pool2d_f32", (*qpool.pool_params(call), *padding, *own))
 
 
 def _adaptive_params(call: Call[AdaptiveMaxPool2d] | Call[AdaptiveAvgPool2d]) -> Params:
-    batch, in_h, in_w, channels = call.x.shape
-    sizes = {"batch": batch, "in_h": in_h, "in_w": in_w, "channels": channels}
-    return Params("bt_adaptive_pool2d_f32", (*sizes.items(), ("out_h", call.op.size[0]), ("out_w", call.op.size[1])))
+    return Params("bt_adaptive_pool2d_f32", image_params(call.x.shape, call.y.shape))
 
 
 MAX: tuple[Kernel[MaxPool2d], ...] = (
@@ -199,17 +187,10 @@ MAX: tuple[Kernel[MaxPool2d], ...] = (
         splits=cut.rows,
     ),
 )
-AVG: tuple[Kernel[AvgPool2d], ...] = (
-    Kernel(
-        "bt_avg_pool2d_f32_fpu",
-        "pool/fpu.c",
-        _avg_params,
-        needs=FPU,
-        fits=lambda call: call.op.padding == (0, 0, 0, 0) and not call.op.ceil_mode,
-        overlap=qpool.TRAILING,
-        splits=cut.rows,
-    ),
-    Kernel("bt_avg_pool2d_f32_ref", "pool/ref.c", _avg_params, overlap=qpool.TRAILING, splits=cut.rows),
+_AVG = Kernel[AvgPool2d]("bt_avg_pool2d_f32_ref", "pool/ref.c", _avg_params, overlap=qpool.TRAILING, splits=cut.rows)
+AVG = (
+    _AVG.for_cpu("fpu", FPU, fits=lambda call: call.op.padding == (0, 0, 0, 0) and not call.op.ceil_mode),
+    _AVG,
 )
 ADAPTIVE_MAX: tuple[Kernel[AdaptiveMaxPool2d], ...] = (
     Kernel("bt_adaptive_max_pool2d_f32_ref", "pool/ref.c", _adaptive_params),

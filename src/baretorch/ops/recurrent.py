@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_float32
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, in_eights
+from baretorch.ops.helpers.kernel import Call, Fields, Kernel, Packed, Params, data_of, fields_of, in_eights
 from baretorch.targets.features import FPU
 
 
@@ -127,23 +127,25 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _params(call: Call[Any]) -> Params:
-    time, batch = call.op.extent(call.x)
-    inner, hidden = call.x.shape[-1], call.inputs[-2].shape[1]
-    outer, between = (1, time) if call.op.batch_first else (batch, 1)  # steps of time and batch, in rows
-    return Params(
-        "bt_recurrent_f32",
-        (
-            ("time", time),
-            ("batch", batch),
-            ("in", inner),
-            ("hidden", hidden),
-            ("x_time", outer * inner),
-            ("x_batch", between * inner),
-            ("y_time", outer * hidden),
-            ("y_batch", between * hidden),
-            ("reverse", int(call.op.reverse)),
-            ("relu", int(isinstance(call.op, Rnn) and call.op.relu)),
-        ),
+    relu = int(isinstance(call.op, Rnn) and call.op.relu)
+    sizes = extents(call.x, call.inputs[-2].shape[1], call.op.batch_first)
+    return Params("bt_recurrent_f32", (*sizes, *fields_of(call.op, "reverse"), ("relu", relu)))
+
+
+def extents(x: Tensor, hidden: int, batch_first: bool) -> Fields:
+    """Return the sizes of a recurrent layer, and how far times and samples are from each other."""
+    a, b, inner = x.shape
+    time, batch = (b, a) if batch_first else (a, b)
+    outer, between = (1, time) if batch_first else (batch, 1)  # steps of time and batch, in rows
+    return (
+        ("time", time),
+        ("batch", batch),
+        ("in", inner),
+        ("hidden", hidden),
+        ("x_time", outer * inner),
+        ("x_batch", between * inner),
+        ("y_time", outer * hidden),
+        ("y_batch", between * hidden),
     )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from baretorch.errors import InternalError
 from baretorch.ir.graph import Array, DType, Op, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_float32
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params
+from baretorch.ops.helpers.window import image_params
 from baretorch.ops.upsample import Resampled
 
 MODES = ("bilinear", "nearest", "bicubic")  # in PyTorch's order
@@ -135,12 +135,6 @@ def cubic_weights(t: Array) -> Array:
     return np.stack([far[0], near[0], near[1], far[1]], -1)
 
 
-def _sizes(call: Call[Any]) -> tuple[tuple[str, int], ...]:
-    (batch, in_h, in_w, channels), (_, out_h, out_w, _) = call.x.shape, call.y.shape
-    sizes = {"batch": batch, "in_h": in_h, "in_w": in_w, "channels": channels, "out_h": out_h, "out_w": out_w}
-    return tuple(sizes.items())
-
-
 def _bicubic_tables(call: Call[UpsampleBicubic2d]) -> tuple[Packed, ...]:
     rows, down = call.op.sources(0, call.x.shape[1])
     columns, across = call.op.sources(1, call.x.shape[2])
@@ -149,7 +143,7 @@ def _bicubic_tables(call: Call[UpsampleBicubic2d]) -> tuple[Packed, ...]:
 
 def _grid_params(call: Call[GridSample2d]) -> Params:
     own = (("padding", PADDINGS.index(call.op.padding)), ("corners", int(call.op.align_corners)))
-    return Params("bt_grid_sample2d_f32", (*_sizes(call), *own))
+    return Params("bt_grid_sample2d_f32", (*image_params(call.x.shape, call.y.shape), *own))
 
 
 def _grid_kernel(mode: str) -> Kernel[GridSample2d]:
@@ -161,7 +155,7 @@ BICUBIC: tuple[Kernel[UpsampleBicubic2d], ...] = (
     Kernel(
         "bt_upsample_bicubic2d_f32_ref",
         "sample/ref.c",
-        lambda call: Params("bt_upsample_bicubic2d_f32", _sizes(call)),
+        lambda call: Params("bt_upsample_bicubic2d_f32", image_params(call.x.shape, call.y.shape)),
         pack=_bicubic_tables,
     ),
 )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from baretorch.ir.graph import Array, Op, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_float32
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params
-from baretorch.ops.helpers.window import Pair
+from baretorch.ops.helpers.window import Pair, image_params
 
 LARGEST = 1 << 15  # of an image's height and width: tables hold int16
 
@@ -105,14 +106,8 @@ def _nearest_tables(call: Call[UpsampleNearest2d]) -> tuple[Packed, ...]:
     return tuple(Packed(role, call.op.sources(a, call.x.shape[1 + a])) for a, role in enumerate(("rows", "columns")))
 
 
-def _bilinear_params(call: Call[UpsampleBilinear2d]) -> Params:
-    batch, in_h, in_w, channels = call.x.shape
-    out_h, out_w = call.op.size
-    sizes = {"batch": batch, "in_h": in_h, "in_w": in_w, "channels": channels}
-    return Params("bt_upsample_bilinear2d_f32", (*sizes.items(), ("out_h", out_h), ("out_w", out_w)))
-
-
-def _bilinear_tables(call: Call[UpsampleBilinear2d]) -> tuple[Packed, ...]:
+def bilinear_tables(call: Call[Any]) -> tuple[Packed, ...]:
+    """Return the inputs of each row and column, and their shares, in float or in integers."""
     rows, down = call.op.sources(0, call.x.shape[1])
     columns, right = call.op.sources(1, call.x.shape[2])
     return (Packed("rows", rows), Packed("down", down), Packed("columns", columns), Packed("right", right))
@@ -122,5 +117,10 @@ NEAREST: tuple[Kernel[UpsampleNearest2d], ...] = (
     Kernel("bt_upsample_nearest2d_ref", "upsample/ref.c", _nearest_params, pack=_nearest_tables),
 )
 BILINEAR: tuple[Kernel[UpsampleBilinear2d], ...] = (
-    Kernel("bt_upsample_bilinear2d_f32_ref", "upsample/ref.c", _bilinear_params, pack=_bilinear_tables),
+    Kernel(
+        "bt_upsample_bilinear2d_f32_ref",
+        "upsample/ref.c",
+        lambda call: Params("bt_upsample_bilinear2d_f32", image_params(call.x.shape, call.y.shape)),
+        pack=bilinear_tables,
+    ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,9 @@ from baretorch.targets.features import DSP
 
 
 @dataclass(frozen=True)
-class Lerp(Op):
+class Lerp(Op, name="lerp"):
     """a + weight * (b - a)."""
 
-    name: ClassVar[str] = "lerp"
     weight: float
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -39,10 +38,9 @@ class Lerp(Op):
 
 
 @dataclass(frozen=True)
-class QLerp(Op):
+class QLerp(Op, name="qlerp"):
     """a, b int8 -> clamp((a * a_factor + b * b_factor + offset) >> shift)."""
 
-    name: ClassVar[str] = "qlerp"
     a_factor: int
     b_factor: int
     offset: int

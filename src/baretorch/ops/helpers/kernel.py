@@ -33,9 +33,9 @@ kernel, whether it would `fit` by itself or not, and all parts together are the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from baretorch.ops.helpers.executor import CORE0, Executor
 from baretorch.targets.features import ANY_CPU, Needs
 
 Literal: TypeAlias = int | float | tuple[int, ...]
+Fields: TypeAlias = tuple[tuple[str, Literal], ...]
 O = TypeVar("O", bound=Op)
 
 
@@ -52,7 +53,7 @@ class Params:
     """A C struct and the value of each of its fields, in the struct's order."""
 
     struct: str
-    fields: tuple[tuple[str, Literal], ...]
+    fields: Fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +172,11 @@ class Kernel(Generic[O]):
         """`ref`, `fpu`: the file it stands in."""
         return self.source.rpartition("/")[2].removesuffix(".c")
 
+    def for_cpu(self, variant: str, needs: Needs, **changes: Any) -> Kernel[O]:
+        """Return the row of another variant of a portable kernel, which is next to it and has the same parameters."""
+        symbol, source = (text.replace("ref", variant) for text in (self.symbol, self.source))
+        return replace(self, symbol=symbol, source=source, needs=needs, **changes)
+
     @property
     def header(self) -> str:
         folder = self.source.split("/", 1)[0]
@@ -183,6 +189,27 @@ def with_pitch(struct: str, params: Params, call: Call[O]) -> Params:
         return params
     layer = tuple((f"layer.{name}", value) for name, value in params.fields)
     return Params(struct, (*layer, ("y_stride", call.pitch)))
+
+
+def fields_of(op: Op, *names: str) -> Fields:
+    """Return attributes of the op as fields of its parameters."""
+    values = ((name, getattr(op, name)) for name in names)
+    return tuple((name, int(value) if isinstance(value, bool) else value) for name, value in values)
+
+
+def has_constants(call: Call[Any], first: int = 1) -> bool:
+    """Return whether all inputs from the one with this number on are constants."""
+    return all(t.data is not None for t in call.inputs[first:])
+
+
+def pack_inputs(call: Call[Any], *roles: str, first: int = 1) -> tuple[Packed, ...]:
+    """Return constant inputs as they are, from the one with the number `first` on."""
+    return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(roles, first))
+
+
+def bias_of(call: Call[Any]) -> Array:
+    """Return the bias of a float layer, or zeros if it has none."""
+    return data_of(call.inputs, 2) if len(call.inputs) > 2 else np.zeros(call.inputs[1].shape[0], np.float32)
 
 
 def data_of(tensors: Sequence[Tensor], index: int) -> Array:

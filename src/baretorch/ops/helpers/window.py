@@ -8,10 +8,10 @@ from typing import Any
 
 from baretorch.ir.graph import Array, Piece, Shape, Span, Tensor
 from baretorch.ops.helpers import cut
+from baretorch.ops.helpers.kernel import Fields
 
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]  # top, bottom, left, right
-Fields = tuple[tuple[str, int], ...]  # names and values in a kernel's parameters
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,11 @@ def axes(
 def outputs(shape: Shape, windows: tuple[Axis, Axis]) -> Pair:
     """Windows along the height and width of x[N, H, W, C]."""
     return windows[0].outputs(shape[1]), windows[1].outputs(shape[2])
+
+
+def image_params(x: Shape, y: Shape) -> Fields:
+    """Return the sizes of x[N, H, W, C] and y[N, H', W', C] as the parameters of kernels."""
+    return tuple(zip(("batch", "in_h", "in_w", "channels", "out_h", "out_w"), (*x, *y[1:3]), strict=True))
 
 
 def size_params(x: Shape, weight: Shape, y: Shape) -> Fields:

@@ -14,14 +14,13 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, fields_of, has_constants, pack_inputs
 from baretorch.ops.int8.fixed_point import FromFixed
 from baretorch.ops.int8.gates import GATE_BITS, half_up, short
 from baretorch.ops.int8.qrecurrent import begin, int_output, last_time, recurrent
 from baretorch.ops.int8.rules import Walk, fits_32_bits
 from baretorch.ops.packing import dsp
-from baretorch.ops.packing.recurrent import extents
-from baretorch.ops.recurrent import Cell, Lstm
+from baretorch.ops.recurrent import Cell, Lstm, extents
 from baretorch.targets.features import DSP
 
 GATES = 4
@@ -218,16 +217,13 @@ def _params(call: Call[LiteRtLstm]) -> Params:
             ("cell_bits", op.cell.bits),
             ("cell_lo", op.cell.lo),
             ("cell_hi", op.cell.hi),
-            ("multiplier", op.multiplier),
-            ("shift", op.shift),
-            ("zero", op.zero),
+            *fields_of(op, "multiplier", "shift", "zero"),
         ),
     )
 
 
 def _pack(call: Call[LiteRtLstm]) -> tuple[Packed, ...]:
-    roles = ("weight_ih", "weight_hh", "biases", "scales")
-    return tuple(Packed(role, data_of(call.inputs, 3 + i)) for i, role in enumerate(roles))
+    return pack_inputs(call, "weight_ih", "weight_hh", "biases", "scales", first=3)
 
 
 def _pack_fours(call: Call[LiteRtLstm]) -> tuple[Packed, ...]:
@@ -244,7 +240,7 @@ def _parts(weight: Array) -> list[Array]:
 
 
 def _constant(call: Call[LiteRtLstm]) -> bool:
-    return all(t.data is not None for t in call.inputs[3:])
+    return has_constants(call, 3)
 
 
 def _fits_fours(call: Call[LiteRtLstm]) -> bool:
@@ -256,26 +252,14 @@ def _scratch(call: Call[LiteRtLstm]) -> int:
     return 8 * call.inputs[4].shape[1]
 
 
-KERNELS: tuple[Kernel[LiteRtLstm], ...] = (
-    Kernel(
-        "bt_litert_lstm_dsp",
-        "qrecurrent/dsp.c",
-        _params,
-        needs=DSP,
-        fits=_fits_fours,
-        pack=_pack_fours,
-        as_they_are=3,
-        scratch=_scratch,
-        renews=((2, 1),),
-    ),
-    Kernel(
-        "bt_litert_lstm_ref",
-        "qrecurrent/ref.c",
-        _params,
-        fits=_constant,
-        pack=_pack,
-        as_they_are=3,
-        scratch=_scratch,
-        renews=((2, 1),),
-    ),
+_REF = Kernel[LiteRtLstm](
+    "bt_litert_lstm_ref",
+    "qrecurrent/ref.c",
+    _params,
+    fits=_constant,
+    pack=_pack,
+    as_they_are=3,
+    scratch=_scratch,
+    renews=((2, 1),),
 )
+KERNELS = (_REF.for_cpu("dsp", DSP, fits=_fits_fours, pack=_pack_fours), _REF)

@@ -10,7 +10,7 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, has_constants
 from baretorch.targets.features import MVE
 
 
@@ -49,21 +49,13 @@ def _pack(call: Call[Lookup]) -> tuple[Packed, ...]:
     return (Packed("table", np.roll(data_of(call.inputs, 1), 128)),)
 
 
-def _fits(call: Call[Lookup]) -> bool:
-    return call.inputs[1].data is not None
-
-
-KERNELS: tuple[Kernel[Lookup], ...] = (
-    Kernel(
-        "bt_lookup_mve", "lookup/mve.c", _params, MVE, _fits, _pack, overlap=overlap.elementwise, splits=cut.outermost
-    ),
-    Kernel(
-        "bt_lookup_ref",
-        "lookup/ref.c",
-        _params,
-        fits=_fits,
-        pack=_pack,
-        overlap=overlap.elementwise,
-        splits=cut.outermost,
-    ),
+_REF = Kernel[Lookup](
+    "bt_lookup_ref",
+    "lookup/ref.c",
+    _params,
+    fits=has_constants,
+    pack=_pack,
+    overlap=overlap.elementwise,
+    splits=cut.outermost,
 )
+KERNELS = (_REF.for_cpu("mve", MVE), _REF)

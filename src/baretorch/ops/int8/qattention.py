@@ -14,7 +14,7 @@ from baretorch.ops import attention
 from baretorch.ops.attention import Attention
 from baretorch.ops.elementwise import Mul
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, fields_of
 from baretorch.ops.helpers.loops import Dims
 from baretorch.ops.int8.arithmetic import multipliers, requantize
 from baretorch.ops.int8.fixed_point import ToFixed
@@ -136,11 +136,9 @@ def _mask(walk: Walk, name: str) -> str:
 
 
 def _params(call: Call[QAttention]) -> Params:
-    op = call.op
-    own = {"q_zero": op.q_zero, "k_zero": op.k_zero, "v_zero": op.v_zero}
-    factors = {"score_multiplier": op.score_multiplier, "score_shift": op.score_shift, "multiplier": op.multiplier}
-    fields = attention.shape_fields(op.geometry, call.inputs)
-    return Params("bt_qattention", (*fields, *own.items(), *factors.items(), ("shift", op.shift), ("zero", op.zero)))
+    zeros = fields_of(call.op, "q_zero", "k_zero", "v_zero")
+    factors = fields_of(call.op, "score_multiplier", "score_shift", "multiplier", "shift", "zero")
+    return Params("bt_qattention", (*attention.shape_fields(call.op.geometry, call.inputs), *zeros, *factors))
 
 
 def _pack(call: Call[QAttention]) -> tuple[Packed, ...]:
@@ -166,8 +164,7 @@ def _rows(name: str, mask: DType | None) -> tuple[Kernel[QAttention], ...]:
         as_they_are=4,
         scratch=lambda call: 4 * call.op.geometry.seen(call.inputs)[1][-2],
     )
-    dsp = replace(ref, symbol=f"bt_{name}_dsp", source="qattention/dsp.c", needs=DSP, fits=together)
-    return (replace(dsp, symbol=f"bt_{name}_mve", source="qattention/mve.c", needs=MVE), dsp, ref)
+    return (ref.for_cpu("mve", MVE, fits=together), ref.for_cpu("dsp", DSP, fits=together), ref)
 
 
 KERNELS: tuple[Kernel[QAttention], ...] = (

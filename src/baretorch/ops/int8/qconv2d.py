@@ -12,7 +12,7 @@ from baretorch.ops import conv2d
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, with_pitch
+from baretorch.ops.helpers.kernel import Kernel, has_constants
 from baretorch.ops.helpers.window import Padding, Pair
 from baretorch.ops.int8 import qconv2d16
 from baretorch.ops.int8.arithmetic import requantize
@@ -20,6 +20,7 @@ from baretorch.ops.int8.int16_layers import QMaxPool16
 from baretorch.ops.int8.layer import layer_of, need_accumulator
 from baretorch.ops.int8.rules import Walk
 from baretorch.ops.packing import avr, dsp, int4, mve, sparse, triples, xcv
+from baretorch.ops.packing.layer import conv_params, pack_layer
 from baretorch.ops.pool import MaxPool2d
 from baretorch.targets.features import ANY_CPU, DSP
 
@@ -102,38 +103,23 @@ def conv(walk: Walk, node: Node) -> None:
     walk.emit(node, MaxPool2d(op.pool, op.pool), walk.add(plain, out, signature.shape, walk.quant(out), *inputs))
 
 
-def _params(call: Call[QConv2d]) -> Params:
-    op = call.op
-    shape = conv2d.geometry_params(Call(op.geometry, call.inputs, call.outputs))
-    own = (("shift", op.shift), ("x_zero", op.x_zero), ("zero", op.zero), ("lo", op.lo), ("hi", op.hi))
-    return with_pitch("bt_qconv2d_channels", Params("bt_qconv2d", (*shape, *own)), call)
-
-
-def _pack(call: Call[QConv2d]) -> tuple[Packed, ...]:
-    return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
-
-
-def _fits(call: Call[QConv2d]) -> bool:
-    return all(t.data is not None for t in call.inputs[1:])
-
-
 _INT8: tuple[Kernel[QConv2d], ...] = (
-    *mve.convolutions(_params),
-    *xcv.convolutions(_params),
+    *mve.CONVOLUTIONS,
+    *xcv.CONVOLUTIONS,
     *sparse.convolutions(DSP),
-    *dsp.convolutions(_params),
+    *dsp.CONVOLUTIONS,
     *sparse.convolutions(*sparse.PORTABLE),
-    *triples.convolutions(_params),
-    *avr.convolutions(_params),
+    *triples.CONVOLUTIONS,
+    *avr.CONVOLUTIONS,
     *sparse.convolutions(ANY_CPU),
     Kernel(
         "bt_qconv2d_ref",
         "qconv2d/ref.c",
-        _params,
-        fits=_fits,
-        pack=_pack,
+        conv_params,
+        fits=has_constants,
+        pack=pack_layer,
         splits=cut.rows_and_channels(1),
         channels="bt_qconv2d_channels_ref",
     ),
 )
-KERNELS: tuple[Kernel[QConv2d], ...] = (*map(int4.of_8_bits, _INT8), *int4.convolutions(_params))
+KERNELS: tuple[Kernel[QConv2d], ...] = (*map(int4.of_8_bits, _INT8), *int4.CONVOLUTIONS)

@@ -8,11 +8,12 @@ from math import gcd
 
 from baretorch.ir.graph import Array, DType, Node, Op, Signature, Tensor
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import Call, Kernel, Params, fields_of, has_constants
 from baretorch.ops.helpers.window import Padding, Pair, padding_params, pair_params, size_params
 from baretorch.ops.int8.arithmetic import requantize
 from baretorch.ops.int8.layer import layer_of, need_accumulator
 from baretorch.ops.int8.rules import Walk
+from baretorch.ops.packing.layer import pack_layer
 from baretorch.targets.features import DSP
 
 
@@ -74,36 +75,16 @@ def _params(call: Call[QConvTranspose2d]) -> Params:
             *pair_params("step", (step_h, step_w)),
             *padding_params(op.padding),
             *pair_params("dilation", op.dilation),
-            ("groups", op.groups),
-            ("shift", op.shift),
-            ("x_zero", op.x_zero),
-            ("zero", op.zero),
-            ("lo", op.lo),
-            ("hi", op.hi),
+            *fields_of(op, "groups", "shift", "x_zero", "zero", "lo", "hi"),
         ),
     )
 
 
-def _pack(call: Call[QConvTranspose2d]) -> tuple[Packed, ...]:
-    return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
-
-
-def _fits(call: Call[QConvTranspose2d]) -> bool:
-    return all(t.data is not None for t in call.inputs[1:])
-
-
 def _fours(call: Call[QConvTranspose2d]) -> bool:
-    return _fits(call) and call.inputs[1].shape[3] >= 4
+    return has_constants(call) and call.inputs[1].shape[3] >= 4
 
 
-KERNELS: tuple[Kernel[QConvTranspose2d], ...] = (
-    Kernel(
-        "bt_qconv_transpose2d_dsp",
-        "qconv_transpose2d/dsp.c",
-        _params,
-        needs=DSP,
-        fits=_fours,
-        pack=_pack,
-    ),
-    Kernel("bt_qconv_transpose2d_ref", "qconv_transpose2d/ref.c", _params, fits=_fits, pack=_pack),
+_REF = Kernel[QConvTranspose2d](
+    "bt_qconv_transpose2d_ref", "qconv_transpose2d/ref.c", _params, fits=has_constants, pack=pack_layer
 )
+KERNELS = (_REF.for_cpu("dsp", DSP, fits=_fours), _REF)

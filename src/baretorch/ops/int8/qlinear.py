@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Node, Op, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, Split, data_of
+from baretorch.ops.helpers.kernel import Call, Kernel, Split, data_of, has_constants
 from baretorch.ops.int8 import qconv2d, qconv2d16
 from baretorch.ops.int8.arithmetic import requantize
 from baretorch.ops.int8.layer import layer_of, need_accumulator
@@ -19,6 +19,7 @@ from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.rules import Walk
 from baretorch.ops.linear import Linear
 from baretorch.ops.packing import avr, dsp, int4, mve, sparse, triples, xcv
+from baretorch.ops.packing.layer import pack_layer, row_params
 from baretorch.targets.features import ANY_CPU, AVR, DSP
 
 
@@ -79,31 +80,6 @@ def linear(walk: Walk, node: Node) -> None:
     walk.emit(node, whole, walk.int8(node.inputs[0]), *made.constants)
 
 
-def _params(call: Call[QLinear]) -> Params:
-    op = call.op
-    out, in_ = call.inputs[1].shape
-    return Params(
-        "bt_qlinear",
-        (
-            ("batch", _rows(call)),
-            ("in", in_),
-            ("out", out),
-            ("shift", op.shift),
-            ("zero", op.zero),
-            ("lo", op.lo),
-            ("hi", op.hi),
-        ),
-    )
-
-
-def _pack(call: Call[QLinear]) -> tuple[Packed, ...]:
-    return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
-
-
-def _fits(call: Call[QLinear]) -> bool:
-    return all(t.data is not None for t in call.inputs[1:])
-
-
 ROWS = 3  # from which on a convolution's kernels are faster, on every core that has some of its own
 
 
@@ -137,7 +113,7 @@ def _of_pixels(kernel: Kernel[QConv2d]) -> Kernel[QLinear]:
         kernel.source,
         lambda call: kernel.params(as_pixels(call)),
         kernel.needs,
-        lambda call: _rows(call) >= ROWS and _fits(call) and kernel.fits(as_pixels(call)),
+        lambda call: _rows(call) >= ROWS and has_constants(call) and kernel.fits(as_pixels(call)),
         lambda call: pack(as_pixels(call)),
         lambda call: kernel.scratch(as_pixels(call)),
         lambda call: kernel.overlap(as_pixels(call)),
@@ -148,23 +124,23 @@ def _of_pixels(kernel: Kernel[QConv2d]) -> Kernel[QLinear]:
 
 def _thin(call: Call[QLinear]) -> bool:
     """Rows of one input, or one row: in fours they would take four times their bytes, and be no faster."""
-    return _fits(call) and 1 in call.inputs[1].shape
+    return has_constants(call) and 1 in call.inputs[1].shape
 
 
 _REF: Kernel[QLinear] = Kernel(
-    "bt_qlinear_ref", "qlinear/ref.c", _params, fits=_fits, pack=_pack, splits=cut.rows_or_channels(1)
+    "bt_qlinear_ref", "qlinear/ref.c", row_params, fits=has_constants, pack=pack_layer, splits=cut.rows_or_channels(1)
 )
 KERNELS: tuple[Kernel[QLinear], ...] = (
     *(_of_pixels(k) for k in qconv2d.KERNELS if k.needs and k.needs != AVR),
-    *int4.linears(_params),
-    *mve.linears(_params),
-    *xcv.linears(_params),
+    *int4.LINEARS,
+    *mve.LINEARS,
+    *xcv.LINEARS,
     replace(_REF, needs=DSP, fits=_thin),
-    *sparse.linears(_params, DSP),
-    *dsp.linears(_params),
-    *sparse.linears(_params, *sparse.PORTABLE),
-    *triples.linears(_params),
-    *avr.linears(_params),
-    *sparse.linears(_params, ANY_CPU),
+    *sparse.linears(DSP),
+    *dsp.LINEARS,
+    *sparse.linears(*sparse.PORTABLE),
+    *triples.LINEARS,
+    *avr.LINEARS,
+    *sparse.linears(ANY_CPU),
     _REF,
 )

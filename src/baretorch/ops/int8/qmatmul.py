@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor
 from baretorch.ops import matmul
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Params
+from baretorch.ops.helpers.kernel import Call, Kernel, Params, fields_of
 from baretorch.ops.helpers.loops import Dims
 from baretorch.ops.int8.arithmetic import multipliers, requantize
 from baretorch.ops.int8.rules import PRODUCT, Walk, fits_32_bits, limits
@@ -76,10 +76,8 @@ def product(walk: Walk, node: Node) -> None:
 
 
 def _params(call: Call[QMatmul]) -> Params:
-    op = call.op
-    own = {"a_zero": op.a_zero, "b_zero": op.b_zero, "multiplier": op.multiplier, "shift": op.shift, "zero": op.zero}
-    fields = matmul.shape_fields(op.geometry, call.inputs)
-    return Params("bt_qmatmul", (*fields, *own.items(), ("lo", op.lo), ("hi", op.hi)))
+    own = fields_of(call.op, "a_zero", "b_zero", "multiplier", "shift", "zero", "lo", "hi")
+    return Params("bt_qmatmul", (*matmul.shape_fields(call.op.geometry, call.inputs), *own))
 
 
 def _fits(call: Call[QMatmul]) -> bool:
@@ -104,21 +102,14 @@ def _in_vectors(call: Call[QMatmul]) -> bool:
     return bool((down == 1 and along == 1) or (down != 1 and right == 1 and beside == 1))
 
 
-KERNELS: tuple[Kernel[QMatmul], ...] = (
-    Kernel(
-        "bt_qmatmul_mve",
-        "qmatmul/mve.c",
-        _params,
-        needs=MVE,
-        fits=lambda call: _fits(call) and _in_vectors(call),
-    ),
-    Kernel(
-        "bt_qmatmul_dsp",
-        "qmatmul/dsp.c",
-        _params,
-        needs=DSP,
+_REF = Kernel[QMatmul]("bt_qmatmul_ref", "qmatmul/ref.c", _params, fits=_fits)
+KERNELS = (
+    _REF.for_cpu("mve", MVE, fits=lambda call: _fits(call) and _in_vectors(call)),
+    _REF.for_cpu(
+        "dsp",
+        DSP,
         fits=lambda call: _fits(call) and _side_by_side(call),
         scratch=lambda call: 2 * (-(-_fields(call)["k"] // 4) * 4),
     ),
-    Kernel("bt_qmatmul_ref", "qmatmul/ref.c", _params, fits=_fits),
+    _REF,
 )

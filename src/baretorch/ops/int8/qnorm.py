@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Node, Op, Piece, Quant, Signature, Tensor
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import Call, Kernel, Params, data_of, fields_of, has_constants, pack_inputs
 from baretorch.ops.int8.rules import StaysFloat, Walk
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.norm import GroupNorm, LayerNorm
@@ -132,16 +132,7 @@ def _params(call: Call[QNorm]) -> Params:
     names = ("batch", "places", "groups", "depth")
     op = call.op
     eps = (("eps_low", op.eps & 0xFFFFFFFF), ("eps_high", op.eps >> 32))
-    own = (("x_zero", op.x_zero), ("centred", int(op.centred)))
-    return Params("bt_qnorm", (*zip(names, call.x.shape, strict=True), *own, *eps))
-
-
-def _pack(call: Call[QNorm]) -> tuple[Packed, ...]:
-    return (Packed("weight", data_of(call.inputs, 1)), Packed("bias", data_of(call.inputs, 2)))
-
-
-def _fits(call: Call[QNorm]) -> bool:
-    return all(t.data is not None for t in call.inputs[1:])
+    return Params("bt_qnorm", (*zip(names, call.x.shape, strict=True), *fields_of(op, "x_zero", "centred"), *eps))
 
 
 def _overlap(call: Call[QNorm]) -> int | None:
@@ -154,20 +145,20 @@ LONGEST_ROW = 4096  # numbers whose roots leave room for a shift of at least one
 
 
 def _fits_rows(call: Call[QNorm]) -> bool:
-    return _fits(call) and call.x.shape[1:3] == (1, 1) and call.x.shape[3] <= LONGEST_ROW
+    return has_constants(call) and call.x.shape[1:3] == (1, 1) and call.x.shape[3] <= LONGEST_ROW
 
 
 _REF = Kernel[QNorm](
     "bt_qnorm_ref",
     "qnorm/ref.c",
     _params,
-    fits=_fits,
-    pack=_pack,
+    fits=has_constants,
+    pack=lambda call: pack_inputs(call, "weight", "bias"),
     overlap=overlap.first_only(_overlap),
     splits=cut.outermost,
 )
 KERNELS = (
-    replace(_REF, symbol="bt_qnorm_mve", source="qnorm/mve.c", needs=MVE, fits=_fits_rows),
-    replace(_REF, symbol="bt_qnorm_dsp", source="qnorm/dsp.c", needs=DSP, fits=_fits_rows),
+    _REF.for_cpu("mve", MVE, fits=_fits_rows),
+    _REF.for_cpu("dsp", DSP, fits=_fits_rows),
     _REF,
 )

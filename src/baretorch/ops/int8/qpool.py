@@ -14,14 +14,14 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Op, Piece, Signature, Tensor
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Params, with_pitch
+from baretorch.ops.helpers.kernel import Call, Fields, Kernel, Params, fields_of, with_pitch
 from baretorch.ops.helpers.window import (
     Axis,
-    Fields,
     Padding,
     Pair,
     axes,
     cut_windows,
+    image_params,
     outputs,
     padding_params,
     pair_params,
@@ -74,23 +74,15 @@ class QAvgPool2d(Op, name="qavg_pool2d"):
 
 
 def _params(call: Call[QAvgPool2d]) -> Params:
-    op = call.op
-    own = {"x_zero": op.x_zero, "multiplier": op.multiplier, "shift": op.shift, "zero": op.zero}
-    params = Params("bt_qavg_pool2d", (*window_fields(call), *own.items()))
+    own = fields_of(call.op, "x_zero", "multiplier", "shift", "zero")
+    params = Params("bt_qavg_pool2d", (*window_fields(call), *own))
     return with_pitch("bt_qavg_pool2d_channels", params, call)
 
 
 def pool_params(call: Call[Any]) -> Fields:
     """Return the parameters that all pools have: sizes, kernel and stride."""
-    batch, in_h, in_w, channels = call.x.shape
-    return (
-        ("batch", batch),
-        *pair_params("in", (in_h, in_w)),
-        ("channels", channels),
-        *pair_params("out", (call.y.shape[1], call.y.shape[2])),
-        *pair_params("kernel", call.op.kernel),
-        *pair_params("stride", call.op.stride),
-    )
+    windows = (*pair_params("kernel", call.op.kernel), *pair_params("stride", call.op.stride))
+    return (*image_params(call.x.shape, call.y.shape), *windows)
 
 
 def window_fields(call: Call[Any]) -> Fields:
@@ -102,59 +94,40 @@ def _max_params(call: Call[Any]) -> Params:
     return with_pitch("bt_qmax_pool2d_channels", Params("bt_qmax_pool2d", window_fields(call)), call)
 
 
-def _halfwords(call: Call[QAvgPool2d]) -> bool:
-    """Sums of a window fit into halfwords."""
-    return call.op.kernel[0] * call.op.kernel[1] <= 256
+def _halfwords(call: Call[Any]) -> bool:
+    """Return whether sums of a window fit into halfwords."""
+    return bool(call.op.kernel[0] * call.op.kernel[1] <= 256)
 
 
-def _fours(call: Call[QAvgPool2d]) -> bool:
+def _fours(call: Call[Any]) -> bool:
     return call.x.shape[3] >= 4
-
-
-def _avg_fours(call: Call[QAvgPool2d]) -> bool:
-    return _halfwords(call) and _fours(call)
 
 
 def _max(call: Call[Any]) -> bool:
     return call.x.dtype is DType.INT8 and call.op.dilation == (1, 1)
 
 
-def _max_fours(call: Call[Any]) -> bool:
-    return _max(call) and call.x.shape[3] >= 4
-
-
 # A channel is made from that channel alone, and channels go in order.
 TRAILING = overlap.windows(lambda op: op.stride, lambda op: op.padding, together=0)
-AVG: tuple[Kernel[QAvgPool2d], ...] = (
-    Kernel("bt_qavg_pool2d_mve", "qpool/mve.c", _params, MVE, _halfwords, overlap=TRAILING, splits=cut.rows),
-    Kernel("bt_qavg_pool2d_dsp", "qpool/dsp.c", _params, needs=DSP, fits=_avg_fours, overlap=TRAILING, splits=cut.rows),
-    Kernel(
-        "bt_qavg_pool2d_xcv",
-        "qpool/xcv.c",
-        _params,
-        XCV,
-        _fours,
-        overlap=TRAILING,
-        splits=cut.rows_and_own_channels(4),
-        channels="bt_qavg_pool2d_channels_xcv",
-    ),
-    Kernel("bt_qavg_pool2d_ref", "qpool/ref.c", _params, overlap=TRAILING, splits=cut.rows),
+_AVG = Kernel[QAvgPool2d]("bt_qavg_pool2d_ref", "qpool/ref.c", _params, overlap=TRAILING, splits=cut.rows)
+_MAX = Kernel[Any]("bt_qmax_pool2d_ref", "qpool/ref.c", _max_params, fits=_max, overlap=TRAILING, splits=cut.rows)
+_CHANNELS = cut.rows_and_own_channels(4)
+AVG = (
+    _AVG.for_cpu("mve", MVE, fits=_halfwords),
+    _AVG.for_cpu("dsp", DSP, fits=lambda call: _halfwords(call) and _fours(call)),
+    _AVG.for_cpu("xcv", XCV, fits=_fours, splits=_CHANNELS, channels="bt_qavg_pool2d_channels_xcv"),
+    _AVG,
 )
-# Of pool.MaxPool2d, whose output is made of the input's own values.
-MAX: tuple[Kernel[Any], ...] = (
-    Kernel("bt_qmax_pool2d_mve", "qpool/mve.c", _max_params, MVE, _max, overlap=TRAILING, splits=cut.rows),
-    Kernel(
-        "bt_qmax_pool2d_dsp", "qpool/dsp.c", _max_params, needs=DSP, fits=_max_fours, overlap=TRAILING, splits=cut.rows
-    ),
-    Kernel(
-        "bt_qmax_pool2d_xcv",
-        "qpool/xcv.c",
-        _max_params,
+# Kernels of pool.MaxPool2d, whose output consists of the input's own values.
+MAX = (
+    _MAX.for_cpu("mve", MVE),
+    _MAX.for_cpu("dsp", DSP, fits=lambda call: _max(call) and _fours(call)),
+    _MAX.for_cpu(
+        "xcv",
         XCV,
-        _max_fours,
-        overlap=TRAILING,
-        splits=cut.rows_and_own_channels(4),
+        fits=lambda call: _max(call) and _fours(call),
+        splits=_CHANNELS,
         channels="bt_qmax_pool2d_channels_xcv",
     ),
-    Kernel("bt_qmax_pool2d_ref", "qpool/ref.c", _max_params, fits=_max, overlap=TRAILING, splits=cut.rows),
+    _MAX,
 )

@@ -12,7 +12,7 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Node, Op, Piece, Quant, Signature, Tensor
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params
+from baretorch.ops.helpers.kernel import Call, Fields, Kernel, Packed, Params, fields_of
 from baretorch.ops.int8 import int16_layers
 from baretorch.ops.int8.arithmetic import dequantize, multipliers, requantize
 from baretorch.ops.int8.lookup import Lookup
@@ -119,14 +119,14 @@ def softmax(walk: Walk, node: Node) -> None:
     walk.stored[out] = back
 
 
-def _rows(call: Call[Any]) -> tuple[tuple[str, int], ...]:
+def _rows(call: Call[Any]) -> Fields:
     return (("rows", prod(call.x.shape[:-1])), ("length", call.x.shape[-1]))
 
 
 def _log_params(call: Call[QLogSoftmax]) -> Params:
     op = call.op
-    own = {"scale": round(op.scale * POINT), "multiplier": op.multiplier, "shift": op.shift, "zero": op.zero}
-    return Params("bt_qlog_softmax", (*_rows(call), *own.items()))
+    own = (("scale", round(op.scale * POINT)), *fields_of(op, "multiplier", "shift", "zero"))
+    return Params("bt_qlog_softmax", (*_rows(call), *own))
 
 
 def _pack(call: Call[Any]) -> tuple[Packed, ...]:
@@ -137,23 +137,13 @@ def _log_pack(call: Call[QLogSoftmax]) -> tuple[Packed, ...]:
     return (*_pack(call), Packed("logs", LOGS.view(np.int16)))
 
 
-SOFTMAX: tuple[Kernel[QSoftmax], ...] = (
-    Kernel(
-        "bt_qsoftmax_ref",
-        "qsoftmax/ref.c",
-        lambda call: Params("bt_qsoftmax", _rows(call)),
-        pack=_pack,
-        overlap=overlap.elementwise,
-        splits=cut.rows,
-    ),
+_REF = Kernel[Any](
+    "bt_qsoftmax_ref",
+    "qsoftmax/ref.c",
+    lambda call: Params("bt_qsoftmax", _rows(call)),
+    pack=_pack,
+    overlap=overlap.elementwise,
+    splits=cut.rows,
 )
-LOG_SOFTMAX: tuple[Kernel[QLogSoftmax], ...] = (
-    Kernel(
-        "bt_qlog_softmax_ref",
-        "qsoftmax/ref.c",
-        _log_params,
-        pack=_log_pack,
-        overlap=overlap.elementwise,
-        splits=cut.rows,
-    ),
-)
+SOFTMAX = (_REF,)
+LOG_SOFTMAX = (replace(_REF, symbol="bt_qlog_softmax_ref", params=_log_params, pack=_log_pack),)

@@ -14,7 +14,17 @@ from baretorch.ir.graph import Array, DType, Op, Piece, Signature, Span, Tensor
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, Split, data_of
+from baretorch.ops.helpers.kernel import (
+    Call,
+    Kernel,
+    Packed,
+    Params,
+    Split,
+    data_of,
+    fields_of,
+    has_constants,
+    pack_inputs,
+)
 from baretorch.ops.helpers.window import Padding, Pair, cut_windows, padding_params, pair_params
 from baretorch.ops.int8.arithmetic import requantize
 from baretorch.ops.packing import xcv
@@ -159,8 +169,8 @@ def _params(call: Call[QSums]) -> Params:
 
 
 def _is_first(call: Call[QSums]) -> bool:
-    """Whether it begins with biases."""
-    return call.inputs[1].data is not None and call.inputs[2].data is not None
+    """Return whether the sums begin with biases."""
+    return has_constants(call)
 
 
 def _follows(call: Call[QSums]) -> bool:
@@ -236,19 +246,10 @@ def _from_params(call: Call[QFromSums]) -> Params:
             ("out_w", y[2]),
             ("out", y[3]),
             ("stride", call.y_pitch),
-            ("pool_h", op.pool[0]),
-            ("pool_w", op.pool[1]),
-            ("shift", op.shift),
-            ("zero", op.zero),
-            ("lo", op.lo),
-            ("hi", op.hi),
+            *pair_params("pool", op.pool),
+            *fields_of(op, "shift", "zero", "lo", "hi"),
         ),
     )
-
-
-def _in_place(call: Call[QFromSums]) -> Distances:
-    """A sum is four bytes, and read before its output is written."""
-    return (0,)
 
 
 FROM_SUMS: tuple[Kernel[QFromSums], ...] = (
@@ -256,9 +257,9 @@ FROM_SUMS: tuple[Kernel[QFromSums], ...] = (
         "bt_qfrom_sums_ref",
         "qsums/from_ref.c",
         _from_params,
-        fits=lambda call: call.inputs[1].data is not None,
-        pack=lambda call: (Packed("multiplier", data_of(call.inputs, 1)),),
-        overlap=_in_place,
+        fits=has_constants,
+        pack=lambda call: pack_inputs(call, "multiplier"),
+        overlap=lambda call: (0,),  # a sum is four bytes, and read before its output is written
         splits=cut.rows_and_own_channels(1),
         channels="bt_qfrom_sums_ref",
     ),

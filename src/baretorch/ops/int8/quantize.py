@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -74,47 +74,29 @@ def flat(call: Call[Any]) -> Call[Any]:
 
 
 def _quantize(call: Call[Quantize]) -> Params:
-    inverse = float(np.float32(1.0 / call.op.scale))
-    return Params("bt_quantize", (("count", call.x.count), ("zero", call.op.zero), ("factor", inverse)))
+    return _params(call, 1.0 / call.op.scale)
 
 
 def _dequantize(call: Call[Dequantize]) -> Params:
-    scale = float(np.float32(call.op.scale))
-    return Params("bt_quantize", (("count", call.x.count), ("zero", call.op.zero), ("factor", scale)))
+    return _params(call, call.op.scale)
 
 
-def _moderate(call: Call[Quantize] | Call[Dequantize]) -> bool:
-    """No subnormal number or overflow comes near."""
-    return 2.0**-100 < call.op.scale < 2.0**100
+def _params(call: Call[Any], factor: float) -> Params:
+    return Params(
+        "bt_quantize", (("count", call.x.count), ("zero", call.op.zero), ("factor", float(np.float32(factor))))
+    )
 
 
-QUANTIZE: tuple[Kernel[Quantize], ...] = (
-    Kernel("bt_quantize_mve", "quantize/mve.c", _quantize, MVE, overlap=overlap.elementwise, splits=cut.outermost),
-    Kernel("bt_quantize_fpu", "quantize/fpu.c", _quantize, FPU_DSP, overlap=overlap.elementwise, splits=cut.outermost),
-    Kernel(
-        "bt_quantize_soft",
-        "quantize/soft.c",
-        _quantize,
-        needs=SOFT,
-        fits=_moderate,
-        overlap=overlap.elementwise,
-        splits=cut.outermost,
-    ),
-    Kernel("bt_quantize_ref", "quantize/ref.c", _quantize, overlap=overlap.elementwise, splits=cut.outermost),
-)
-DEQUANTIZE: tuple[Kernel[Dequantize], ...] = (
-    Kernel("bt_dequantize_mve", "quantize/mve.c", _dequantize, MVE, overlap=overlap.elementwise, splits=cut.outermost),
-    Kernel(
-        "bt_dequantize_fpu", "quantize/fpu.c", _dequantize, FPU_DSP, overlap=overlap.elementwise, splits=cut.outermost
-    ),
-    Kernel(
-        "bt_dequantize_soft",
-        "quantize/soft.c",
-        _dequantize,
-        needs=SOFT,
-        fits=_moderate,
-        overlap=overlap.elementwise,
-        splits=cut.outermost,
-    ),
-    Kernel("bt_dequantize_ref", "quantize/ref.c", _dequantize, overlap=overlap.elementwise, splits=cut.outermost),
-)
+def _moderate(call: Call[Any]) -> bool:
+    """Return whether the scale is far from subnormal numbers and overflow."""
+    return bool(2.0**-100 < call.op.scale < 2.0**100)
+
+
+def _kernels(name: str, params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
+    ref = Kernel[Any](f"bt_{name}_ref", "quantize/ref.c", params, overlap=overlap.elementwise, splits=cut.outermost)
+    soft = ref.for_cpu("soft", SOFT, fits=_moderate)
+    return (ref.for_cpu("mve", MVE), ref.for_cpu("fpu", FPU_DSP), soft, ref)
+
+
+QUANTIZE = _kernels("quantize", _quantize)
+DEQUANTIZE = _kernels("dequantize", _dequantize)

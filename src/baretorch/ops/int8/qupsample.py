@@ -9,12 +9,12 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Node, Op, Signature, Tensor
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params
-from baretorch.ops.helpers.window import Pair
+from baretorch.ops.helpers.kernel import Call, Kernel, Params
+from baretorch.ops.helpers.window import Pair, image_params
 from baretorch.ops.int8.arithmetic import dequantize
 from baretorch.ops.int8.lookup import Lookup
 from baretorch.ops.int8.rules import EVERY, Walk
-from baretorch.ops.upsample import UpsampleBilinear2d
+from baretorch.ops.upsample import UpsampleBilinear2d, bilinear_tables
 from baretorch.targets.features import MVE
 
 BITS = 11  # of a share: those of a row and a column multiply to 22, times a byte
@@ -73,23 +73,8 @@ def bilinear(walk: Walk, node: Node) -> None:
 
 
 def _params(call: Call[QUpsampleBilinear2d]) -> Params:
-    batch, in_h, in_w, channels = call.x.shape
-    sizes = {"batch": batch, "in_h": in_h, "in_w": in_w, "channels": channels}
-    out_h, out_w = call.op.size
-    return Params("bt_qupsample_bilinear2d", (*sizes.items(), ("out_h", out_h), ("out_w", out_w)))
+    return Params("bt_qupsample_bilinear2d", image_params(call.x.shape, call.y.shape))
 
 
-def _tables(call: Call[QUpsampleBilinear2d]) -> tuple[Packed, ...]:
-    rows, down = call.op.sources(0, call.x.shape[1])
-    columns, right = call.op.sources(1, call.x.shape[2])
-    return (Packed("rows", rows), Packed("down", down), Packed("columns", columns), Packed("right", right))
-
-
-def _fours(call: Call[QUpsampleBilinear2d]) -> bool:
-    return call.x.shape[3] >= 4
-
-
-KERNELS: tuple[Kernel[QUpsampleBilinear2d], ...] = (
-    Kernel("bt_qupsample_bilinear2d_mve", "qupsample/mve.c", _params, needs=MVE, fits=_fours, pack=_tables),
-    Kernel("bt_qupsample_bilinear2d_ref", "qupsample/ref.c", _params, pack=_tables),
-)
+_REF = Kernel[QUpsampleBilinear2d]("bt_qupsample_bilinear2d_ref", "qupsample/ref.c", _params, pack=bilinear_tables)
+KERNELS = (_REF.for_cpu("mve", MVE, fits=lambda call: call.x.shape[3] >= 4), _REF)

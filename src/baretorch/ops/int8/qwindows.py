@@ -13,8 +13,8 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Node, Op, Piece, Shape, Signature, Span, Tensor
 from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
-from baretorch.ops.helpers.window import Padding, Pair
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, fields_of, has_constants
+from baretorch.ops.helpers.window import Padding, Pair, image_params
 from baretorch.ops.int8 import int16_layers
 from baretorch.ops.int8.arithmetic import multipliers, requantize
 from baretorch.ops.int8.qpool import QAvgPool2d
@@ -221,15 +221,9 @@ def _cut(op: QMaxWindows | QAvgWindows, axis: int, start: int, stop: int) -> Pie
     return Piece(replace(op, rows=tuple((a - first, b - first) for a, b in spans)), (Span(1, first, behind),))
 
 
-def _sizes(call: Call[Any]) -> tuple[tuple[str, int], ...]:
-    batch, in_h, in_w, channels = call.x.shape
-    sizes = {"batch": batch, "in_h": in_h, "in_w": in_w, "channels": channels}
-    return (*sizes.items(), ("out_h", len(call.op.rows)), ("out_w", len(call.op.columns)))
-
-
 def _params(call: Call[QAvgWindows]) -> Params:
-    op = call.op
-    return Params("bt_qavg_windows", (*_sizes(call), ("x_zero", op.x_zero), ("shift", op.shift), ("zero", op.zero)))
+    sizes = image_params(call.x.shape, call.y.shape)
+    return Params("bt_qavg_windows", (*sizes, *fields_of(call.op, "x_zero", "shift", "zero")))
 
 
 def _spans(call: Call[Any]) -> tuple[Packed, ...]:
@@ -248,7 +242,7 @@ AVG: tuple[Kernel[QAvgWindows], ...] = (
         "bt_qavg_windows_ref",
         "qwindows/ref.c",
         _params,
-        fits=lambda call: call.inputs[1].data is not None,
+        fits=has_constants,
         pack=_pack,
         splits=cut.rows,
     ),
@@ -257,7 +251,7 @@ MAX: tuple[Kernel[QMaxWindows], ...] = (
     Kernel(
         "bt_qmax_windows_ref",
         "qwindows/ref.c",
-        lambda call: Params("bt_qmax_windows", _sizes(call)),
+        lambda call: Params("bt_qmax_windows", image_params(call.x.shape, call.y.shape)),
         pack=_spans,
         splits=cut.rows,
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -10,42 +9,12 @@ import numpy as np
 
 from baretorch.ops.conv2d import trailing
 from baretorch.ops.helpers import overlap
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, data_of
+from baretorch.ops.packing.layer import conv_params, row_params
 from baretorch.ops.packing.triples import small_outputs
 from baretorch.targets.features import AVR
 
 OUTPUTS = 255  # they are counted in a byte
-
-
-def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qconv2d."""
-    return (
-        Kernel(
-            "bt_qconv2d_avr",
-            "qconv2d/avr.c",
-            params,
-            needs=AVR,
-            fits=lambda call: call.op.groups == 1 and call.op.pool == (1, 1) and _fits(call),
-            pack=_pack,
-            scratch=lambda call: prod(call.inputs[1].shape[1:]),
-            overlap=trailing(0),
-        ),
-    )
-
-
-def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qlinear."""
-    return (
-        Kernel(
-            "bt_qlinear_avr",
-            "qlinear/avr.c",
-            params,
-            needs=AVR,
-            fits=_fits,
-            pack=_pack,
-            overlap=overlap.rows(1),
-        ),
-    )
 
 
 def _pack(call: Call[Any]) -> tuple[Packed, ...]:
@@ -74,3 +43,28 @@ def _fits(call: Call[Any]) -> bool:
     weight, bias = (data_of(call.inputs, i).astype(np.int64) for i in (1, 2))
     largest = np.abs(weight.reshape(weight.shape[0], -1)).sum(axis=1) * 128 + np.abs(bias)
     return int(largest.max()) < 1 << 23
+
+
+CONVOLUTIONS: tuple[Kernel[Any], ...] = (
+    Kernel(
+        "bt_qconv2d_avr",
+        "qconv2d/avr.c",
+        conv_params,
+        needs=AVR,
+        fits=lambda call: call.op.groups == 1 and call.op.pool == (1, 1) and _fits(call),
+        pack=_pack,
+        scratch=lambda call: prod(call.inputs[1].shape[1:]),
+        overlap=trailing(0),
+    ),
+)
+LINEARS: tuple[Kernel[Any], ...] = (
+    Kernel(
+        "bt_qlinear_avr",
+        "qlinear/avr.c",
+        row_params,
+        needs=AVR,
+        fits=_fits,
+        pack=_pack,
+        overlap=overlap.rows(1),
+    ),
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -10,92 +9,11 @@ import numpy as np
 
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
-from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, data_of, has_constants
+from baretorch.ops.packing.layer import conv_params, pack_weight, row_params
 from baretorch.targets.features import DSP
 
 LINE = 24  # BT_LINE of kernels/qconv2d/depthwise3_dsp.c
-
-
-def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qconv2d."""
-    return (
-        Kernel(
-            "bt_qconv2d_depthwise3_rows_dsp",
-            "qconv2d/depthwise3_rows_dsp.c",
-            params,
-            needs=DSP,
-            fits=lambda call: _fits_depthwise3(call) and call.op.stride == (1, 1),
-            pack=_pack_depthwise3,
-            scratch=_scratch_depthwise3_rows,
-            overlap=lambda call: (0,),
-            splits=cut.rows,
-        ),
-        Kernel(
-            "bt_qconv2d_depthwise3_dsp",
-            "qconv2d/depthwise3_dsp.c",
-            params,
-            needs=DSP,
-            fits=_fits_depthwise3,
-            pack=_pack_depthwise3,
-            scratch=_scratch_depthwise3,
-            overlap=_overlap_depthwise3,
-            splits=cut.rows,
-        ),
-        Kernel(
-            "bt_qconv2d_depthwise_dsp",
-            "qconv2d/depthwise_dsp.c",
-            params,
-            needs=DSP,
-            fits=fits_depthwise,
-            pack=_pack_depthwise,
-            scratch=scratch_depthwise,
-            splits=cut.rows,
-        ),
-        Kernel(
-            "bt_qconv2d_dsp",
-            "qconv2d/dsp.c",
-            params,
-            needs=DSP,
-            fits=fits_three,
-            pack=_pack_three,
-            scratch=scratch_three,
-            overlap=lambda call: overlap_positions(call, 3),
-            splits=cut.rows_and_channels(2),
-            channels="bt_qconv2d_channels_dsp",
-        ),
-        Kernel(
-            "bt_qconv2d_pairs_dsp",
-            "qconv2d/pairs_dsp.c",
-            params,
-            needs=DSP,
-            fits=_fits_dense,
-            pack=_pack_pairs,
-            scratch=_scratch_pairs,
-            overlap=lambda call: overlap_positions(call, 2 if call.op.pool == (1, 1) else 1),
-            splits=cut.rows_and_channels(2),
-            channels="bt_qconv2d_channels_pairs_dsp",
-        ),
-    )
-
-
-def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qlinear."""
-    return (
-        Kernel(
-            "bt_qlinear_dsp",
-            "qlinear/dsp.c",
-            params,
-            needs=DSP,
-            fits=lambda call: _constant(call) and in_pairs(data_of(call.inputs, 1)),
-            pack=_pack_linear,
-            overlap=overlap.rows(1),
-            splits=cut.rows_or_channels(4),
-        ),
-    )
-
-
-def _constant(call: Call[Any]) -> bool:
-    return all(t.data is not None for t in call.inputs[1:])
 
 
 def in_pairs(weight: Array) -> bool:
@@ -116,12 +34,8 @@ def _padded(rows: Array, out: int, in_: int) -> Array:
     return full
 
 
-def _constants(call: Call[Any]) -> tuple[Packed, Packed]:
-    return Packed("bias", data_of(call.inputs, 2)), Packed("multiplier", data_of(call.inputs, 3))
-
-
 def _pack_linear(call: Call[Any]) -> tuple[Packed, ...]:
-    return (Packed("weight", four_rows(data_of(call.inputs, 1))), *_constants(call))
+    return pack_weight(call, four_rows(data_of(call.inputs, 1)))
 
 
 def four_rows(weight: Array) -> Array:
@@ -153,12 +67,12 @@ def pair_words(full: Array) -> Array:
 
 
 def _fits_dense(call: Call[Any]) -> bool:
-    return _constant(call) and call.op.groups == 1 and in_pairs(data_of(call.inputs, 1))
+    return has_constants(call) and call.op.groups == 1 and in_pairs(data_of(call.inputs, 1))
 
 
 def _pack_pairs(call: Call[Any]) -> tuple[Packed, ...]:
     """Two channels in a halfword, eight taps together; see kernels/qconv2d/qconv2d.h."""
-    return (Packed("weight", _channel_pairs(data_of(call.inputs, 1)).reshape(-1)), *_constants(call))
+    return pack_weight(call, _channel_pairs(data_of(call.inputs, 1)).reshape(-1))
 
 
 def _scratch_pairs(call: Call[Any]) -> int:
@@ -233,12 +147,12 @@ def overlap_positions(call: Call[Any], together: int) -> Distances:
 def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
     """Tap by tap, channels together."""
     weight = data_of(call.inputs, 1)
-    return (Packed("weight", np.ascontiguousarray(weight[..., 0].transpose(1, 2, 0))), *_constants(call))
+    return pack_weight(call, np.ascontiguousarray(weight[..., 0].transpose(1, 2, 0)))
 
 
 def fits_depthwise(call: Call[Any]) -> bool:
     channels = call.x.shape[3]
-    return _constant(call) and call.op.groups == channels == call.y.shape[3] >= 4 and call.op.pool == (1, 1)
+    return has_constants(call) and call.op.groups == channels == call.y.shape[3] >= 4 and call.op.pool == (1, 1)
 
 
 def scratch_depthwise(call: Call[Any]) -> int:
@@ -291,3 +205,75 @@ def _overlap_depthwise3(call: Call[Any]) -> Distances:
     first = np.maximum(np.arange(out_h) * call.op.stride[0] - call.op.padding[0], 0)
     reads = (np.arange(n)[:, None] * in_h + first).reshape(-1) * in_w * in_
     return (overlap.distance(reads, np.arange(1, n * out_h + 1) * out_w * in_, together=1),)
+
+
+CONVOLUTIONS: tuple[Kernel[Any], ...] = (
+    Kernel(
+        "bt_qconv2d_depthwise3_rows_dsp",
+        "qconv2d/depthwise3_rows_dsp.c",
+        conv_params,
+        needs=DSP,
+        fits=lambda call: _fits_depthwise3(call) and call.op.stride == (1, 1),
+        pack=_pack_depthwise3,
+        scratch=_scratch_depthwise3_rows,
+        overlap=lambda call: (0,),
+        splits=cut.rows,
+    ),
+    Kernel(
+        "bt_qconv2d_depthwise3_dsp",
+        "qconv2d/depthwise3_dsp.c",
+        conv_params,
+        needs=DSP,
+        fits=_fits_depthwise3,
+        pack=_pack_depthwise3,
+        scratch=_scratch_depthwise3,
+        overlap=_overlap_depthwise3,
+        splits=cut.rows,
+    ),
+    Kernel(
+        "bt_qconv2d_depthwise_dsp",
+        "qconv2d/depthwise_dsp.c",
+        conv_params,
+        needs=DSP,
+        fits=fits_depthwise,
+        pack=_pack_depthwise,
+        scratch=scratch_depthwise,
+        splits=cut.rows,
+    ),
+    Kernel(
+        "bt_qconv2d_dsp",
+        "qconv2d/dsp.c",
+        conv_params,
+        needs=DSP,
+        fits=fits_three,
+        pack=_pack_three,
+        scratch=scratch_three,
+        overlap=lambda call: overlap_positions(call, 3),
+        splits=cut.rows_and_channels(2),
+        channels="bt_qconv2d_channels_dsp",
+    ),
+    Kernel(
+        "bt_qconv2d_pairs_dsp",
+        "qconv2d/pairs_dsp.c",
+        conv_params,
+        needs=DSP,
+        fits=_fits_dense,
+        pack=_pack_pairs,
+        scratch=_scratch_pairs,
+        overlap=lambda call: overlap_positions(call, 2 if call.op.pool == (1, 1) else 1),
+        splits=cut.rows_and_channels(2),
+        channels="bt_qconv2d_channels_pairs_dsp",
+    ),
+)
+LINEARS: tuple[Kernel[Any], ...] = (
+    Kernel(
+        "bt_qlinear_dsp",
+        "qlinear/dsp.c",
+        row_params,
+        needs=DSP,
+        fits=lambda call: has_constants(call) and in_pairs(data_of(call.inputs, 1)),
+        pack=_pack_linear,
+        overlap=overlap.rows(1),
+        splits=cut.rows_or_channels(4),
+    ),
+)

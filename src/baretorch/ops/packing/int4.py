@@ -14,9 +14,10 @@ import numpy as np
 
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, data_of, has_constants
 from baretorch.ops.int8.groups_of_inputs import GROUP, in_groups
 from baretorch.ops.packing import dsp, mve, triples
+from baretorch.ops.packing.layer import conv_params, pack_weight, row_params, weight_rows
 from baretorch.targets.features import ANY_CPU, DSP, MVE, TRIPLES, Needs
 
 ADDED = 8
@@ -28,99 +29,6 @@ LONGEST = 8188  # inputs of a row whose sum stays below 2^23
 def of_8_bits(kernel: Kernel[Any]) -> Kernel[Any]:
     """A kernel for weights of 8 bits alone: it would store others as such."""
     return replace(kernel, fits=lambda call: call.op.bits == 8 and kernel.fits(call))
-
-
-def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qlinear."""
-    ref = Kernel(
-        "bt_qlinear4_ref",
-        "qlinear/int4_ref.c",
-        params,
-        fits=_fits,
-        pack=lambda call: _packed(call, _nibbles(data_of(call.inputs, 1))),
-        splits=cut.rows_or_channels(2),
-    )
-    return (
-        replace(ref, symbol="bt_qlinear4_mve", source="qlinear/int4_mve.c", needs=MVE),
-        Kernel(
-            "bt_qlinear4_dsp",
-            "qlinear/int4_dsp.c",
-            params,
-            needs=DSP,
-            fits=lambda call: _fits(call) and call.x.shape[-1] % 4 == 0 and call.x.shape[-1] <= LONGEST,
-            pack=lambda call: _packed(call, _four_rows(data_of(call.inputs, 1))),
-            overlap=overlap.rows(1),
-            splits=cut.rows_or_channels(4),
-        ),
-        replace(
-            ref,
-            symbol="bt_qlinear4_pairs",
-            source="qlinear/int4_pairs.c",
-            needs=TRIPLES,
-            fits=lambda call: _fits(call) and call.x.shape[-1] % 2 == 0,
-            pack=lambda call: _packed(call, _pairs(data_of(call.inputs, 1))),
-            splits=cut.rows_or_channels(4),
-        ),
-        ref,
-        *groups(),
-    )
-
-
-def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qconv2d."""
-    ref = Kernel(
-        "bt_qconv2d4_ref",
-        "qconv2d/int4_ref.c",
-        params,
-        fits=_fits,
-        pack=lambda call: _packed(call, _nibbles(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
-        splits=cut.rows,
-    )
-    windows = replace(
-        ref,
-        symbol="bt_qconv2d4_windows_ref",
-        source="qconv2d/int4_windows_ref.c",
-        fits=lambda call: _fits(call) and call.op.groups == 1 and call.op.pool == (1, 1),
-        scratch=lambda call: prod(call.inputs[1].shape[1:]),
-    )
-    of_8 = {k.symbol: k for k in (*mve.convolutions(params), *triples.convolutions(params))}
-    return (
-        _depthwise(of_8["bt_qconv2d_depthwise_mve"], "mve", 8),
-        replace(windows, symbol="bt_qconv2d4_windows_mve", source="qconv2d/int4_windows_mve.c", needs=MVE),
-        Kernel(
-            "bt_qconv2d_depthwise4_dsp",
-            "qconv2d/depthwise4_dsp.c",
-            params,
-            needs=DSP,
-            fits=lambda call: _fits(call) and dsp.fits_depthwise(call),
-            pack=lambda call: _packed(call, _four_channels(data_of(call.inputs, 1))),
-            scratch=dsp.scratch_depthwise,
-            splits=cut.rows,
-        ),
-        Kernel(
-            "bt_qconv2d4_dsp",
-            "qconv2d/int4_dsp.c",
-            params,
-            needs=DSP,
-            fits=lambda call: _fits(call) and dsp.fits_three(call),
-            pack=lambda call: dsp.pack_three(call, _channel_pairs(data_of(call.inputs, 1))),
-            scratch=lambda call: dsp.scratch_three(call, 2) + 24,
-            overlap=lambda call: dsp.overlap_positions(call, 3),
-            splits=cut.rows,
-        ),
-        _depthwise(of_8["bt_qconv2d_depthwise_triples"], "triples", 0),
-        replace(
-            windows,
-            symbol="bt_qconv2d4_pairs",
-            source="qconv2d/int4_pairs.c",
-            needs=TRIPLES,
-            fits=lambda call: windows.fits(call) and prod(call.inputs[1].shape[1:]) % 2 == 0,
-            pack=lambda call: _packed(call, _pairs(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
-        ),
-        windows,
-        ref,
-        *groups(),
-    )
 
 
 def _depthwise(kernel: Kernel[Any], variant: str, words: int) -> Kernel[Any]:
@@ -164,28 +72,30 @@ def groups() -> tuple[Kernel[Any], ...]:
 
     def row(variant: str, rows: int, weight: Callable[[Array], Array], inputs: int, needs: Needs) -> Kernel[Any]:
         def pack(call: Call[Any]) -> tuple[Packed, ...]:
-            made = in_groups(_rows(call))
+            made = in_groups(weight_rows(call))
             assert made is not None, f"{call.op} has other weights"
             small, factors = made
             full = np.zeros((-(-len(factors) // rows) * rows, factors.shape[1]), np.uint8)
             full[: len(factors)] = factors
             together = full.reshape(-1, rows, full.shape[1]).transpose(0, 2, 1)
-            first, *others = _packed(call, weight(small))
+            first, *others = pack_weight(call, weight(small))
             return (first, Packed("factors", np.ascontiguousarray(together)), *others)
 
         return Kernel(
             f"bt_qlinear4_groups_{variant}",
             f"qlinear/int4_groups_{variant}.c",
-            _row_params,
+            row_params,
             needs,
-            lambda call: _fits_groups(call) and _rows(call).shape[1] % inputs == 0,
+            lambda call: _fits_groups(call) and weight_rows(call).shape[1] % inputs == 0,
             pack,
-            (lambda call: 4 * -(-_rows(call).shape[1] // GROUP)) if variant in ("dsp", "pairs") else (lambda call: 0),
+            (lambda call: 4 * -(-weight_rows(call).shape[1] // GROUP))
+            if variant in ("dsp", "pairs")
+            else (lambda call: 0),
             splits=cut.rows_or_channels(rows),
         )
 
     helium = replace(
-        row("mve", 4, _signed, 1, MVE), fits=lambda call: _fits_groups(call) and _rows(call).shape[1] <= LONGEST
+        row("mve", 4, _signed, 1, MVE), fits=lambda call: _fits_groups(call) and weight_rows(call).shape[1] <= LONGEST
     )
     pairs = row("dsp", 4, _four_rows, 4, DSP)
     return (
@@ -193,14 +103,14 @@ def groups() -> tuple[Kernel[Any], ...]:
             helium,
             symbol="bt_qlinear4_groups_rows_mve",
             fits=lambda call: _fits_groups(call) and _many_rows(call) and call.op.shift == 0 and call.x.shape[-1] > 16,
-            scratch=lambda call: 4 * (_rows(call).shape[1] + 8),
+            scratch=lambda call: 4 * (weight_rows(call).shape[1] + 8),
         ),
         helium,
         replace(
             pairs,
             symbol="bt_qlinear4_groups_rows_dsp",
-            fits=lambda call: pairs.fits(call) and _many_rows(call) and dsp.in_pairs(_rows(call)),
-            scratch=lambda call: 4 * _rows(call).shape[1],
+            fits=lambda call: pairs.fits(call) and _many_rows(call) and dsp.in_pairs(weight_rows(call)),
+            scratch=lambda call: 4 * weight_rows(call).shape[1],
         ),
         pairs,
         row("pairs", 4, _pairs, 2, TRIPLES),
@@ -209,7 +119,7 @@ def groups() -> tuple[Kernel[Any], ...]:
 
 
 def _fits_groups(call: Call[Any]) -> bool:
-    return call.op.group == GROUP and _constant(call)
+    return call.op.group == GROUP and has_constants(call)
 
 
 def _many_rows(call: Call[Any]) -> bool:
@@ -217,30 +127,8 @@ def _many_rows(call: Call[Any]) -> bool:
     return prod(call.x.shape[:-1]) >= MANY
 
 
-def _rows(call: Call[Any]) -> Array:
-    weight = data_of(call.inputs, 1)
-    return weight.reshape(len(weight), -1)
-
-
-def _row_params(call: Call[Any]) -> Params:
-    op, (out, in_) = call.op, _rows(call).shape
-    sizes = (("batch", prod(call.x.shape[:-1])), ("in", in_), ("out", out))
-    return Params("bt_qlinear", (*sizes, ("shift", op.shift), ("zero", op.zero), ("lo", op.lo), ("hi", op.hi)))
-
-
-def _constant(call: Call[Any]) -> bool:
-    return all(t.data is not None for t in call.inputs[1:])
-
-
 def _fits(call: Call[Any]) -> bool:
-    return call.op.bits == 4 and not call.op.group and _constant(call)
-
-
-def _packed(call: Call[Any], weight: Array) -> tuple[Packed, ...]:
-    return (
-        Packed("weight", weight),
-        *(Packed(r, data_of(call.inputs, i)) for i, r in ((2, "bias"), (3, "multiplier"))),
-    )
+    return call.op.bits == 4 and not call.op.group and has_constants(call)
 
 
 def _added(rows: Array, out: int, in_: int) -> Array:
@@ -289,3 +177,91 @@ def _four_channels(weight: Array) -> Array:
     starts = [min(c, channels - 4) for c in range(0, channels, 4)]
     blocks = np.stack([nibbles[c : c + 4] for c in starts]) << np.array([0, 4, 8, 12], np.uint16)[:, None]
     return np.asarray(blocks.sum(axis=1), np.uint16).view(np.int16)
+
+
+_ROWS = Kernel[Any](
+    "bt_qlinear4_ref",
+    "qlinear/int4_ref.c",
+    row_params,
+    fits=_fits,
+    pack=lambda call: pack_weight(call, _nibbles(data_of(call.inputs, 1))),
+    splits=cut.rows_or_channels(2),
+)
+LINEARS: tuple[Kernel[Any], ...] = (
+    replace(_ROWS, symbol="bt_qlinear4_mve", source="qlinear/int4_mve.c", needs=MVE),
+    Kernel(
+        "bt_qlinear4_dsp",
+        "qlinear/int4_dsp.c",
+        row_params,
+        needs=DSP,
+        fits=lambda call: _fits(call) and call.x.shape[-1] % 4 == 0 and call.x.shape[-1] <= LONGEST,
+        pack=lambda call: pack_weight(call, _four_rows(data_of(call.inputs, 1))),
+        overlap=overlap.rows(1),
+        splits=cut.rows_or_channels(4),
+    ),
+    replace(
+        _ROWS,
+        symbol="bt_qlinear4_pairs",
+        source="qlinear/int4_pairs.c",
+        needs=TRIPLES,
+        fits=lambda call: _fits(call) and call.x.shape[-1] % 2 == 0,
+        pack=lambda call: pack_weight(call, _pairs(data_of(call.inputs, 1))),
+        splits=cut.rows_or_channels(4),
+    ),
+    _ROWS,
+    *groups(),
+)
+
+_CONV = Kernel[Any](
+    "bt_qconv2d4_ref",
+    "qconv2d/int4_ref.c",
+    conv_params,
+    fits=_fits,
+    pack=lambda call: pack_weight(call, _nibbles(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
+    splits=cut.rows,
+)
+_WINDOWS = replace(
+    _CONV,
+    symbol="bt_qconv2d4_windows_ref",
+    source="qconv2d/int4_windows_ref.c",
+    fits=lambda call: _fits(call) and call.op.groups == 1 and call.op.pool == (1, 1),
+    scratch=lambda call: prod(call.inputs[1].shape[1:]),
+)
+_OF_8_BITS = {k.symbol: k for k in (*mve.CONVOLUTIONS, *triples.CONVOLUTIONS)}
+CONVOLUTIONS: tuple[Kernel[Any], ...] = (
+    _depthwise(_OF_8_BITS["bt_qconv2d_depthwise_mve"], "mve", 8),
+    replace(_WINDOWS, symbol="bt_qconv2d4_windows_mve", source="qconv2d/int4_windows_mve.c", needs=MVE),
+    Kernel(
+        "bt_qconv2d_depthwise4_dsp",
+        "qconv2d/depthwise4_dsp.c",
+        conv_params,
+        needs=DSP,
+        fits=lambda call: _fits(call) and dsp.fits_depthwise(call),
+        pack=lambda call: pack_weight(call, _four_channels(data_of(call.inputs, 1))),
+        scratch=dsp.scratch_depthwise,
+        splits=cut.rows,
+    ),
+    Kernel(
+        "bt_qconv2d4_dsp",
+        "qconv2d/int4_dsp.c",
+        conv_params,
+        needs=DSP,
+        fits=lambda call: _fits(call) and dsp.fits_three(call),
+        pack=lambda call: dsp.pack_three(call, _channel_pairs(data_of(call.inputs, 1))),
+        scratch=lambda call: dsp.scratch_three(call, 2) + 24,
+        overlap=lambda call: dsp.overlap_positions(call, 3),
+        splits=cut.rows,
+    ),
+    _depthwise(_OF_8_BITS["bt_qconv2d_depthwise_triples"], "triples", 0),
+    replace(
+        _WINDOWS,
+        symbol="bt_qconv2d4_pairs",
+        source="qconv2d/int4_pairs.c",
+        needs=TRIPLES,
+        fits=lambda call: _WINDOWS.fits(call) and prod(call.inputs[1].shape[1:]) % 2 == 0,
+        pack=lambda call: pack_weight(call, _pairs(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
+    ),
+    _WINDOWS,
+    _CONV,
+    *groups(),
+)

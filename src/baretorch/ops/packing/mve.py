@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -10,7 +9,8 @@ import numpy as np
 
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
-from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, data_of, has_constants
+from baretorch.ops.packing.layer import conv_params, pack_layer, row_params
 from baretorch.targets.features import MVE
 
 LANES = 16  # bytes in a vector
@@ -19,110 +19,18 @@ FEW = 64
 IN_TURN = range(2 * LANES, 9 * LANES, LANES)  # bytes of rows that lie in scratch two by two
 
 
-def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qconv2d."""
-    return (
-        Kernel(
-            "bt_qconv2d_depthwise_mve",
-            "qconv2d/depthwise_mve.c",
-            params,
-            MVE,
-            _fits_depthwise,
-            _pack_depthwise,
-            _scratch_depthwise,
-            _overlap_rows_once,
-            splits=cut.rows,
-        ),
-        Kernel(
-            "bt_qconv2d_pixels_mve",
-            "qconv2d/mve.c",
-            params,
-            MVE,
-            _fits_pixels,
-            _pack_windows,
-            _scratch_rows,
-            overlap.rows(0),
-            splits=cut.rows_or_channels(TOGETHER),
-        ),
-        Kernel(
-            "bt_qconv2d_threes_mve",
-            "qconv2d/threes_mve.c",
-            params,
-            MVE,
-            _fits_threes,
-            _pack_threes,
-            _scratch_threes,
-            _overlap_rows_once,
-            splits=cut.rows_or_channels(TOGETHER),
-        ),
-        Kernel(
-            "bt_qconv2d_mve",
-            "qconv2d/mve.c",
-            params,
-            MVE,
-            lambda call: _fits_windows(call) and call.op.pool == (1, 1),
-            _pack_windows,
-            _scratch_columns,
-            _overlap_columns,
-            splits=cut.rows_or_channels(TOGETHER),
-        ),
-        Kernel(
-            "bt_qconv2d_pool_mve",
-            "qconv2d/mve.c",
-            params,
-            MVE,
-            _fits_windows,
-            _pack_windows,
-            _scratch_pool,
-            _overlap_columns,
-            splits=cut.rows_or_channels(TOGETHER),
-        ),
-    )
-
-
-def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qlinear."""
-    return (
-        Kernel(
-            "bt_qlinear_mve",
-            "qlinear/mve.c",
-            params,
-            MVE,
-            _fits_row,
-            _pack_rows,
-            overlap=overlap.rows(1),
-            splits=cut.fitting(_fits_row, cut.rows_or_channels(TOGETHER)),
-        ),
-        Kernel(
-            "bt_qlinear_rows_mve",
-            "qlinear/mve.c",
-            params,
-            MVE,
-            _fits_rows,
-            _pack_linear,
-            _scratch_rows,
-            overlap.rows(0),
-            splits=cut.rows_or_channels(TOGETHER),
-        ),
-    )
-
-
-def _fits(call: Call[Any]) -> bool:
-    return all(t.data is not None for t in call.inputs[1:])
-
-
 def _fits_row(call: Call[Any]) -> bool:
-    return _fits(call) and prod(call.x.shape[:-1]) == 1 and call.y.shape[-1] >= TOGETHER
+    return has_constants(call) and prod(call.x.shape[:-1]) == 1 and call.y.shape[-1] >= TOGETHER
 
 
 def _fits_rows(call: Call[Any]) -> bool:
     """A few products are made faster, and in less code, one by one."""
-    return _fits(call) and call.op.shift == 0 and (prod(call.x.shape[:-1]) > 1 or call.x.shape[-1] >= FEW)
+    return has_constants(call) and call.op.shift == 0 and (prod(call.x.shape[:-1]) > 1 or call.x.shape[-1] >= FEW)
 
 
 def _fits_windows(call: Call[Any]) -> bool:
     op = call.op
-    return _fits(call) and op.groups == 1 and op.shift == 0 and 1 in (op.stride[1], op.dilation[1])
+    return has_constants(call) and op.groups == 1 and op.shift == 0 and 1 in (op.stride[1], op.dilation[1])
 
 
 def _fits_pixels(call: Call[Any]) -> bool:
@@ -136,7 +44,7 @@ def _fits_depthwise(call: Call[Any]) -> bool:
     """A window is one vector of bytes, and eight planes are within the reach of a scattering store."""
     op, channels = call.op, call.x.shape[3]
     return (
-        _fits(call)
+        has_constants(call)
         and op.groups == channels == call.y.shape[3] >= TOGETHER
         and op.dilation == op.pool == (1, 1)
         and op.shift == 0
@@ -149,10 +57,6 @@ def _fits_threes(call: Call[Any]) -> bool:
     op, weight, (_, _, width, out) = call.op, call.inputs[1].shape, call.y.shape
     shape = weight[1:3] == (3, 3) and weight[3] % LANES == 0 and out % 2 == 0 and 3 * out < 1 << 16 and width >= 4
     return bool(shape and _fits_windows(call) and op.dilation == op.pool == (1, 1) and op.stride[1] == 1)
-
-
-def _pack_rows(call: Call[Any]) -> tuple[Packed, ...]:
-    return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
 
 
 def _pack_linear(call: Call[Any]) -> tuple[Packed, ...]:
@@ -262,3 +166,85 @@ def _plane(call: Call[Any]) -> int:
     """Bytes that a channel takes of kernel_h rows of the image with its padding."""
     kernel_h, kernel_w = call.inputs[1].shape[1:3]
     return int(((call.y.shape[2] - 1) * call.op.stride[1] + kernel_w) * kernel_h)
+
+
+CONVOLUTIONS: tuple[Kernel[Any], ...] = (
+    Kernel(
+        "bt_qconv2d_depthwise_mve",
+        "qconv2d/depthwise_mve.c",
+        conv_params,
+        MVE,
+        _fits_depthwise,
+        _pack_depthwise,
+        _scratch_depthwise,
+        _overlap_rows_once,
+        splits=cut.rows,
+    ),
+    Kernel(
+        "bt_qconv2d_pixels_mve",
+        "qconv2d/mve.c",
+        conv_params,
+        MVE,
+        _fits_pixels,
+        _pack_windows,
+        _scratch_rows,
+        overlap.rows(0),
+        splits=cut.rows_or_channels(TOGETHER),
+    ),
+    Kernel(
+        "bt_qconv2d_threes_mve",
+        "qconv2d/threes_mve.c",
+        conv_params,
+        MVE,
+        _fits_threes,
+        _pack_threes,
+        _scratch_threes,
+        _overlap_rows_once,
+        splits=cut.rows_or_channels(TOGETHER),
+    ),
+    Kernel(
+        "bt_qconv2d_mve",
+        "qconv2d/mve.c",
+        conv_params,
+        MVE,
+        lambda call: _fits_windows(call) and call.op.pool == (1, 1),
+        _pack_windows,
+        _scratch_columns,
+        _overlap_columns,
+        splits=cut.rows_or_channels(TOGETHER),
+    ),
+    Kernel(
+        "bt_qconv2d_pool_mve",
+        "qconv2d/mve.c",
+        conv_params,
+        MVE,
+        _fits_windows,
+        _pack_windows,
+        _scratch_pool,
+        _overlap_columns,
+        splits=cut.rows_or_channels(TOGETHER),
+    ),
+)
+LINEARS: tuple[Kernel[Any], ...] = (
+    Kernel(
+        "bt_qlinear_mve",
+        "qlinear/mve.c",
+        row_params,
+        MVE,
+        _fits_row,
+        pack_layer,
+        overlap=overlap.rows(1),
+        splits=cut.fitting(_fits_row, cut.rows_or_channels(TOGETHER)),
+    ),
+    Kernel(
+        "bt_qlinear_rows_mve",
+        "qlinear/mve.c",
+        row_params,
+        MVE,
+        _fits_rows,
+        _pack_linear,
+        _scratch_rows,
+        overlap.rows(0),
+        splits=cut.rows_or_channels(TOGETHER),
+    ),
+)

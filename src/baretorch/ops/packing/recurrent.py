@@ -7,28 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Tensor
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ir.graph import Array, DType
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, fields_of, has_constants, pack_inputs
 from baretorch.ops.int8.gates import sigmoid_table
-from baretorch.ops.recurrent import STATES
+from baretorch.ops.recurrent import STATES, extents
 from baretorch.targets.features import ANY_CPU, DSP
-
-
-def extents(x: Tensor, hidden: int, batch_first: bool) -> tuple[tuple[str, int], ...]:
-    """The sizes of a layer, and how many numbers lie between times and samples."""
-    a, b, inner = x.shape
-    time, batch = (b, a) if batch_first else (a, b)
-    outer, between = (1, time) if batch_first else (batch, 1)  # steps of time and batch, in rows
-    return (
-        ("time", time),
-        ("batch", batch),
-        ("in", inner),
-        ("hidden", hidden),
-        ("x_time", outer * inner),
-        ("x_batch", between * inner),
-        ("y_time", outer * hidden),
-        ("y_batch", between * hidden),
-    )
 
 
 def _params(call: Call[Any]) -> Params:
@@ -37,19 +20,13 @@ def _params(call: Call[Any]) -> Params:
         "bt_qrecurrent",
         (
             *extents(call.x, call.inputs[-2].shape[1], op.batch_first),
-            ("reverse", int(op.reverse)),
-            ("shift", op.shift),
-            ("y_shift", op.y_shift),
-            ("multiplier", op.multiplier),
-            ("zero", op.zero),
+            *fields_of(op, "reverse", "shift", "y_shift", "multiplier", "zero"),
         ),
     )
 
 
 def _pack(call: Call[Any]) -> tuple[Packed, ...]:
-    roles = ("weight_ih", "weight_hh", "rows")
-    weights = (Packed(role, data_of(call.inputs, i)) for role, i in zip(roles, (-3, -2, -1), strict=True))
-    return (*weights, Packed("sigmoid", sigmoid_table()))
+    return (*pack_inputs(call, "weight_ih", "weight_hh", "rows", first=-3), Packed("sigmoid", sigmoid_table()))
 
 
 def _pack_units(call: Call[Any]) -> tuple[Packed, ...]:
@@ -107,7 +84,7 @@ def kernels(name: str, dtype: DType, states: int) -> tuple[Kernel[Any], ...]:
     """With states given and with states of zeros, for cores with the DSP extension and for all."""
 
     def constant(call: Call[Any]) -> bool:
-        return call.x.dtype is dtype and all(t.data is not None for t in call.inputs[-3:])
+        return call.x.dtype is dtype and has_constants(call, -3)
 
     def given(call: Call[Any]) -> bool:
         return constant(call) and len(call.inputs) > 4

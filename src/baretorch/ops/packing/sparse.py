@@ -7,16 +7,16 @@ and faster: the cost of both is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, has_constants, pack_inputs
+from baretorch.ops.packing.layer import row_params, weight_rows
 from baretorch.targets.features import ANY_CPU, DSP, Feature, Needs, needs
 
 V6M, V7M, RV32 = needs(Feature.V6M), needs(Feature.V7M), needs(Feature.RV32)
@@ -89,14 +89,13 @@ def wins(rows: Array, cost: Cost) -> bool:
     return bytes_ < rows.nbytes and cost.four * found.steps.size + cost.row * out < cost.product * rows.size
 
 
-def linears(params: Callable[[Call[Any]], Params], *cpus: Needs) -> tuple[Kernel[Any], ...]:
+def linears(*cpus: Needs) -> tuple[Kernel[Any], ...]:
     """The rows of qlinear for CPUs, and for few rows of inputs."""
 
     def row(cpu: Needs, cost: Cost) -> Kernel[Any]:
         return replace(
             _kernel(cpu),
-            params=params,
-            fits=lambda call: _fits(call) and wins(_rows(call), cost),
+            fits=lambda call: _fits(call) and wins(weight_rows(call), cost),
             splits=cut.rows_or_channels(1),
         )
 
@@ -109,7 +108,7 @@ def convolutions(*cpus: Needs) -> tuple[Kernel[Any], ...]:
     def row(cpu: Needs, cost: Cost) -> Kernel[Any]:
         return replace(
             _kernel(cpu),
-            fits=lambda call: _fits(call) and _is_plain(call) and wins(_rows(call), cost),
+            fits=lambda call: _fits(call) and _is_plain(call) and wins(weight_rows(call), cost),
             splits=cut.rows,
         )
 
@@ -117,7 +116,7 @@ def convolutions(*cpus: Needs) -> tuple[Kernel[Any], ...]:
 
 
 def _fits(call: Call[Any]) -> bool:
-    return call.op.bits == 8 and not call.pitch and all(t.data is not None for t in call.inputs[1:])
+    return call.op.bits == 8 and not call.pitch and has_constants(call)
 
 
 def _is_plain(call: Call[Any]) -> bool:
@@ -126,25 +125,13 @@ def _is_plain(call: Call[Any]) -> bool:
     return taps == op.stride == op.pool == (1, 1) and op.groups == 1 and not any(op.padding)
 
 
-def _params(call: Call[Any]) -> Params:
-    op = call.op
-    numbers = (prod(call.x.shape[:3]), call.x.shape[3], call.y.shape[3], op.shift, op.zero, op.lo, op.hi)
-    return Params("bt_qlinear", tuple(zip(("batch", "in", "out", "shift", "zero", "lo", "hi"), numbers, strict=True)))
-
-
-def _rows(call: Call[Any]) -> Array:
-    weight = data_of(call.inputs, 1)
-    return weight.reshape(weight.shape[0], -1)
-
-
 def _pack(call: Call[Any]) -> tuple[Packed, ...]:
-    found = fours(_rows(call))
-    parts = (("weight", found.weight), ("steps", found.steps), ("counts", found.counts))
-    rest = ((role, data_of(call.inputs, i)) for i, role in enumerate(("bias", "multiplier"), 2))
-    return tuple(Packed(role, data) for role, data in (*parts, *rest))
+    found = fours(weight_rows(call))
+    fours_ = (Packed("weight", found.weight), Packed("steps", found.steps), Packed("counts", found.counts))
+    return (*fours_, *pack_inputs(call, "bias", "multiplier", first=2))
 
 
 def _kernel(cpu: Needs) -> Kernel[Any]:
     name = "dsp" if cpu == DSP else "ref"
-    common = Kernel[Any](f"bt_qlinear_sparse_{name}", f"qlinear/sparse_{name}.c", _params, needs=cpu, pack=_pack)
+    common = Kernel[Any](f"bt_qlinear_sparse_{name}", f"qlinear/sparse_{name}.c", row_params, needs=cpu, pack=_pack)
     return replace(common, overlap=overlap.rows(TOGETHER))

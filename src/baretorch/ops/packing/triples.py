@@ -5,7 +5,6 @@ They serve cores that multiply 32 bits and have no DSP extension: Armv6-M, Armv7
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -14,58 +13,11 @@ import numpy as np
 from baretorch.ir.graph import Array
 from baretorch.ops.conv2d import pointwise_back, trailing
 from baretorch.ops.helpers import cut, overlap
-from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Lattice, Packed, Params, Split, data_of
+from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Lattice, Packed, Split, data_of, has_constants
+from baretorch.ops.packing.layer import conv_params, row_params
 from baretorch.targets.features import TRIPLES
 
 TAPS = 64  # BT_TRIPLES_TAPS
-
-
-def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qconv2d."""
-    return (
-        Kernel(
-            "bt_qconv2d_depthwise_triples",
-            "qconv2d/depthwise_triples.c",
-            params,
-            needs=TRIPLES,
-            fits=_fits_depthwise,
-            pack=_pack_depthwise,
-            scratch=_scratch_depthwise,
-            overlap=_overlap_depthwise,
-            nearer=_nearer_depthwise,
-            splits=cut.rows,
-        ),
-        Kernel(
-            "bt_qconv2d_triples",
-            "qconv2d/triples.c",
-            params,
-            needs=TRIPLES,
-            fits=_fits_dense,
-            pack=_pack_dense,
-            scratch=_scratch_dense,
-            overlap=_overlap_dense,
-            splits=_splits_dense,
-            channels="bt_qconv2d_channels_triples",
-            back="bt_qconv2d_back_triples",
-            behind=pointwise_back(_pointwise, 0),
-        ),
-    )
-
-
-def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qlinear."""
-    return (
-        Kernel(
-            "bt_qlinear_fours",
-            "qlinear/fours.c",
-            params,
-            needs=TRIPLES,
-            fits=small_outputs,
-            pack=_pack_fours,
-            overlap=overlap.rows(1),
-            splits=cut.rows_or_channels(4),
-        ),
-    )
 
 
 def _pack_dense(call: Call[Any]) -> tuple[Packed, ...]:
@@ -138,7 +90,7 @@ def _small_sums(call: Call[Any]) -> bool:
 
 def small_outputs(call: Call[Any]) -> bool:
     """Whatever the inputs are, accumulators fit into 32 bits, and outputs into 16."""
-    if any(t.data is None for t in call.inputs[1:]):
+    if not has_constants(call):
         return False
     weight, bias, multiplier = (data_of(call.inputs, i).astype(np.int64) for i in (1, 2, 3))
     largest = np.abs(weight.reshape(weight.shape[0], -1)).sum(axis=1) * 128 + np.abs(bias)
@@ -192,3 +144,45 @@ def _three_rows(call: Call[Any], together: int) -> int:
     reads = (image * in_h + first) * in_w * in_
     writes = (image * out_h + np.minimum(rows + 3, out_h)) * out_w * out
     return overlap.distance(reads.reshape(-1), writes.reshape(-1), together)
+
+
+CONVOLUTIONS: tuple[Kernel[Any], ...] = (
+    Kernel(
+        "bt_qconv2d_depthwise_triples",
+        "qconv2d/depthwise_triples.c",
+        conv_params,
+        needs=TRIPLES,
+        fits=_fits_depthwise,
+        pack=_pack_depthwise,
+        scratch=_scratch_depthwise,
+        overlap=_overlap_depthwise,
+        nearer=_nearer_depthwise,
+        splits=cut.rows,
+    ),
+    Kernel(
+        "bt_qconv2d_triples",
+        "qconv2d/triples.c",
+        conv_params,
+        needs=TRIPLES,
+        fits=_fits_dense,
+        pack=_pack_dense,
+        scratch=_scratch_dense,
+        overlap=_overlap_dense,
+        splits=_splits_dense,
+        channels="bt_qconv2d_channels_triples",
+        back="bt_qconv2d_back_triples",
+        behind=pointwise_back(_pointwise, 0),
+    ),
+)
+LINEARS: tuple[Kernel[Any], ...] = (
+    Kernel(
+        "bt_qlinear_fours",
+        "qlinear/fours.c",
+        row_params,
+        needs=TRIPLES,
+        fits=small_outputs,
+        pack=_pack_fours,
+        overlap=overlap.rows(1),
+        splits=cut.rows_or_channels(4),
+    ),
+)

@@ -11,69 +11,14 @@ import numpy as np
 
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
-from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of, has_constants
 from baretorch.ops.int8.narrow_requant import NarrowRequant, narrow_form
+from baretorch.ops.packing.layer import conv_params, row_params
 from baretorch.targets.features import XCV
 
 WORD = 4  # bytes that are multiplied at a time
 TOGETHER = 4  # output channels whose weights lie together
 WINDOWS = 4  # that are made together
-
-
-def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qconv2d."""
-    depthwise: Kernel[Any] = Kernel(
-        "bt_qconv2d_depthwise_xcv",
-        "qconv2d/depthwise_xcv.c",
-        params,
-        XCV,
-        _fits_depthwise,
-        _pack_depthwise,
-        _scratch_depthwise,
-        _overlap_depthwise,
-        splits=cut.rows_and_own_channels(WORD),
-        channels="bt_qconv2d_channels_depthwise_xcv",
-    )
-    pixels: Kernel[Any] = Kernel(
-        "bt_qconv2d_pixels_xcv",
-        "qconv2d/xcv.c",
-        params,
-        XCV,
-        _fits_pixels,
-        _pack,
-        overlap=overlap.windows(lambda op: op.stride, lambda op: op.padding, WINDOWS),
-        splits=cut.rows_and_channels(TOGETHER),
-        channels="bt_qconv2d_pixels_channels_xcv",
-    )
-    windows: Kernel[Any] = Kernel(
-        "bt_qconv2d_xcv",
-        "qconv2d/xcv.c",
-        params,
-        XCV,
-        _fits_windows,
-        _pack,
-        _scratch_windows,
-        _overlap_windows,
-        splits=cut.rows_and_channels(TOGETHER),
-        channels="bt_qconv2d_channels_xcv",
-    )
-    return tuple(k for kernel in (depthwise, pixels, windows) for k in (_narrow(kernel), kernel))
-
-
-def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qlinear."""
-    kernel: Kernel[Any] = Kernel(
-        "bt_qlinear_xcv",
-        "qlinear/xcv.c",
-        params,
-        XCV,
-        _fits,
-        _pack,
-        lambda call: _rounded(call.x.shape[-1], WORD),
-        overlap.rows(0),
-        splits=cut.rows_or_channels(TOGETHER),
-    )
-    return (_narrow(kernel), kernel)
 
 
 def _narrow(kernel: Kernel[Any]) -> Kernel[Any]:
@@ -112,12 +57,8 @@ def _wide(call: Call[Any]) -> Array:
     return data_of(call.inputs, 3).astype(np.uint32).view(np.int32) * np.int32(2)
 
 
-def _fits(call: Call[Any]) -> bool:
-    return all(t.data is not None for t in call.inputs[1:])
-
-
 def _fits_windows(call: Call[Any]) -> bool:
-    return _fits(call) and call.op.groups == 1
+    return has_constants(call) and call.op.groups == 1
 
 
 def _fits_pixels(call: Call[Any]) -> bool:
@@ -150,7 +91,7 @@ def in_words(weight: Array) -> Array:
 def _fits_depthwise(call: Call[Any]) -> bool:
     op, channels = call.op, call.x.shape[3]
     each = op.groups == channels == call.y.shape[3] and channels % WORD == 0
-    return _fits(call) and each and op.pool == (1, 1) and call.inputs[1].shape[1] <= WORD
+    return has_constants(call) and each and op.pool == (1, 1) and call.inputs[1].shape[1] <= WORD
 
 
 def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
@@ -203,3 +144,53 @@ def _overlap_windows(call: Call[Any]) -> Distances:
 
 def _rounded(count: int, to: int) -> int:
     return -(-count // to) * to
+
+
+_DEPTHWISE = Kernel[Any](
+    "bt_qconv2d_depthwise_xcv",
+    "qconv2d/depthwise_xcv.c",
+    conv_params,
+    XCV,
+    _fits_depthwise,
+    _pack_depthwise,
+    _scratch_depthwise,
+    _overlap_depthwise,
+    splits=cut.rows_and_own_channels(WORD),
+    channels="bt_qconv2d_channels_depthwise_xcv",
+)
+_PIXELS = Kernel[Any](
+    "bt_qconv2d_pixels_xcv",
+    "qconv2d/xcv.c",
+    conv_params,
+    XCV,
+    _fits_pixels,
+    _pack,
+    overlap=overlap.windows(lambda op: op.stride, lambda op: op.padding, WINDOWS),
+    splits=cut.rows_and_channels(TOGETHER),
+    channels="bt_qconv2d_pixels_channels_xcv",
+)
+_WINDOWS = Kernel[Any](
+    "bt_qconv2d_xcv",
+    "qconv2d/xcv.c",
+    conv_params,
+    XCV,
+    _fits_windows,
+    _pack,
+    _scratch_windows,
+    _overlap_windows,
+    splits=cut.rows_and_channels(TOGETHER),
+    channels="bt_qconv2d_channels_xcv",
+)
+CONVOLUTIONS = tuple(k for kernel in (_DEPTHWISE, _PIXELS, _WINDOWS) for k in (_narrow(kernel), kernel))
+_LINEAR = Kernel[Any](
+    "bt_qlinear_xcv",
+    "qlinear/xcv.c",
+    row_params,
+    XCV,
+    has_constants,
+    _pack,
+    lambda call: _rounded(call.x.shape[-1], WORD),
+    overlap.rows(0),
+    splits=cut.rows_or_channels(TOGETHER),
+)
+LINEARS = (_narrow(_LINEAR), _LINEAR)
