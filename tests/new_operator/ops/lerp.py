@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Node, Op, Permuted, Quant, Shape, Signature, Tensor
 from baretorch.ops.helpers import overlap
 from baretorch.ops.helpers.check import need, need_float32
-from baretorch.ops.helpers.kernel import Call, Kernel, Params
+from baretorch.ops.helpers.kernel import Call, Kernel, Params, fields_of
 from baretorch.ops.int8.qbinary import sum_of
 from baretorch.ops.int8.rules import StaysFloat, Walk
 from baretorch.targets.features import DSP
@@ -74,8 +74,8 @@ def _params(call: Call[Lerp]) -> Params:
 
 
 def _int8_params(call: Call[Any]) -> Params:
-    own = ("a_factor", "b_factor", "offset", "shift")
-    return Params("bt_qlerp", (("count", call.y.count), *((name, getattr(call.op, name)) for name in own)))
+    own = fields_of(call.op, "a_factor", "b_factor", "offset", "shift")
+    return Params("bt_qlerp", (("count", call.y.count), *own))
 
 
 KERNELS: tuple[Kernel[Lerp], ...] = (Kernel("bt_lerp_f32_ref", "lerp/ref.c", _params, overlap=overlap.elementwise),)
