@@ -12,6 +12,7 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Piece, Shape, Signature, Span, Tensor
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need, need_channels, need_float32
+from baretorch.ops.helpers.families import Limited
 from baretorch.ops.helpers.kernel import (
     Call,
     Distances,
@@ -28,7 +29,6 @@ from baretorch.ops.helpers.kernel import (
     nowhere,
     with_pitch,
 )
-from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.helpers.window import (
     Axis,
     Padding,

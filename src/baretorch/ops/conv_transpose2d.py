@@ -10,8 +10,8 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Shape, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_channels, need_float32
+from baretorch.ops.helpers.families import Limited
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, bias_of, data_of, fields_of, has_constants
-from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.helpers.window import Padding, Pair, padding_params, pair_params, per_group, size_params
 
 

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need, need_float32
+from baretorch.ops.helpers.families import Limited, Pointwise
 from baretorch.ops.helpers.kernel import Call, Kernel, Params
-from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.helpers.loops import nested, repeating, steps
 from baretorch.targets.features import ANY_CPU, FPU, Needs
 
@@ -53,7 +53,7 @@ class FormatNames:
 
 
 @dataclass(frozen=True)
-class Elementwise(Op):
+class Elementwise(Pointwise):
     """f of the elements at the same place of each input, with NumPy's broadcasting."""
 
     value: ClassVar[Callable[..., Any]]  # f in NumPy; floats have double precision
@@ -100,14 +100,8 @@ class Elementwise(Op):
             y = np.asarray(self.value(*wide))
             return (y.astype(np.float32) if y.dtype == np.float64 else y,)
 
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
-
     def params(self, call: Call[Any]) -> Params:
         raise NotImplementedError
-
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(self, dims)
 
     @classmethod
     def kernels(cls) -> tuple[Kernel[Any], ...]:

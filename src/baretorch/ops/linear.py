@@ -11,6 +11,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Array, DType, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops.helpers import cut, overlap
+from baretorch.ops.helpers.families import Limited
 from baretorch.ops.helpers.kernel import (
     Call,
     Kernel,
@@ -23,7 +24,6 @@ from baretorch.ops.helpers.kernel import (
     in_eights,
     nowhere,
 )
-from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.packing import half
 from baretorch.targets.features import ANY_CPU, FPU, MVE, VECTORS, Needs
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_float32
+from baretorch.ops.helpers.families import Limited
 from baretorch.ops.helpers.kernel import Call, Fields, Kernel, Params, fields_of
-from baretorch.ops.helpers.limits import Limited
 from baretorch.ops.helpers.loops import (
     Dims,
     filled,

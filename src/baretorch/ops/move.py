@@ -7,21 +7,22 @@ A slice of the outermost dimension is a view. A cat becomes one `place` per inpu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from baretorch.ir.graph import Array, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, Op, Piece, Signature, Tensor
 from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.check import need, need_axes
+from baretorch.ops.helpers.families import AlongAxis
 from baretorch.ops.helpers.kernel import Call, Kernel
 from baretorch.ops.helpers.strided import Move, StridedLoop, move_kernels, steps
 
 
 @dataclass(frozen=True)
-class Slice(Op, name="slice", computes=False):
+class Slice(AlongAxis, name="slice", computes=False):
     """Elements start, start + step, … before stop of one axis; 0 <= start <= stop <= the axis' length."""
 
     axis: int
@@ -52,9 +53,6 @@ class Slice(Op, name="slice", computes=False):
         together = prod(x.shape[: self.axis]) == 1 and (self.step == 1 or self.stop - self.start <= 1)
         offset = self.start * prod(x.shape[self.axis + 1 :]) * x.dtype.size
         return offset if together and offset % 4 == 0 else None
-
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(replace(self, axis=dims[self.axis]), dims)
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class Change(Op):
 
 
 @dataclass(frozen=True)
-class Cat(Assembled, name="cat", computes=False):
+class Cat(AlongAxis, Assembled, name="cat", computes=False):
     """The inputs one after the other along an axis."""
 
     axis: int
@@ -132,12 +130,9 @@ class Cat(Assembled, name="cat", computes=False):
             start += x.shape[self.axis]
         return tuple(calls)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(replace(self, axis=dims[self.axis]), dims)
-
 
 @dataclass(frozen=True)
-class SliceScatter(Overwrite, name="slice_scatter", computes=False):
+class SliceScatter(AlongAxis, Overwrite, name="slice_scatter", computes=False):
     """x, but elements start, start + step, … of one axis are those of the second input."""
 
     axis: int
@@ -165,9 +160,6 @@ class SliceScatter(Overwrite, name="slice_scatter", computes=False):
 
     def change(self) -> Change:
         return PlaceSlice(self.axis, self.start, self.step)
-
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(replace(self, axis=dims[self.axis]), dims)
 
 
 @dataclass(frozen=True)

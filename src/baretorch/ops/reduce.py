@@ -33,6 +33,7 @@ class Reduction(Op):
     """The elements along `axes` become one; the axes stay as dimensions of 1 if `keepdim`."""
 
     types: ClassVar[Types] = FLOAT
+    function: ClassVar[Callable[..., Any]]  # in NumPy
     of_nothing: ClassVar[bool] = True  # no elements give a result too
     axes: tuple[int, ...]
     keepdim: bool
@@ -54,8 +55,8 @@ class Reduction(Op):
             return (y.astype(self.types[dtype].numpy).reshape(reduced(x.shape, self.axes, self.keepdim)),)
 
     def value(self, x: Array) -> Any:
-        """The result from float64 or int64, with the axes left as dimensions of 1."""
-        raise NotImplementedError
+        """Return the result from float64 or int64, with the axes left as dimensions of 1."""
+        return type(self).function(x, axis=self.axes, keepdims=True)
 
     def divisor(self, shape: Shape) -> float:
         """What the kernel divides by, if it divides."""
@@ -66,12 +67,8 @@ class Reduction(Op):
         return Permuted(op, dims if self.keepdim else without(dims, self.axes))
 
 
-@dataclass(frozen=True)
-class Sum(Reduction, name="sum", types=SUMS):
+class Sum(Reduction, name="sum", function=np.sum, types=SUMS):
     """The sum over `axes`; integers and truth values are counted in int64."""
-
-    def value(self, x: Array) -> Any:
-        return x.sum(axis=self.axes, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -82,44 +79,24 @@ class Mean(Reduction, name="mean"):
         return np.divide(x.sum(axis=self.axes, keepdims=True), self.divisor(x.shape))
 
 
-@dataclass(frozen=True)
-class Prod(Reduction, name="prod"):
+class Prod(Reduction, name="prod", function=np.prod):
     """The product over `axes`."""
 
-    def value(self, x: Array) -> Any:
-        return x.prod(axis=self.axes, keepdims=True)
 
-
-@dataclass(frozen=True)
-class Amax(Reduction, name="amax", types=NUMBERS, of_nothing=False):
+class Amax(Reduction, name="amax", function=np.max, types=NUMBERS, of_nothing=False):
     """The largest element over `axes`; NaN if one is NaN."""
 
-    def value(self, x: Array) -> Any:
-        return x.max(axis=self.axes, keepdims=True)
 
-
-@dataclass(frozen=True)
-class Amin(Reduction, name="amin", types=NUMBERS, of_nothing=False):
+class Amin(Reduction, name="amin", function=np.min, types=NUMBERS, of_nothing=False):
     """The smallest element over `axes`; NaN if one is NaN."""
 
-    def value(self, x: Array) -> Any:
-        return x.min(axis=self.axes, keepdims=True)
 
-
-@dataclass(frozen=True)
-class AnyOf(Reduction, name="any", types=TRUTHS):
+class AnyOf(Reduction, name="any", function=np.any, types=TRUTHS):
     """Whether any element over `axes` is not zero."""
 
-    def value(self, x: Array) -> Any:
-        return x.any(axis=self.axes, keepdims=True)
 
-
-@dataclass(frozen=True)
-class AllOf(Reduction, name="all", types=TRUTHS):
+class AllOf(Reduction, name="all", function=np.all, types=TRUTHS):
     """Whether all elements over `axes` are not zero."""
-
-    def value(self, x: Array) -> Any:
-        return x.all(axis=self.axes, keepdims=True)
 
 
 @dataclass(frozen=True)

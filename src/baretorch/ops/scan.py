@@ -11,6 +11,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_axes
+from baretorch.ops.helpers.families import AlongAxis
 from baretorch.ops.helpers.kernel import Call, Kernel, Literal, Params
 from baretorch.ops.reduce import FLOAT, NUMBERS, SUFFIXES, SUMS, Types, need_elements, need_type, reduced, without
 
@@ -47,7 +48,7 @@ class ArgMin(ArgMax, name="argmin"):
 
 
 @dataclass(frozen=True)
-class CumSum(Op, name="cumsum"):
+class CumSum(AlongAxis, name="cumsum"):
     """The sum of the elements so far along `axis`; integers and truth values are counted in int64."""
 
     axis: int
@@ -65,12 +66,9 @@ class CumSum(Op, name="cumsum"):
         with np.errstate(all="ignore"):
             return (np.cumsum(x, axis=self.axis, dtype=np.float64).astype(np.float32),)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(replace(self, axis=dims[self.axis]), dims)
-
 
 @dataclass(frozen=True)
-class TopK(Op, name="topk"):
+class TopK(AlongAxis, name="topk"):
     """The k largest or smallest elements along `axis`, in order, and where they were. Equal elements keep their order,
     and NaN counts as largest; so all elements are a stable sort."""
 
@@ -96,9 +94,6 @@ class TopK(Op, name="topk"):
             order = np.argsort(x, axis=self.axis, kind="stable")
         indices = np.take(order, np.arange(self.k), axis=self.axis)
         return np.take_along_axis(x, indices, self.axis), indices.astype(np.int64)
-
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(replace(self, axis=dims[self.axis]), dims)
 
 
 def axis_fields(shape: Shape, axis: int) -> tuple[tuple[str, Literal], ...]:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Piece, Signature, Tensor
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need_axes, need_float32
+from baretorch.ops.helpers.families import AlongAxis
 from baretorch.ops.helpers.kernel import Call, Kernel, Params
 from baretorch.ops.scan import axis_fields
 
 
 @dataclass(frozen=True)
-class Softmax(Op, name="softmax"):
+class Softmax(AlongAxis, name="softmax"):
     """x -> e^x divided by its sum along `axis`."""
 
     axis: int
@@ -40,9 +41,6 @@ class Softmax(Op, name="softmax"):
         """The result from x whose largest element is 0."""
         e = np.exp(x)
         return e / e.sum(axis=self.axis, keepdims=True)
-
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(replace(self, axis=dims[self.axis]), dims)
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,20 @@ All zero points are 0, and all scales 128 times finer than those of int8."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Node, Op, Permuted, Piece, Quant, Shape, Signature, Tensor
-from baretorch.ops.elementwise import LOOPS, Arithmetic, Sub, broadcast, loop_fields, loops_of
+from baretorch.ir.graph import Array, DType, Node, Op, Piece, Quant, Signature, Tensor
+from baretorch.ops.elementwise import Arithmetic, Sub
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params
 from baretorch.ops.helpers.window import Axis, Padding, Pair, axes, cut_windows, outputs
 from baretorch.ops.int8.arithmetic import multipliers
+from baretorch.ops.int8.qbinary import QBinary, kernels
 from baretorch.ops.int8.qpool import window_fields
 from baretorch.ops.int8.rules import StaysFloat, Walk, fits_32_bits
 from baretorch.ops.layout import Permute
@@ -33,7 +34,7 @@ RESULT = Quant((1 / 256,), (-128,))  # of a softmax as int8
 
 
 @dataclass(frozen=True)
-class QAdd16(Op, name="qadd16"):
+class QAdd16(QBinary, name="qadd16", dtype=DType.INT16):
     """a, b int16 -> clamp((a * a_factor + b * b_factor + 2^(shift-1)) >> shift, lo, hi)."""
 
     a_factor: int
@@ -42,20 +43,10 @@ class QAdd16(Op, name="qadd16"):
     lo: int = LOWEST
     hi: int = HIGHEST
 
-    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        need(all(t.dtype is DType.INT16 for t in inputs), self, "the inputs are not int16", inputs, "int16 and int16")
-        return (Signature(broadcast(self, inputs), DType.INT16),)
-
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         a, b = (x.astype(np.int64) for x in inputs)
         total = a * self.a_factor + b * self.b_factor + (1 << (self.shift - 1))
         return (np.clip(total >> self.shift, self.lo, self.hi).astype(np.int16),)
-
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
-
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(self, dims)
 
 
 @dataclass(frozen=True)
@@ -205,17 +196,6 @@ def softmax(walk: Walk, node: Node, op: Softmax) -> None:
     walk.wide[out] = walk.wider(Permute(tuple(int(i) for i in np.argsort(order))), out, shares)
 
 
-def _params(call: Call[QAdd16]) -> Params:
-    own = ((f.name, getattr(call.op, f.name)) for f in fields(call.op))
-    return Params("bt_qadd16", (*loop_fields(call), *own))
-
-
-def _in_rows(call: Call[QAdd16]) -> bool:
-    """Along the innermost loop both inputs lie as the output does."""
-    loops = loops_of(call)
-    return 0 < len(loops) <= LOOPS and loops[-1][0] >= 2 and loops[-1][1:] == (1, 1)
-
-
 def _max_params(call: Call[Any]) -> Params:
     return Params("bt_qmax_pool2d", window_fields(call))
 
@@ -233,19 +213,7 @@ def _rows(call: Call[QSoftmax16]) -> Params:
     return Params("bt_qsoftmax16", (("rows", prod(call.x.shape[:-1])), ("length", call.x.shape[-1])))
 
 
-_ADD = Kernel[QAdd16](
-    "bt_qadd16_ref",
-    "qwide/ref.c",
-    _params,
-    fits=lambda call: len(loops_of(call)) <= LOOPS,
-    overlap=overlap.elementwise,
-    splits=cut.outermost,
-)
-ADD = (
-    replace(_ADD, symbol="bt_qadd16_mve", source="qwide/mve.c", needs=MVE, fits=_in_rows),
-    replace(_ADD, symbol="bt_qadd16_dsp", source="qwide/dsp.c", needs=DSP, fits=_in_rows),
-    _ADD,
-)
+ADD = kernels("qadd16", "qwide/ref.c", {"mve": MVE, "dsp": DSP})
 MAX: tuple[Kernel[QMaxPool16], ...] = (
     Kernel("bt_qmax_pool16_mve", "qwide/mve.c", _max_params, MVE, splits=cut.rows),
     Kernel("bt_qmax_pool16_dsp", "qwide/pool_dsp.c", _max_params, DSP, _pairs, splits=cut.rows),

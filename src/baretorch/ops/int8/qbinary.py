@@ -3,19 +3,20 @@ NumPy's broadcasting. See docs/arithmetic.md."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Quant, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Quant, Signature, Tensor
 from baretorch.ops.elementwise import LOOPS, broadcast, loop_fields, loops_of
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Kernel, Params
+from baretorch.ops.helpers.families import Pointwise
+from baretorch.ops.helpers.kernel import Call, Kernel, Params, fields_of
 from baretorch.ops.int8.arithmetic import multipliers, requantize
-from baretorch.targets.features import ANY_CPU, DSP, MVE, XCV, Needs
+from baretorch.targets.features import DSP, MVE, XCV, Needs
 
 LARGEST_FACTOR = (1 << 15) - 1  # a halfword: one SMLAD multiplies both inputs
 SHIFTS = range(22, 8, -1)  # above them a sum could leave 32 bits, below them it could be a step beside the real one
@@ -25,18 +26,16 @@ QUOTIENT_SHIFTS = range(22, 3, -1)
 
 
 @dataclass(frozen=True)
-class QBinary(Op):
-    """Of two int8 tensors, element by element. Its fields are those of its C struct, after the loops."""
+class QBinary(Pointwise):
+    """A function of two int8 tensors, element by element. Its fields are those of its C struct, after the loops."""
+
+    dtype: ClassVar[DType] = DType.INT8
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        need(all(t.dtype is DType.INT8 for t in inputs), self, "the inputs are not quantized", inputs, "int8 and int8")
-        return (Signature(broadcast(self, inputs), DType.INT8),)
-
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
-
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(self, dims)
+        label = self.dtype.label
+        right = all(t.dtype is self.dtype for t in inputs)
+        need(right, self, f"the inputs are not {label}", inputs, f"{label} and {label}")
+        return (Signature(broadcast(self, inputs), self.dtype),)
 
 
 @dataclass(frozen=True)
@@ -156,33 +155,30 @@ def squared_difference_of(a: Quant, b: Quant, y: Quant) -> QSquaredDifference | 
 
 
 def _params(call: Call[Any]) -> Params:
-    own = ((f.name, getattr(call.op, f.name)) for f in fields(call.op))
+    own = fields_of(call.op, *(f.name for f in fields(call.op)))
     return Params(f"bt_{call.op.name}", (*loop_fields(call), *own))
 
 
-def _fits(call: Call[Any]) -> bool:
-    return len(loops_of(call)) <= LOOPS
+def _has_rows(call: Call[Any]) -> bool:
+    """Return whether both inputs are like the output along the innermost loop, for a word or more."""
+    loops, word = loops_of(call), 4 // call.y.dtype.size
+    return 0 < len(loops) <= LOOPS and loops[-1][0] >= word and loops[-1][1:] == (1, 1)
 
 
-def _in_rows(call: Call[Any]) -> bool:
-    """Along the innermost loop both inputs lie as the output does, at least a word of them."""
-    loops = loops_of(call)
-    return 0 < len(loops) <= LOOPS and loops[-1][0] >= 4 and loops[-1][1:] == (1, 1)
-
-
-def _kernel(name: str, variant: str, needs: Needs = ANY_CPU) -> Kernel[Any]:
-    return Kernel(
-        f"bt_{name}_{variant}",
-        f"qbinary/{variant}.c",
+def kernels(name: str, source: str, cpus: Mapping[str, Needs]) -> tuple[Kernel[Any], ...]:
+    """Return the kernels of a function of two tensors, those for CPUs first."""
+    ref = Kernel[Any](
+        f"bt_{name}_ref",
+        source,
         _params,
-        needs,
-        _in_rows if needs else _fits,
+        fits=lambda call: len(loops_of(call)) <= LOOPS,
         overlap=overlap.elementwise,
         splits=cut.outermost,
     )
+    return (*(ref.for_cpu(variant, needs, fits=_has_rows) for variant, needs in cpus.items()), ref)
 
 
-ADD = (_kernel("qadd", "mve", MVE), _kernel("qadd", "dsp", DSP), _kernel("qadd", "xcv", XCV), _kernel("qadd", "ref"))
-MUL = (_kernel("qmul", "mve", MVE), _kernel("qmul", "dsp", DSP), _kernel("qmul", "ref"))
-DIV = (_kernel("qdiv", "ref"),)
-SQUARED_DIFFERENCE = (_kernel("qsquared_difference", "ref"),)
+ADD = kernels("qadd", "qbinary/ref.c", {"mve": MVE, "dsp": DSP, "xcv": XCV})
+MUL = kernels("qmul", "qbinary/ref.c", {"mve": MVE, "dsp": DSP})
+DIV = kernels("qdiv", "qbinary/ref.c", {})
+SQUARED_DIFFERENCE = kernels("qsquared_difference", "qbinary/ref.c", {})

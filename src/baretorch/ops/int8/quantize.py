@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Quant, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Quant, Signature, Tensor
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.families import Pointwise
 from baretorch.ops.helpers.kernel import Call, Kernel, Params
 from baretorch.ops.int8 import arithmetic
 from baretorch.targets.features import FPU_DSP, MVE, SOFT
 
 
 @dataclass(frozen=True)
-class Quantize(Op, name="quantize", computes=False):
+class Quantize(Pointwise, name="quantize", computes=False):
     """float32 -> int8: x / scale + zero, half to even, limited to -128..127."""
 
     scale: float
@@ -32,15 +33,9 @@ class Quantize(Op, name="quantize", computes=False):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (arithmetic.quantize(inputs[0], self.scale, self.zero),)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(self, dims)
-
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut.from_first(self, inputs, axis, start, stop)
-
 
 @dataclass(frozen=True)
-class Dequantize(Op, name="dequantize", computes=False):
+class Dequantize(Pointwise, name="dequantize", computes=False):
     """int8 -> float32: (x - zero) * scale."""
 
     scale: float
@@ -53,12 +48,6 @@ class Dequantize(Op, name="dequantize", computes=False):
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (arithmetic.dequantize(inputs[0], self.scale, self.zero),)
-
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(self, dims)
-
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut.from_first(self, inputs, axis, start, stop)
 
 
 def flat(call: Call[Any]) -> Call[Any]:
