@@ -16,7 +16,6 @@ from baretorch.ir.verify import verify
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp, Mul
 from baretorch.ops.functions import Tanh
-from baretorch.ops.helpers.limits import both
 from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d
@@ -138,7 +137,8 @@ def test_fuse_clamp_leaves_a_result_that_others_read() -> None:
 def test_composed_limits_do_both(first: tuple[float, float], then: tuple[float, float]) -> None:
     v = torch.linspace(-10, 10, 201)
     want = v.clamp(*first).clamp(*then)
-    assert torch.equal(v.clamp(*both(first, then)), want)
+    both = Clamp(*first).clamped(*then)
+    assert isinstance(both, Clamp) and torch.equal(v.clamp(both.lo, both.hi), want)
 
 
 def test_fuse_pool() -> None:
