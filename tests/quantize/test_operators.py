@@ -18,10 +18,10 @@ from baretorch.ir.graph import Array, Builder, DType, Graph, interpret
 from baretorch.ir.io import store_inputs
 from baretorch.measure.facts import compare
 from baretorch.ops import OPS
-from baretorch.ops.bits import Bitwise
 from baretorch.ops.functions import Sigmoid
 from baretorch.ops.int8.quantize import Dequantize
 from baretorch.ops.layout import Reshape
+from baretorch.ops.logic import Bitwise
 from baretorch.ops.move import Copy
 from baretorch.ops.recurrent import Recurrent
 from baretorch.options import Observer
