@@ -3,20 +3,11 @@ of docs/contributing/tools.md, and runs an image on it."""
 
 from __future__ import annotations
 
-import filecmp
-import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-import baretorch
+from tests.adding import MODEL, ChangedPackage
 
-PACKAGE = Path(baretorch.__file__).parent
 NEW = Path(__file__).parent / "new_emulator"
-MODEL = Path(__file__).parents[1] / "frontends" / "data" / "cnn.pte"
-MOST_FILES = 3
 
 # What is added to tables: file, the line after which it goes, and the new lines.
 ROWS = (
@@ -40,34 +31,20 @@ notes = "a toy"
 
 
 def test_a_new_emulator_costs_three_files_at_most(tmp_path: Path) -> None:
-    tree = tmp_path / "src" / "baretorch"
-    shutil.copytree(PACKAGE, tree, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(NEW / "toy.py", tree / "machines")
+    package = ChangedPackage(tmp_path)
+    package.write("machines/toy.py", (NEW / "toy.py").read_text())
     for file, after, lines in ROWS:
-        text = (tree / file).read_text()
-        assert text.count(after) == 1, f"{file} has no line {after!r}"
-        (tree / file).write_text(text.replace(after, after + lines))
-
-    written = [f.relative_to(tree).as_posix() for f in tree.rglob("*") if f.is_file()]
-    same = filecmp.cmpfiles(PACKAGE, tree, written, shallow=False)[0]
-    changed = sorted(set(written) - set(same))
-    assert changed == ["machines/toy.py", "targets/types.py"] and len(changed) <= MOST_FILES
-
-    def program(*arguments: str) -> dict[str, object]:
-        environment = {**os.environ, "PYTHONPATH": str(tree.parent)}
-        command = [sys.executable, "-m", "baretorch", *arguments, "--json"]
-        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
-        made: dict[str, object] = json.loads(done.stdout)
-        return made
+        package.insert(file, after, lines)
+    assert package.changed() == ["machines/toy.py", "targets/types.py"]
 
     (tmp_path / "mine.toml").write_text(BOARD)
-    wrong = program("run", str(MODEL), "--board", "mine.toml")
+    wrong = package.command("run", str(MODEL), "--board", "mine.toml")
     assert (wrong["error"], wrong["need"]) == ("emulator toy needs toy_model", ['such as toy_model = "t1"'])
     (tmp_path / "mine.toml").write_text(f'{BOARD}toy_model = "t1000"\n')
-    run = program("run", str(MODEL), "--board", "mine.toml", "--emulator", "toy")
+    run = package.command("run", str(MODEL), "--board", "mine.toml", "--emulator", "toy")
     assert (run["emulator"], run["instructions"]) == ("toy", 1), run
     (tmp_path / "mine.toml").write_text(f'{BOARD.replace("host", "rp2040")}toy_model = "t1000"\n')
-    assert program("run", str(MODEL), "--board", "mine.toml")["need"] == ["a toy"]
-    tools = program("doctor")["tools"]
+    assert package.command("run", str(MODEL), "--board", "mine.toml")["need"] == ["a toy"]
+    tools = package.command("doctor")["tools"]
     assert isinstance(tools, list)
     assert [tool["version"] for tool in tools if tool["name"] == "toy-emulator"] == ["1.0"]
