@@ -22,10 +22,9 @@ from baretorch.frontends import from_module
 from baretorch.frontends.torch.control_flow import CHOOSE
 from baretorch.frontends.torch.plain import unlifted
 from baretorch.ir.graph import Builder, DType
-from baretorch.ops.choose import Choose
 from baretorch.ops.functions import Cos, Sin, Tanh
 from baretorch.ops.logic import Lt
-from baretorch.ops.move import Cat
+from baretorch.ops.move import Cat, Choose
 from baretorch.ops.reduce import Sum
 from baretorch.pipeline import compile_source, optimize
 from baretorch.plan import make_plan

@@ -24,8 +24,7 @@ from baretorch.measure.facts import compare
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Cast
 from baretorch.ops.move import Slice
-from baretorch.ops.ordered import KthValue, Median, Mode
-from baretorch.ops.scan import ArgMax, ArgMin, TopK
+from baretorch.ops.scan import ArgMax, ArgMin, KthValue, Median, Mode, TopK
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_model, seeded
 

@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from baretorch.ops.choose import Choose
 from baretorch.ops.helpers.kernel import Call, Kernel
-from baretorch.ops.move import Assembled
+from baretorch.ops.move import Assembled, Choose
 from baretorch.plan.select import select_kernel
 from baretorch.targets.boards import load_board
 from baretorch.targets.features import ANY_CPU, XCV

@@ -22,7 +22,7 @@ from baretorch.machines.run import call
 from baretorch.ops import OPS, PLAN_OPS
 from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.layout import Pad
-from baretorch.ops.sample import GridSample2d
+from baretorch.ops.upsample import GridSample2d
 from baretorch.options import Options
 from baretorch.plan import make_plan
 from baretorch.plan.schedule import one_by_one

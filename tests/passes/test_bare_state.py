@@ -10,9 +10,8 @@ from baretorch.emit import emit
 from baretorch.ir.graph import Builder, DType, Graph, Op, Quant, State, interpret
 from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Add
-from baretorch.ops.int8.fixed_point import FromFixed, ToFixed
 from baretorch.ops.int8.lookup import Lookup
-from baretorch.ops.int8.quantize import Dequantize, Quantize
+from baretorch.ops.int8.quantize import Dequantize, FromFixed, Quantize, ToFixed
 from baretorch.ops.move import Copy
 from baretorch.passes.int8_io import bare_io, float_io
 from baretorch.passes.int8_state import bare_state, common_forms

@@ -16,8 +16,7 @@ from baretorch.ir.graph import Array, DType, Graph, Node, interpret
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Cast
 from baretorch.ops.move import Slice
-from baretorch.ops.ordered import Chosen
-from baretorch.ops.scan import ArgMax, TopK
+from baretorch.ops.scan import ArgMax, Chosen, TopK
 
 ROUNDING = 1e-4  # of the largest number: elements that are as near as this may be equal but for rounding
 

@@ -1,7 +1,7 @@
-"""Operators that copy parts of tensors, of any type: slice, cat, slice_scatter, copy.
+"""Operators that copy parts of tensors, of any type: slice, cat, slice_scatter, copy, choose.
 
 A slice of the outermost dimension is a view. A cat becomes one `place` per input, a slice_scatter a copy and a
-`place`: the plan's way to let several steps make one tensor.
+`place`: this is how several steps of a plan compute one tensor.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir.graph import Array, Op, Piece, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.check import need, need_axes
 from baretorch.ops.helpers.families import AlongAxis
@@ -218,3 +218,39 @@ SLICE_SCATTER: tuple[Kernel[SliceScatter], ...] = ()  # a copy and a place
 SLICE: tuple[Kernel[Slice], ...] = move_kernels(_slice)
 PLACE: tuple[Kernel[PlaceSlice], ...] = move_kernels(_place)
 COPY: tuple[Kernel[Copy], ...] = move_kernels(_copy)
+
+
+@dataclass(frozen=True)
+class Choose(Assembled, name="choose", computes=False, carried=slice(1, None)):
+    """a if the condition, a single truth value, holds, else b. What only the other one needs is not computed."""
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        condition, a, b = inputs
+        need(
+            condition.dtype is DType.BOOL and condition.count == 1,
+            self,
+            "the condition is not a single truth value",
+            inputs,
+            "bool[] as first input",
+        )
+        alike = (a.shape, a.dtype) == (b.shape, b.dtype)
+        need(alike, self, "the branches return different tensors", inputs, "the same shape and type from both")
+        return (Signature(a.shape, a.dtype, a.quant),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        condition, a, b = inputs
+        return (a.copy() if condition.all() else b.copy(),)
+
+    def pieces(self, call: Call[Any]) -> tuple[Call[Any], ...]:
+        """Return no steps: each side has one, which runs under a condition."""
+        return ()
+
+    def side(self, call: Call[Any], holds: bool) -> Call[Any]:
+        """The step of a plan that takes a, if the condition holds, or b."""
+        return Call(Copy(), (call.inputs[1 if holds else 2],), call.outputs)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
+
+
+CHOOSE: tuple[Kernel[Choose], ...] = ()  # the plan makes a copy of each side, or none

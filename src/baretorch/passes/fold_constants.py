@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baretorch.ir.graph import Graph, Node, Tensor, with_data
-from baretorch.ops.choose import Choose
+from baretorch.ops.move import Choose
 from baretorch.passes.rewrite import rebuilt
 
 LARGEST = 1 << 26  # bytes: more than any chip's flash; what is larger is left to be refused by the planner

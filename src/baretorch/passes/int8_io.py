@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Graph, Node, Op, Quant, Tensor, fresh
-from baretorch.ops.int8.int16_conversions import Dequantize16, Narrow, Quantize16, Widen
-from baretorch.ops.int8.quantize import Dequantize, Quantize
+from baretorch.ops.int8.quantize import Dequantize, Dequantize16, Narrow, Quantize, Quantize16, Widen
 from baretorch.passes.rewrite import rebuilt
 
 

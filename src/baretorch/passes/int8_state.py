@@ -9,8 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from baretorch.ir.graph import Graph, Node, Op, Quant, State
-from baretorch.ops.int8.fixed_point import FromFixed, ToFixed
-from baretorch.ops.int8.quantize import Dequantize, Quantize
+from baretorch.ops.int8.quantize import Dequantize, FromFixed, Quantize, ToFixed
 from baretorch.passes.rewrite import rebuilt
 
 

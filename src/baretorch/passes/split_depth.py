@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from baretorch.ir.graph import Graph, Node, Op, Tensor, fresh
 from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.depth_windows import DepthWindows
 from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.layout import DepthWindows
 from baretorch.ops.move import Cat, Slice
 from baretorch.passes.rewrite import rebuilt
 

@@ -15,8 +15,7 @@ from baretorch.ops import int8_rule
 from baretorch.ops.elementwise import Clamp
 from baretorch.ops.fft import Fft, Rfft
 from baretorch.ops.functions import Log, Log1p, Log2, Log10
-from baretorch.ops.int8.int16_conversions import Dequantize16, Quantize16
-from baretorch.ops.int8.quantize import Quantize
+from baretorch.ops.int8.quantize import Dequantize16, Quantize, Quantize16
 from baretorch.ops.int8.rules import NoInt8, StaysFloat, Walk
 from baretorch.passes.rewrite import rebuilt
 

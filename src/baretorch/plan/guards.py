@@ -14,7 +14,7 @@ from functools import reduce
 from typing import TypeAlias
 
 from baretorch.ir.graph import Graph, Node
-from baretorch.ops.choose import Choose
+from baretorch.ops.move import Choose
 
 Needs: TypeAlias = tuple[tuple[str, bool], ...]  # conditions and what they must be
 

@@ -10,9 +10,8 @@ from baretorch.errors import CompileError
 from baretorch.ir.graph import Graph, Node, Op, Tensor
 from baretorch.ir.text import attributes
 from baretorch.ops import kernels_of
-from baretorch.ops.choose import Choose
 from baretorch.ops.helpers.kernel import Call, Kernel
-from baretorch.ops.move import Assembled
+from baretorch.ops.move import Assembled, Choose
 from baretorch.plan.constants import Constants, constants_of
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.memory.storage import NOTHING

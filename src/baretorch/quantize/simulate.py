@@ -11,8 +11,7 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Tensor, fresh
 from baretorch.ops.int8.arithmetic import dequantize, quantize
 from baretorch.ops.int8.groups_of_inputs import whole_in_groups
-from baretorch.ops.int8.int16_conversions import FINER, Dequantize16, Quantize16
-from baretorch.ops.int8.quantize import Dequantize, Quantize
+from baretorch.ops.int8.quantize import FINER, Dequantize, Dequantize16, Quantize, Quantize16
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from torch.nn import functional as f
 from baretorch.ir.graph import Array, Op, Shape
 from baretorch.ops.activations import Gelu, Silu
 from baretorch.ops.attention import Attention
-from baretorch.ops.choose import Choose
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.elementwise import Add, Clamp, Div, Elementwise, Maximum, Minimum, Mul, Sub
@@ -30,7 +29,7 @@ from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.logic import Where
 from baretorch.ops.matmul import Matmul
-from baretorch.ops.move import Cat, Slice
+from baretorch.ops.move import Cat, Choose, Slice
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.recurrent import Gru, Lstm, Recurrent, Rnn

@@ -24,7 +24,7 @@ from baretorch.frontends.inputs import flat_like
 from baretorch.frontends.source import Source
 from baretorch.ir.graph import Array, DType, Graph, Port, Quant, with_data
 from baretorch.ir.io import Answer, arrange_inputs
-from baretorch.ops.int8.int16_conversions import FINER
+from baretorch.ops.int8.quantize import FINER
 from baretorch.quantize.groups import Group
 from baretorch.quantize.observers import ABSENT, Meant, Scores, affine, per_channel
 from baretorch.quantize.quantize import Prepared

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from baretorch.ir.graph import Array, Shape
-from baretorch.ops.choose import Choose
+from baretorch.ops.move import Choose
 from tests.ops.case import Case
 
 

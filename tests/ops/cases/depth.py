@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from baretorch.ops.depth_windows import DepthWindows
+from baretorch.ops.layout import DepthWindows
 from tests.ops.case import Case, Inputs, counted, normal
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from baretorch.ir.graph import Shape
-from baretorch.ops.int8.fixed_point import FromFixed, ToFixed
 from baretorch.ops.int8.qrecurrent import QGru, QLstm, QRecurrent, QRnn
+from baretorch.ops.int8.quantize import FromFixed, ToFixed
 from tests.ops.case import Case, Inputs, values
 
 

@@ -9,7 +9,7 @@ import torch
 
 from baretorch.ir.graph import Array, Shape
 from baretorch.ops.cdist import Cdist
-from baretorch.ops.ordered import KthValue, Median, Mode
+from baretorch.ops.scan import KthValue, Median, Mode
 from tests.ops.case import EXACT, Case, Inputs, normal
 
 # Types, shapes, and the axis.

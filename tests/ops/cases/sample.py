@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from baretorch.ir.graph import Array, Shape
-from baretorch.ops.sample import MODES, PADDINGS, GridSample2d, UpsampleBicubic2d
-from baretorch.ops.scatter_reduce import KINDS, ScatterReduce
+from baretorch.ops.index import KINDS, ScatterReduce
+from baretorch.ops.upsample import MODES, PADDINGS, GridSample2d, UpsampleBicubic2d
 from tests.ops.case import EXACT, Case, Inputs, nchw, normal
 
 NEAR = (1e-5, 2e-6)  # sixteen products, some of them negative, and places in float32

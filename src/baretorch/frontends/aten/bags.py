@@ -15,11 +15,10 @@ from baretorch.frontends.aten.shapes import slice_
 from baretorch.frontends.lowering import Lowering, known_value
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Div, Maximum, Mul
-from baretorch.ops.index import IndexSelect, Scatter
+from baretorch.ops.index import IndexSelect, Scatter, ScatterReduce
 from baretorch.ops.logic import Ne
 from baretorch.ops.move import Cat
 from baretorch.ops.reduce import Amax, Mean, Sum
-from baretorch.ops.scatter_reduce import ScatterReduce
 
 SUM, MEAN, MAX = 0, 1, 2  # PyTorch's numbers of the modes
 

@@ -9,7 +9,7 @@ from baretorch.frontends.lowering import TO_NHWC, Ints, Lowering, sides, spatial
 from baretorch.frontends.windows import sliding
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
-from baretorch.ops.depth_windows import DepthWindows
+from baretorch.ops.layout import DepthWindows
 
 
 def convolution(

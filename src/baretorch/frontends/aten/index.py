@@ -15,10 +15,9 @@ from baretorch.frontends.aten.shapes import permute, reshape, slice_
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, known_value
 from baretorch.ir.graph import Array, DType
 from baretorch.ops.elementwise import Mul
-from baretorch.ops.index import Gather, IndexPut, IndexSelect, RavelIndex, Scatter
+from baretorch.ops.index import Gather, IndexPut, IndexSelect, RavelIndex, Scatter, ScatterReduce
 from baretorch.ops.layout import Expand, Unfold
 from baretorch.ops.move import SliceScatter
-from baretorch.ops.scatter_reduce import ScatterReduce
 
 
 def take(g: Lowering, x: str, axis: int, index: Array) -> str:

@@ -11,7 +11,7 @@ from baretorch.frontends.aten.promotion import floating
 from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Lowering, Result, Scalar
 from baretorch.ops.cdist import Cdist
-from baretorch.ops.ordered import Chosen, KthValue, Median, Mode
+from baretorch.ops.scan import Chosen, KthValue, Median, Mode
 
 
 def median(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> Result:

@@ -9,8 +9,14 @@ import numpy as np
 from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, spatial
 from baretorch.ops.layout import Permute, Reshape
-from baretorch.ops.sample import MODES, PADDINGS, GridSample2d, UpsampleBicubic2d
-from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
+from baretorch.ops.upsample import (
+    MODES,
+    PADDINGS,
+    GridSample2d,
+    UpsampleBicubic2d,
+    UpsampleBilinear2d,
+    UpsampleNearest2d,
+)
 
 
 def nearest(g: Lowering, x: str, size: Ints | None, *scales: Any) -> str:

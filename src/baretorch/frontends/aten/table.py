@@ -44,7 +44,7 @@ from baretorch.frontends.aten.rows import AtenRow
 from baretorch.frontends.lowering import UNFIT, Complex, Lowering, Result
 from baretorch.ir.graph import Builder, DType, Graph, State
 from baretorch.ir.verify import verify
-from baretorch.ops.choose import Choose
+from baretorch.ops.move import Choose
 
 
 @dataclass

@@ -14,8 +14,7 @@ from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.windows import Windows
 from baretorch.ir.graph import Op
 from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.depth_windows import DepthWindows
-from baretorch.ops.layout import Pad
+from baretorch.ops.layout import DepthWindows, Pad
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 
 Pool: TypeAlias = MaxPool2d | AvgPool2d | AdaptiveAvgPool2d | AdaptiveMaxPool2d

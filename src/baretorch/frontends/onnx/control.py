@@ -13,7 +13,7 @@ from baretorch.frontends.aten import shapes
 from baretorch.frontends.lowering import Result
 from baretorch.frontends.onnx.call import OnnxCall
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, Value
-from baretorch.ops.choose import Choose
+from baretorch.ops.move import Choose
 
 TURNS = 256  # of a loop, as of one in PyTorch
 

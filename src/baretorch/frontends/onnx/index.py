@@ -13,9 +13,8 @@ from baretorch.frontends.onnx.call import OnnxCall, wide
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Add, Remainder
-from baretorch.ops.index import IndexPut, RavelIndex, Scatter
+from baretorch.ops.index import IndexPut, RavelIndex, Scatter, ScatterReduce
 from baretorch.ops.logic import Eq, Lt, Where
-from baretorch.ops.scatter_reduce import ScatterReduce
 
 REDUCTIONS = {"mul": "prod", "max": "amax", "min": "amin"}  # as scatter_reduce calls them
 

@@ -18,8 +18,8 @@ from baretorch.ops.matmul import Matmul
 from baretorch.ops.norm import LayerNorm
 from baretorch.ops.pool import AvgPool2d
 from baretorch.ops.reduce import Mean, Sum, Var, VectorNorm
-from baretorch.ops.sample import GridSample2d
 from baretorch.ops.softmax import LogSoftmax
+from baretorch.ops.upsample import GridSample2d
 
 EPSILON = 1e-5  # where a norm says nothing else
 

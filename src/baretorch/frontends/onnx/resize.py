@@ -22,8 +22,7 @@ from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.ir.graph import Array, DType
 from baretorch.ops.layout import Expand
 from baretorch.ops.logic import Where
-from baretorch.ops.sample import UpsampleBicubic2d
-from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
+from baretorch.ops.upsample import UpsampleBicubic2d, UpsampleBilinear2d, UpsampleNearest2d
 
 HALF_PIXEL = ("half_pixel", "pytorch_half_pixel")
 

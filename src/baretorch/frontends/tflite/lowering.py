@@ -18,8 +18,7 @@ from baretorch.frontends.tflite.schema import GRAPH_TYPES, ONE_SIZE, Subgraph, T
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Origin, Quant, State
 from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Binary, Clamp, Unary
-from baretorch.ops.int8.int16_conversions import FINER, Dequantize16, Quantize16
-from baretorch.ops.int8.quantize import Dequantize, Quantize
+from baretorch.ops.int8.quantize import FINER, Dequantize, Dequantize16, Quantize, Quantize16
 
 BYTES = ("int8", "uint8")
 SHORTS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})  # what has kernels for int16 activations

@@ -15,9 +15,9 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, fields_of, has_constants, pack_inputs
-from baretorch.ops.int8.fixed_point import FromFixed
 from baretorch.ops.int8.gates import GATE_BITS, half_up, short
 from baretorch.ops.int8.qrecurrent import begin, int_output, last_time, recurrent
+from baretorch.ops.int8.quantize import FromFixed
 from baretorch.ops.int8.rules import Walk, fits_32_bits
 from baretorch.ops.packing import dsp
 from baretorch.ops.recurrent import Cell, Lstm, extents

@@ -17,7 +17,7 @@ from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, fields_of
 from baretorch.ops.helpers.loops import Dims
 from baretorch.ops.int8.arithmetic import multipliers, requantize
-from baretorch.ops.int8.fixed_point import ToFixed
+from baretorch.ops.int8.quantize import ToFixed
 from baretorch.ops.int8.rules import PRODUCT, Walk, fits_32_bits
 from baretorch.targets.features import DSP, MVE
 

@@ -15,7 +15,6 @@ from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor,
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import data_of
 from baretorch.ops.int8.arithmetic import multipliers
-from baretorch.ops.int8.fixed_point import FromFixed, ToFixed
 from baretorch.ops.int8.gates import (
     CELL_BITS,
     GATE_BITS,
@@ -29,6 +28,7 @@ from baretorch.ops.int8.gates import (
     tanh,
 )
 from baretorch.ops.int8.layer import weight_scales
+from baretorch.ops.int8.quantize import FromFixed, ToFixed
 from baretorch.ops.int8.rules import StaysFloat, Walk, fits_32_bits
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.move import Cat, Slice

@@ -14,9 +14,8 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Shape, Tensor, fresh, with_data
 from baretorch.ops.int8.arithmetic import dequantize, quantize
-from baretorch.ops.int8.int16_conversions import FINER, Dequantize16, Narrow, Quantize16, Widen
 from baretorch.ops.int8.lookup import Lookup
-from baretorch.ops.int8.quantize import Dequantize, Quantize
+from baretorch.ops.int8.quantize import FINER, Dequantize, Dequantize16, Narrow, Quantize, Quantize16, Widen
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Where
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from baretorch.errors import InternalError
-from baretorch.ops.choose import Choose
+from baretorch.ops.move import Choose
 from baretorch.plan.schedule import Operand, Step
 from baretorch.plan.types import Plan
 

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from math import prod
 
 from baretorch.ir.graph import Graph
-from baretorch.ops.choose import Choose
-from baretorch.ops.move import Cat
+from baretorch.ops.move import Cat, Choose
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.schedule import View
 
