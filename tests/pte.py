@@ -20,10 +20,10 @@ def read_pte(data: bytes, name: str, method: str = "forward") -> AtenProgram:
 def write_pte(module: Any, inputs: Sequence[Any] | Mapping[str, Sequence[Any]], path: str | Path) -> Any:
     """Export `module` to `path`, for the example `inputs` of forward, or of each of several methods."""
     from baretorch.frontends.pte.export import write_programs
-    from baretorch.frontends.torch.source import exported
+    from baretorch.frontends.torch.source import export_methods
 
     given = inputs if isinstance(inputs, Mapping) else {"forward": inputs}
-    return write_programs(exported(copy.deepcopy(module), {m: tuple(x) for m, x in given.items()}), path)
+    return write_programs(export_methods(copy.deepcopy(module), {m: tuple(x) for m, x in given.items()}), path)
 
 
 def run_pte(path: Path, inputs: Sequence[Any], method: str = "forward") -> list[Array]:

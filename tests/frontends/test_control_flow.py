@@ -20,7 +20,7 @@ import baretorch
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
 from baretorch.frontends.torch.control_flow import CHOOSE
-from baretorch.frontends.torch.plain import unlifted
+from baretorch.frontends.torch.plain import make_plain
 from baretorch.ir.graph import Builder, DType
 from baretorch.ops.functions import Cos, Sin, Tanh
 from baretorch.ops.logic import Lt
@@ -160,7 +160,7 @@ def test_a_loop_that_remembers_whether_to_go_on() -> None:
         )
 
     exported = torch.export.export(Function(alive), (X,))
-    plain = unlifted(exported)
+    plain = make_plain(exported)
     assert sum(node.target is CHOOSE for node in plain.graph.nodes) == 3 * 39
     for got, want in zip(plain(X), alive(X), strict=True):
         torch.testing.assert_close(got, want)
@@ -172,7 +172,7 @@ def test_large_constants_are_not_computed_for_a_condition() -> None:
     def large(x: Tensor) -> Any:
         return torch.cond(torch.ones(1 << 40).sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,))
 
-    plain = unlifted(torch.export.export(Function(large), (X,)))
+    plain = make_plain(torch.export.export(Function(large), (X,)))
     assert sum(node.target is CHOOSE for node in plain.graph.nodes) == 1
 
 
@@ -183,7 +183,7 @@ def test_a_condition_may_be_deep() -> None:
             y = y.relu()
         return torch.cond(y.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,))
 
-    plain = unlifted(torch.export.export(Function(deep), (X,)))
+    plain = make_plain(torch.export.export(Function(deep), (X,)))
     assert sum(node.target is CHOOSE for node in plain.graph.nodes) == 1
 
 

@@ -20,7 +20,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends import from_module
 from baretorch.frontends.pte.export import write_programs
 from baretorch.frontends.pte.host import HostRuntime
-from baretorch.frontends.torch.export import export_module, functional, plain_programs
+from baretorch.frontends.torch.export import export_module, make_functional, plain_programs
 from baretorch.frontends.torch.norms import fold_norms
 
 
@@ -109,7 +109,7 @@ def folded(
     module: nn.Module, methods: Mapping[str, tuple[torch.Tensor, ...]]
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the constants that are folded in the programs of these methods, and the programs."""
-    programs = plain_programs({m: functional(export_module(module, x, m)) for m, x in methods.items()}, {})
+    programs = plain_programs({m: make_functional(export_module(module, x, m)) for m, x in methods.items()}, {})
     return fold_norms(list(programs.values())), programs
 
 

@@ -74,7 +74,7 @@ def test_layers_are_called_as_their_tensors_are() -> None:
 
 
 def test_without_litert_the_graph_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(litert, "installed", lambda: False)
+    monkeypatch.setattr(litert, "is_installed", lambda: False)
     source = load(str(DATA / "lstm_int8.tflite"))
     assert source.expected is None and source.layers is None
     assert any('pip install "baretorch[tflite]"' in note for note in source.notes)

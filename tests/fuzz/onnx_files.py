@@ -11,7 +11,7 @@ import onnx
 from onnx import AttributeProto
 
 from baretorch.frontends.onnx.interface import interface_of
-from baretorch.frontends.onnx.reader import parsed
+from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import TABLE, to_graph
 from baretorch.pipeline import optimize
 from tests.frontends.onnx.files import model, node, small_cnn, weights
@@ -144,5 +144,5 @@ def make_onnx(rng: random.Random) -> bytes:
 
 
 def read_onnx(data: bytes) -> None:
-    read = parsed(data)
+    read = parse(data)
     optimize(to_graph(read, interface_of(read, {}, {}), "fuzz")[0])

@@ -20,7 +20,7 @@ from onnx import numpy_helper
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import NotConstant
 from baretorch.frontends.onnx.interface import interface_of
-from baretorch.frontends.onnx.reader import parsed
+from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.pipeline import optimize
@@ -107,7 +107,7 @@ def lowered(case: Any, frozen: dict[str, Array]) -> tuple[Graph, tuple[Array, ..
     for name, data in frozen.items():
         model.graph.initializer.append(numpy_helper.from_array(data, name))
     arrays = dict(zip((i.name for i in case.model.graph.input), case.data_sets[0][0], strict=False))
-    checked = parsed(model.SerializeToString())
+    checked = parse(model.SerializeToString())
     shapes = {n: np.shape(a) for n, a in arrays.items() if n not in frozen and isinstance(a, np.ndarray)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -12,7 +12,7 @@ from onnx import numpy_helper, version_converter
 
 from baretorch.errors import CompileError
 from baretorch.frontends.onnx.interface import interface_of
-from baretorch.frontends.onnx.reader import parsed
+from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.ir.graph import Array, interpret
 from baretorch.pipeline import optimize
@@ -34,7 +34,7 @@ def _array(file: Path) -> Array:
 
 
 def _answer(model: Any, inputs: list[Array]) -> Array:
-    read = parsed(model.SerializeToString())
+    read = parse(model.SerializeToString())
     graph, _ = to_graph(read, interface_of(read, {}, {}), "m")
     graph = optimize(graph)
     return interpret(graph, inputs)[graph.outputs[0]]

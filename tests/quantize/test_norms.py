@@ -11,7 +11,7 @@ from torch import nn
 
 from baretorch.frontends import from_module
 from baretorch.frontends.torch.norms import fold_norms
-from baretorch.frontends.torch.plain import answers, copied
+from baretorch.frontends.torch.plain import answers, copy_program
 from baretorch.ir.graph import interpret
 from baretorch.pipeline import lower
 from tests.models import seeded
@@ -110,7 +110,7 @@ def test_what_is_not_plain_is_left() -> None:
     module = seeded(Shared())
     source = from_module(module.eval(), (X,), "m")
     assert source.torch is not None
-    program = copied(source.torch.plain["forward"])
+    program = copy_program(source.torch.plain["forward"])
     assert fold_norms([program]) == ("last_norm",)
     assert source.expected is not None
     assert sqnr(answers(program, (X,))[0], source.expected[0]) > 100

@@ -67,9 +67,9 @@ def _is_taken_apart(plain: str) -> bool:
 
     if importlib.util.find_spec("torch") is None:
         return False
-    from baretorch.frontends.pt2.reader import decomposed
+    from baretorch.frontends.pt2.reader import decomposed_operators
 
-    return f"aten::{plain}" in decomposed()
+    return f"aten::{plain}" in decomposed_operators()
 
 
 def _unknown(name: str, plain: str, known: set[str]) -> Exception:

@@ -127,14 +127,14 @@ def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
 
     from baretorch.frontends.torch.export import flat_inputs, run_module, to_numpy
     from baretorch.frontends.torch.modes import orders_elements
-    from baretorch.frontends.torch.snapshot import copied_module
+    from baretorch.frontends.torch.snapshot import copy_module
 
     samples = [_tuple(s) for s in sweep()] if sweep is not None else [torch.inputs[source.method]]
     if not samples:
         raise CompileError("sweep() returns no inputs", at=model)
     inputs, expected_all, truths = [], [], []
     ordered = orders_elements(torch.exported[source.method])
-    module = copied_module(torch.module) if graph.state else torch.module
+    module = copy_module(torch.module) if graph.state else torch.module
     for sample in samples:
         arrays = tuple(to_numpy(x, port.order) for x, port in zip(flat_inputs(sample), graph.takes(), strict=False))
         if [(a.shape, a.dtype) for a in arrays] != [(a.shape, a.dtype) for a in source.examples]:

@@ -40,14 +40,14 @@ class FileSamples:
     def __iter__(self) -> Iterator[tuple[Array, ...]]:
         for part in self.parts:
             for rows in zip(*part, strict=True):
-                yield tuple(map(_converted, rows, self.ports))
+                yield tuple(map(_convert, rows, self.ports))
 
 
 def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples | None:
     """Return the samples in the `given` file or folder, or next to the model; None if there are none."""
     ports = graph.takes()
     if given is None:
-        return _beside(model, CALIBRATION, ports)
+        return _read_next_to(model, CALIBRATION, ports)
     path = given
     if path.is_dir():
         files = sorted(path.glob("*.npy"))
@@ -61,20 +61,20 @@ def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples
             room -= sum(_size(x.size, x.dtype) for at, x in loaded if at == file)
         parts = tuple((_samples(x, ports[0], file),) for file, x in loaded)
         file, first = loaded[0]
-        return FileSamples(parts, tuple(ports), tuple(_unscaled(first, ports[0], file)))
+        return FileSamples(parts, tuple(ports), tuple(_warn_unscaled(first, ports[0], file)))
     return _of_npz(path, ports)
 
 
 def examples_of(model: Path, graph: Graph, calibration: Path | None = None) -> tuple[Array, ...] | None:
     """Return the first sample of `inputs.npz` next to the model, in the caller's order. Without such a file, return the
     first calibration sample, because random numbers may be invalid inputs. Return None if there is neither."""
-    found = _beside(model, EXAMPLES, graph.takes())
+    found = _read_next_to(model, EXAMPLES, graph.takes())
     if found is None:
-        found = _fitting(model, calibration, graph)
+        found = _fitting_samples(model, calibration, graph)
     return None if found is None else next(iter(found))
 
 
-def _fitting(model: Path, calibration: Path | None, graph: Graph) -> FileSamples | None:
+def _fitting_samples(model: Path, calibration: Path | None, graph: Graph) -> FileSamples | None:
     """Return samples for calibration if they fit this model. Quantization reports errors in others."""
     try:
         return calibration_of(model, calibration, graph)
@@ -82,7 +82,7 @@ def _fitting(model: Path, calibration: Path | None, graph: Graph) -> FileSamples
         return None
 
 
-def _beside(model: Path, kind: str, ports: Sequence[Port]) -> FileSamples | None:
+def _read_next_to(model: Path, kind: str, ports: Sequence[Port]) -> FileSamples | None:
     """Return the samples in the model's own file of this kind, or in the folder's; None if there is neither."""
     own, shared = model.with_name(f"{model.stem}.{kind}"), model.with_name(kind)
     if own.is_file():
@@ -120,11 +120,11 @@ def _of_npz(path: Path, ports: Sequence[Port]) -> FileSamples:
             have=", ".join(f"{n}: {len(x)}" for n, x in zip(names, found, strict=True)),
         )
     for name, port in zip(names, ports, strict=True):
-        warnings += _unscaled(stored[name], port, path)
+        warnings += _warn_unscaled(stored[name], port, path)
     return FileSamples((found,), tuple(ports), tuple(warnings))
 
 
-def _unscaled(x: Array, port: Port, path: Path) -> list[str]:
+def _warn_unscaled(x: Array, port: Port, path: Path) -> list[str]:
     """Warn about whole numbers for a float input, which may be unscaled pixels."""
     if x.dtype.kind not in "iu" or port.dtype.numpy.kind != "f" or not x.size or _is_stored(x, port):
         return []
@@ -205,7 +205,7 @@ def _samples(x: Array, port: Port, path: Path) -> Array:
     step = PIECE // max(1, prod(shape)) + 1
     for at in range(0, len(x), step) if port.dtype.numpy.kind != "f" else ():
         some = x[at : at + step]
-        made = _converted(some, port)
+        made = _convert(some, port)
         if not np.array_equal(made, some):
             raise CompileError(
                 f"{path} has numbers for the input {port.tensor.name} that {port.dtype.label} does not have",
@@ -215,7 +215,7 @@ def _samples(x: Array, port: Port, path: Path) -> Array:
     return x
 
 
-def _converted(x: Array, port: Port) -> Array:
+def _convert(x: Array, port: Port) -> Array:
     """Return samples as real numbers, or in the type of an integer input."""
     if _is_stored(x, port):
         return as_real(port.tensor, x)

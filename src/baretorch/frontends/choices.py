@@ -51,7 +51,7 @@ def read_offer(path: Path, file: ModuleType) -> Offer:
     return Offer(choices, default)
 
 
-def taken(function: Callable[..., Any], asked: Arguments) -> dict[str, int | float]:
+def choices_for(function: Callable[..., Any], asked: Arguments) -> dict[str, int | float]:
     """Return the choices that a function has a parameter for."""
     return {name: value for name, value in asked.items() if name in inspect.signature(function).parameters}
 

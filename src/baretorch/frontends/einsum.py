@@ -19,13 +19,13 @@ def einsum(g: Lowering, equation: str, operands: Sequence[str]) -> str:
     has it."""
     names = list(operands)
     terms, result = _terms(equation, [len(g.shape(n)) for n in names])
-    terms = [_without_twins(g, names, i, term) for i, term in enumerate(terms)]
+    terms = [_take_diagonals(g, names, i, term) for i, term in enumerate(terms)]
     name, term = names[0], terms[0]
     for i in range(1, len(names)):
         later = set(result).union(*terms[i + 1 :])
-        name, term = _joined(g, (name, term), (names[i], terms[i]), later)
-    name, term = _summed(g, name, term, set(result))
-    return _ordered(g, name, term, result)
+        name, term = _multiply(g, (name, term), (names[i], terms[i]), later)
+    name, term = _sum_letters(g, name, term, set(result))
+    return _permute_to(g, name, term, result)
 
 
 def _terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -50,7 +50,7 @@ def _terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     return full, result.replace("...", names)
 
 
-def _without_twins(g: Lowering, names: list[str], i: int, term: str) -> str:
+def _take_diagonals(g: Lowering, names: list[str], i: int, term: str) -> str:
     """Take the diagonal for a letter that an operand has twice."""
     while len(set(term)) != len(term):
         twin = next(c for c in term if term.count(c) > 1)
@@ -61,20 +61,20 @@ def _without_twins(g: Lowering, names: list[str], i: int, term: str) -> str:
     return term
 
 
-def _summed(g: Lowering, name: str, term: str, kept: set[str]) -> tuple[str, str]:
+def _sum_letters(g: Lowering, name: str, term: str, kept: set[str]) -> tuple[str, str]:
     gone = tuple(i for i, c in enumerate(term) if c not in kept)
     if not gone:
         return name, term
     return g.b.add(Sum(gone, False), name), "".join(c for c in term if c in kept)
 
 
-def _joined(g: Lowering, left: tuple[str, str], right: tuple[str, str], later: set[str]) -> tuple[str, str]:
+def _multiply(g: Lowering, left: tuple[str, str], right: tuple[str, str], later: set[str]) -> tuple[str, str]:
     """Compute a product of matrices: shared letters that stay are the batch, those that go are summed over. A constant
     becomes the right operand, where it is the weight of a linear layer."""
     if g[left[0]].data is not None and g[right[0]].data is None:
         left, right = right, left
-    a, ta = _summed(g, *left, later | set(right[1]))
-    b, tb = _summed(g, *right, later | set(ta))
+    a, ta = _sum_letters(g, *left, later | set(right[1]))
+    b, tb = _sum_letters(g, *right, later | set(ta))
     sizes: dict[str, int] = {}
     for term, shape in ((ta, g.shape(a)), (tb, g.shape(b))):
         for c, n in zip(term, shape, strict=True):
@@ -84,8 +84,8 @@ def _joined(g: Lowering, left: tuple[str, str], right: tuple[str, str], later: s
     rows, columns = [c for c in ta if c not in both], [c for c in tb if c not in both]
     if any(g.shape(n)[t.index(c)] != sizes[c] for n, t in ((a, ta), (b, tb)) for c in both):
         raise CompileError("Einsum: dimensions of 1 that stand for more are not supported", have=f"{g[a]}, {g[b]}")
-    ordered_a = _ordered(g, a, ta, "".join((*batch, *rows, *inner)))
-    ordered_b = _ordered(g, b, tb, "".join((*batch, *inner, *columns)))
+    ordered_a = _permute_to(g, a, ta, "".join((*batch, *rows, *inner)))
+    ordered_b = _permute_to(g, b, tb, "".join((*batch, *inner, *columns)))
     m, k, n = (prod(sizes[c] for c in some) for some in (rows, inner, columns))
     outer = [sizes[c] for c in batch]
     y = matmul(g, g.reshape(ordered_a, (*outer, m, k)), g.reshape(ordered_b, (*outer, k, n)))
@@ -93,7 +93,7 @@ def _joined(g: Lowering, left: tuple[str, str], right: tuple[str, str], later: s
     return g.reshape(y, [sizes[c] for c in term]), term
 
 
-def _ordered(g: Lowering, name: str, term: str, wanted: str) -> str:
+def _permute_to(g: Lowering, name: str, term: str, wanted: str) -> str:
     if sorted(term) != sorted(wanted):
         raise CompileError(f"Einsum: the result has letters {wanted!r}, and there are {term!r}")
     dims = tuple(term.index(c) for c in wanted)

@@ -33,13 +33,13 @@ def as_inputs(inputs: Any, model: Any, method: str = "forward", who: str = "inpu
         try:
             bound = inspect.signature(function).bind(**inputs)
         except TypeError as error:
-            raise _misnamed(inputs, method, function, who) from error
+            raise _wrong_names(inputs, method, function, who) from error
         if bound.kwargs:
-            raise _misnamed(inputs, method, function, who)
+            raise _wrong_names(inputs, method, function, who)
         return bound.args
     if len(parameters) == 1:
         return (inputs,)
-    raise _misnamed(inputs, method, function, who)
+    raise _wrong_names(inputs, method, function, who)
 
 
 def is_trainable(model: Any) -> bool:
@@ -47,7 +47,7 @@ def is_trainable(model: Any) -> bool:
     return callable(getattr(model, "as_source", None))
 
 
-def _misnamed(inputs: dict[Any, Any], method: str, function: Any, who: str) -> CompileError:
+def _wrong_names(inputs: dict[Any, Any], method: str, function: Any, who: str) -> CompileError:
     parameters = inspect.signature(function).parameters.values()
     named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in inputs]
     if named:
@@ -123,10 +123,10 @@ def variations(inputs: Sequence[Array]) -> list[tuple[Array, ...]]:
     Values are moved along the first dimension that has several. Real numbers are scaled down as well. Integers keep to
     the values of the example, or to 0 and half of it if they are all equal, so that indices stay valid.
     """
-    return [tuple(_varied(x, which) for x in inputs) for which in range(COUNT)]
+    return [tuple(_vary(x, which) for x in inputs) for which in range(COUNT)]
 
 
-def _varied(x: Array, which: int) -> Array:
+def _vary(x: Array, which: int) -> Array:
     axis = next((i for i, size in enumerate(x.shape) if size > 1), None)
     moved = x if axis is None else np.roll(x, which + 1, axis)
     if x.dtype.kind in "fc":

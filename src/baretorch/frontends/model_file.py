@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
 from baretorch.files.read import special_kind
-from baretorch.frontends.choices import Arguments, Offer, read_offer, taken
+from baretorch.frontends.choices import Arguments, Offer, choices_for, read_offer
 from baretorch.frontends.inputs import as_inputs, is_trainable
 from baretorch.frontends.source import Asked, Source
 from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.source import from_methods as from_tinygrad
 from baretorch.frontends.torch.source import from_methods as from_torch
-from baretorch.frontends.user_code import beside, import_file, shown, user_code
+from baretorch.frontends.user_code import beside, import_file, show_value, user_code
 from baretorch.stopwatch import timed
 
 Evaluate: TypeAlias = Callable[[Callable[..., Any]], dict[str, float]]
@@ -52,14 +52,14 @@ def need_file(path: str) -> Path:
     if not os.path.isfile(file):  # False also for a name that no file can have
         raise CompileError(
             f"there is no file {path}",
-            have=_instead(file),
+            have=_kind_of_path(file),
             need="a Python model file, or an .onnx, .tflite, .pt2 or .pte file",
             try_="`baretorch new my_model.py` writes a model file to start from",
         )
     return file
 
 
-def _instead(file: Path) -> str | None:
+def _kind_of_path(file: Path) -> str | None:
     """Return the kind of a path that is not a regular file, or None if nothing has this name."""
     try:
         return special_kind(os.stat(file).st_mode)
@@ -79,7 +79,7 @@ def load_model_file(
             read_offer(path, file).check(path, asked)
         model = _call(path, file, "model", asked)
         if isinstance(model, (str, os.PathLike)):
-            model = _named(path, os.fspath(model))
+            model = _find_named(path, os.fspath(model))
             methods = {"forward": _call(path, file, "inputs", asked)} if hasattr(file, "inputs") else {}
         elif is_module(model) or is_tinygrad(model):
             methods = _methods(path, file, model, asked)
@@ -104,7 +104,7 @@ def no_model(model: Any, who: str, at: str | None = None) -> CompileError:
     return CompileError(
         f"{who} {_article(model)}, which is not a model",
         at=at,
-        have=shown(model),
+        have=show_value(model),
         need="a torch.nn.Module, a callable of tinygrad, or the path of a model file",
     )
 
@@ -129,7 +129,7 @@ def _of_torch(model: Any) -> bool:
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
-def _named(path: Path, name: str) -> Path:
+def _find_named(path: Path, name: str) -> Path:
     """Return the file that model() names, which may be relative to the model file."""
     file = path.parent / name
     if not os.path.isfile(file):
@@ -156,7 +156,7 @@ def _methods(path: Path, file: ModuleType, module: Any, asked: Arguments) -> dic
         raise CompileError(
             "methods() names no methods",
             at=path.name,
-            have=shown(methods),
+            have=show_value(methods),
             need="a dict of example inputs by the names of methods",
         )
     for name in methods:
@@ -173,7 +173,7 @@ def _calibration(path: Path, file: ModuleType, asked: Arguments) -> Samples:
         raise CompileError(
             "calibration() returns no samples",
             at=path.name,
-            have=shown(given),
+            have=show_value(given),
             need="a list or a generator of tuples of tensors, as inputs() returns",
         )
     return Samples(path, given)
@@ -211,7 +211,7 @@ def load_evaluate(path: str, samples: int | None = None, asked: Arguments = NOTH
     if limits and "samples" not in inspect.signature(function).parameters:
         raise CompileError(f"evaluate() of {path} takes no number of samples", need="evaluate(run, samples=None)")
 
-    given = limits | taken(function, asked)
+    given = limits | choices_for(function, asked)
 
     def evaluate(run: Callable[..., Any]) -> dict[str, float]:
         try:
@@ -224,7 +224,7 @@ def load_evaluate(path: str, samples: int | None = None, asked: Arguments = NOTH
             raise
         if not isinstance(found, dict) or not found:
             raise CompileError(
-                "evaluate() returns no metrics", at=path, have=shown(found), need="named numbers in a dict"
+                "evaluate() returns no metrics", at=path, have=show_value(found), need="named numbers in a dict"
             )
         return {str(name): _metric(path, name, value) for name, value in found.items()}
 
@@ -244,7 +244,7 @@ def load_train(path: str, asked: Arguments = NOTHING) -> Callable[[Any], object]
     if next(iter(inspect.signature(function).parameters), None) != "model":
         return f"train() of {file.name} takes no model: its first parameter must be called so"
 
-    given = taken(function, asked)
+    given = choices_for(function, asked)
 
     def train(model: Any) -> object:
         with user_code(file, "train()"), beside(file):
@@ -260,7 +260,10 @@ def _metric(path: str, name: Any, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise CompileError(
-            f"evaluate() returns no number for {name!r}", at=path, have=shown(value), need="named numbers in a dict"
+            f"evaluate() returns no number for {name!r}",
+            at=path,
+            have=show_value(value),
+            need="named numbers in a dict",
         ) from error
 
 
@@ -270,7 +273,7 @@ def _call(path: Path, file: ModuleType, name: str, asked: Arguments) -> Any:
         raise CompileError(
             f"{name} is {_article(function)}, not a function",
             at=path.name,
-            have=f"{name} = {shown(function)}",
+            have=f"{name} = {show_value(function)}",
             need=f"def {name}(): …",
             try_=f"call it another name, and: def {name}(): return NAME",
         )
@@ -280,7 +283,7 @@ def _call(path: Path, file: ModuleType, name: str, asked: Arguments) -> Any:
             need="model() returning a model and inputs() returning a tuple of example tensors",
             try_="`baretorch new my_model.py` writes a model file to start from",
         )
-    given = taken(function, asked) if asked else {}
+    given = choices_for(function, asked) if asked else {}
     words = ", ".join(f"{parameter}={value}" for parameter, value in given.items())
     with user_code(path, f"{name}({words})"):
         return function(**given)

@@ -57,7 +57,7 @@ def _import(path: Path) -> ModuleType:
     return module
 
 
-def shown(value: Any) -> str:
+def show_value(value: Any) -> str:
     """Return a value for an error: its text, if that is short, and its type."""
     text, kind = repr(value), type(value).__name__
     if len(text) > 60 or "\n" in text:
@@ -125,7 +125,7 @@ def _user_error(path: Path, what: str, error: BaseException) -> CompileError:
             line = frame.lineno
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     return CompileError(
-        f"{what} failed: {said(error)}",
+        f"{what} failed: {describe_error(error)}",
         at=f"{path.name}:{line}" if line else str(path),
         try_=f'pip install "baretorch[{missing}]"' if missing in EXTRAS else _remedy(error),
     )
@@ -152,7 +152,7 @@ def _remedy(error: BaseException) -> tuple[str, ...] | None:
     return next((remedies for pattern, remedies in REMEDIES if re.search(pattern, str(error))), None)
 
 
-def said(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an exception's type and the first line of its text."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # torch writes in bold
     lines = [line.strip() for line in text.splitlines() if line.strip()]

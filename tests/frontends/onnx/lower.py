@@ -9,14 +9,14 @@ import numpy as np
 from onnx.reference import ReferenceEvaluator
 
 from baretorch.frontends.onnx.interface import interface_of
-from baretorch.frontends.onnx.reader import parsed
+from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.frontends.source import random_inputs
 from baretorch.ir.graph import Array, Graph, Shape, interpret
 
 
 def graph_of(model: Any, shapes: dict[str, Shape] | None = None) -> Graph:
-    read = parsed(model.SerializeToString())
+    read = parse(model.SerializeToString())
     return to_graph(read, interface_of(read, shapes or {}, {}), "test")[0]
 
 

@@ -17,7 +17,7 @@ from tests.frontends.onnx.files import FLOAT, INT64, model, node, small_cnn, wei
 
 from baretorch import frontends
 from baretorch.errors import CompileError
-from baretorch.frontends.onnx import fold
+from baretorch.frontends.onnx import definitions
 
 MEGABYTES = 200  # more than any of these may take
 LARGE = 1 << 33
@@ -91,11 +91,11 @@ def test_texts_are_not_computed(tmp_path: Path) -> None:
 def test_large_windows_of_constants_are_left_to_us(monkeypatch: pytest.MonkeyPatch) -> None:
     """onnx.reference would write out all windows: 400 MB of them."""
     asked: list[str] = []
-    monkeypatch.setattr(fold, "_computed", lambda node, *_: asked.append(node.op_type))
+    monkeypatch.setattr(definitions, "_compute", lambda node, *_: asked.append(node.op_type))
     image, kernel = (np.broadcast_to(np.float32(0), (1, 1, n, n)) for n in (256, 40))
     windows = node("Conv", ["image", "kernel"], ["y"])
-    assert fold.folded(windows, [image, kernel], 18) is None and asked == []
-    fold.folded(windows, [image[..., :8, :8], kernel[..., :3, :3]], 18)
+    assert definitions.fold(windows, [image, kernel], 18) is None and asked == []
+    definitions.fold(windows, [image[..., :8, :8], kernel[..., :3, :3]], 18)
     assert asked == ["Conv"]
 
 

@@ -20,7 +20,7 @@ from baretorch import frontends
 from baretorch.errors import CompileError
 from baretorch.frontends.consecutive_calls import Calls
 from baretorch.frontends.onnx.interface import interface_of
-from baretorch.frontends.onnx.reader import parsed
+from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.ir.graph import Array, interpret
 from baretorch.measure import facts
@@ -75,7 +75,7 @@ def test_weights_with_a_zero_point(zero: int, told: int) -> None:
         node("DequantizeLinear", ["o", "ys", "z"], ["y"]),
     ]
     made = model(nodes, {"x": [2, 4]}, ["y"], constants)
-    read_back = parsed(made.SerializeToString())
+    read_back = parse(made.SerializeToString())
     graph, notes = to_graph(read_back, interface_of(read_back, {}, {}), "test")
     assert len(notes) == told
     x = np.random.default_rng(0).uniform(-2, 2, (2, 4)).astype(np.float32)

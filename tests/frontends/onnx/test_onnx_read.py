@@ -15,7 +15,7 @@ from tests.frontends.onnx.lower import compared, graph_of
 from baretorch import frontends
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.proto import to_text
-from baretorch.frontends.onnx.reader import parsed
+from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import TABLE, to_graph
 from baretorch.pipeline import optimize
 
@@ -72,11 +72,11 @@ def test_constants_of_other_floats_are_told(dtype: Any) -> None:
     made = model(
         [node("Cast", ["k"], ["c"], to=1), node("Mul", ["x", "c"], ["y"])], {"x": [3]}, ["y"], {"k": dtype(0.5)}
     )
-    read = parsed(made.SerializeToString())
+    read = parse(made.SerializeToString())
     graph, notes = to_graph(read, interface_of(read, {}, {}), "test")
     assert notes == () and [n.op.name for n in graph.nodes] == ["mul"]
     made = model([node("Gather", ["k", "i"], ["y"])], {"i": [1]}, ["y"], {"k": dtype([0.5, 2])}, types={"i": INT64})
-    read = parsed(made.SerializeToString())
+    read = parse(made.SerializeToString())
     assert to_graph(read, interface_of(read, {}, {}), "test")[1] == (
         f"{np.dtype(dtype)} constants are taken as float32",
     )

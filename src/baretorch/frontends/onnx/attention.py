@@ -13,7 +13,7 @@ from baretorch.frontends.aten.sequence import attention as fused
 from baretorch.frontends.lowering import Result
 from baretorch.frontends.onnx.call import OnnxCall, need_float, need_room
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.shapes import padded
+from baretorch.frontends.onnx.shapes import pad_constant
 from baretorch.ir.graph import Array, DType
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.functions import Tanh
@@ -40,11 +40,11 @@ def attention(g: OnnxLowering, call: OnnxCall) -> Result:
         k = shapes.cat(g, [past, k], 2)
         v = shapes.cat(g, [call.need(5), v], 2)
     scale = float(call.attribute("scale", 1 / sqrt(g.shape(q)[-1])))
-    hidden = _hidden(g, call, q, k, past)
+    hidden = _find_hidden(g, call, q, k, past)
     if call.outputs < 4 and not call.attribute("softcap", 0.0):
         y, scores = fused(g, q, k, v, hidden.mask, 0.0, hidden.causal, scale, True), ""
     else:
-        y, scores = _spelled(g, call, q, k, v, scale, hidden)
+        y, scores = _compute_stages(g, call, q, k, v, scale, hidden)
     if flat:
         b, heads, rows, width = g.shape(y)
         y = g.reshape(g.permute(y, (0, 2, 1, 3)), (b, rows, heads * width))
@@ -65,10 +65,10 @@ class _Hidden:
     causal: bool = False
 
 
-def _hidden(g: OnnxLowering, call: OnnxCall, q: str, k: str, past: str | None) -> _Hidden:
+def _find_hidden(g: OnnxLowering, call: OnnxCall, q: str, k: str, past: str | None) -> _Hidden:
     """Combine the mask that is known ahead of time with the given one."""
     mask = call.input(3)
-    seen, plain = _seen(g, call, q, k, past)
+    seen, plain = _find_seen(g, call, q, k, past)
     if mask is None:
         if plain or seen is None or bool(seen.all()):
             return _Hidden(None, plain)
@@ -81,7 +81,7 @@ def _hidden(g: OnnxLowering, call: OnnxCall, q: str, k: str, past: str | None) -
     missing = keys - g.shape(mask)[-1]
     if missing and g.shape(mask)[-1] > 1:  # what a mask does not reach is hidden
         pairs = [(0, 0)] * (len(g.shape(mask)) - 1) + [(0, missing)]
-        mask = padded(g, mask, pairs, 0.0 if truths else -inf)
+        mask = pad_constant(g, mask, pairs, 0.0 if truths else -inf)
     if seen is None or bool(seen.all()):
         return _Hidden(mask, False)
     if plain and not truths:
@@ -92,7 +92,7 @@ def _hidden(g: OnnxLowering, call: OnnxCall, q: str, k: str, past: str | None) -
     return _Hidden(g.b.add(Where(), known, mask, g.operand(-inf, mask)), False)
 
 
-def _seen(g: OnnxLowering, call: OnnxCall, q: str, k: str, past: str | None) -> tuple[Array | None, bool]:
+def _find_seen(g: OnnxLowering, call: OnnxCall, q: str, k: str, past: str | None) -> tuple[Array | None, bool]:
     """Return booleans [(N, 1,) L, S], or None if every query sees every key; and whether `causal` alone has this
     meaning. The position of query i is i plus the length of the past."""
     queries, keys = g.shape(q)[2], g.shape(k)[2]
@@ -122,7 +122,9 @@ def _seen(g: OnnxLowering, call: OnnxCall, q: str, k: str, past: str | None) -> 
     return seen, plain
 
 
-def _spelled(g: OnnxLowering, call: OnnxCall, q: str, k: str, v: str, scale: float, hidden: _Hidden) -> tuple[str, str]:
+def _compute_stages(
+    g: OnnxLowering, call: OnnxCall, q: str, k: str, v: str, scale: float, hidden: _Hidden
+) -> tuple[str, str]:
     """Compute the steps separately, because the scores are an output or are limited: product, softcap, mask, softmax,
     product."""
     b, heads, rows, width = g.shape(q)

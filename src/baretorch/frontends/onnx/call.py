@@ -53,14 +53,14 @@ class OnnxCall:
 SMALL = (DType.INT8, DType.UINT8, DType.INT16)
 
 
-def wide(g: Lowering, x: str) -> str:
+def widen(g: Lowering, x: str) -> str:
     """Return bytes and shorts as int32, for operators without kernels of their size; others unchanged."""
     return cast(g, x, DType.INT32) if g[x].dtype in SMALL else x
 
 
-def widened(g: Lowering, op: Op, *operands: str) -> str:
+def apply_wide(g: Lowering, op: Op, *operands: str) -> str:
     """Apply an operator that wraps, in int32 if necessary, and convert back to the operands' type."""
-    return cast(g, g.b.add(op, *(wide(g, x) for x in operands)), g[operands[0]].dtype)
+    return cast(g, g.b.add(op, *(widen(g, x) for x in operands)), g[operands[0]].dtype)
 
 
 def is_float(g: Lowering, x: str) -> bool:

@@ -24,7 +24,7 @@ def if_(g: OnnxLowering, c: OnnxCall) -> Result:
     if known is not None:
         taken = "then_branch" if bool(known.reshape(-1)[0]) else "else_branch"
         return _names(g, g.lower(c.attribute(taken), (), f"{c.name}/"))
-    sides = [_given(g, g.lower(c.attribute(n), (), f"{c.name}/")) for n in ("then_branch", "else_branch")]
+    sides = [_as_in_file(g, g.lower(c.attribute(n), (), f"{c.name}/")) for n in ("then_branch", "else_branch")]
     made = []
     for a, b in zip(*sides, strict=True):
         if (g[a].shape, g[a].dtype) != (g[b].shape, g[b].dtype):
@@ -45,12 +45,12 @@ def loop(g: OnnxLowering, c: OnnxCall) -> Result:
         _need_few(c, turn + 1 if limit is None else limit)
         given = [np.array(turn, np.int64), np.array(True), *carried]
         test, *made = g.lower(body, given, f"{c.name}[{turn}]/")
-        going = _known(g, test)
+        going = _known_truth(g, test)
         carried, rest = made[: len(carried)], made[len(carried) :]
         for column, value in zip(scanned, rest, strict=True):
-            column.append(g.as_given(g.name_of(value)))
+            column.append(g.as_in_file(g.name_of(value)))
         turn += 1
-    return (*_names(g, carried), *(_stacked(g, c, column, 0) for column in scanned))
+    return (*_names(g, carried), *(_stack(g, c, column, 0) for column in scanned))
 
 
 def scan(g: OnnxLowering, c: OnnxCall) -> Result:
@@ -75,11 +75,11 @@ def scan(g: OnnxLowering, c: OnnxCall) -> Result:
         made = g.lower(body, [*carried, *given], f"{c.name}[{turn}]/")
         carried = made[: len(carried)]
         for column, value in zip(scanned, made[len(carried) :], strict=True):
-            column.append(g.as_given(g.name_of(value)))
+            column.append(g.as_in_file(g.name_of(value)))
     directions = c.attribute("scan_output_directions", (0,) * outputs)
     places = c.attribute("scan_output_axes", (0,) * outputs)
     ordered = [column[::-1] if back else column for column, back in zip(scanned, directions, strict=True)]
-    return (*_names(g, carried), *(_stacked(g, c, s, a) for s, a in zip(ordered, places, strict=True)))
+    return (*_names(g, carried), *(_stack(g, c, s, a) for s, a in zip(ordered, places, strict=True)))
 
 
 def _need_few(c: OnnxCall, turns: int) -> None:
@@ -89,7 +89,7 @@ def _need_few(c: OnnxCall, turns: int) -> None:
         )
 
 
-def _known(g: OnnxLowering, test: Value) -> bool:
+def _known_truth(g: OnnxLowering, test: Value) -> bool:
     data = g.known(test) if isinstance(test, str) else test
     if not isinstance(data, np.ndarray):
         raise CompileError(
@@ -103,12 +103,12 @@ def _names(g: OnnxLowering, values: Sequence[Value]) -> tuple[str, ...]:
     return tuple(g.name_of(v) for v in values)
 
 
-def _given(g: OnnxLowering, values: Sequence[Value]) -> tuple[str, ...]:
+def _as_in_file(g: OnnxLowering, values: Sequence[Value]) -> tuple[str, ...]:
     """Return values in the file's form, so that a value computed from several keeps no property of one of them."""
-    return tuple(map(g.as_given, _names(g, values)))
+    return tuple(map(g.as_in_file, _names(g, values)))
 
 
-def _stacked(g: OnnxLowering, c: OnnxCall, parts: Sequence[str], axis: int) -> str:
+def _stack(g: OnnxLowering, c: OnnxCall, parts: Sequence[str], axis: int) -> str:
     if not parts:
         raise CompileError(f"{c.op}: without a turn it makes nothing to stack")
     rank = len(g.shape(parts[0])) + 1

@@ -14,7 +14,7 @@ from baretorch.frontends.aten.volumes import conv3d
 from baretorch.frontends.lowering import Lowering, Result, spatial
 from baretorch.frontends.onnx.call import OnnxCall, need_float
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.shapes import padded
+from baretorch.frontends.onnx.shapes import pad_constant
 from baretorch.frontends.windows import Windows
 from baretorch.ops.activations import Silu
 from baretorch.ops.conv2d import Conv2d
@@ -54,15 +54,15 @@ def conv(g: OnnxLowering, call: OnnxCall) -> str:
     if bias is not None:
         g.constant(bias, "Conv: the bias")
     w = windows(call, g.shape(x)[2:], g.shape(weight)[2:])
-    return convolved(g, x, weight, bias, w, int(call.attribute("group", 1)))
+    return convolve(g, x, weight, bias, w, int(call.attribute("group", 1)))
 
 
-def convolved(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, groups: int) -> str:
+def convolve(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, groups: int) -> str:
     if w.dims < 3:
         return conv_image(g, Conv2d(w.step, w.around, w.reach, groups), x, weight, bias)
     if w.dims > 3:
         raise CompileError(f"Conv over {w.dims} dimensions is not supported", have=str(g[x]), need="1 to 3")
-    whole = padded(g, x, [(0, 0), (0, 0), *zip(w.before, w.after, strict=True)], 0.0)
+    whole = pad_constant(g, x, [(0, 0), (0, 0), *zip(w.before, w.after, strict=True)], 0.0)
     inside = replace(w, before=(0, 0, 0), after=(0, 0, 0))
     return conv3d(g, whole, weight, bias, inside, groups)
 
@@ -109,7 +109,7 @@ def causal_conv(g: OnnxLowering, call: OnnxCall) -> Result:
         g.constant(bias, f"{call.op}: the bias")
     channels, kernel = g.shape(x)[1], g.shape(weight)[2]
     missing = [(0, 0), (0, 0), (kernel - 1, 0)]
-    whole = padded(g, x, missing, 0.0) if past is None else shapes.cat(g, [past, x], 2)
+    whole = pad_constant(g, x, missing, 0.0) if past is None else shapes.cat(g, [past, x], 2)
     y = conv_image(g, Conv2d((1, 1), (0, 0, 0, 0), (1, 1), channels), whole, weight, bias)
     if call.attribute("activation", "none") in ("silu", "swish"):
         y = g.b.add(Silu(), y)

@@ -44,7 +44,7 @@ GROWS = frozenset({"Resize", "Upsample", "OneHot", "Col2Im", "AffineGrid"})  # w
 BOUNDED = frozenset({"NonZero", "Unique", "Compress"})  # they never make more than they are given, times their rank
 
 
-def folded(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array, ...] | None:
+def fold(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array, ...] | None:
     """Return the result of a node of ONNX's own domain for constants; None if it cannot be computed here."""
     if node.op_type in NEVER or any(a.g.node or a.graphs for a in node.attribute):
         return None
@@ -61,7 +61,7 @@ def folded(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array
             return None
         if node.op_type in SLOW and sum(sizes) * max((x.size for x in inputs if x is not None), default=0) > WORK:
             return None
-    return _computed(node, inputs, opset)  # what the reference cannot do is left to the row
+    return _compute(node, inputs, opset)  # what the reference cannot do is left to the row
 
 
 def computes(node: Any, inputs: Sequence[Array | None], opset: int) -> bool:
@@ -69,10 +69,10 @@ def computes(node: Any, inputs: Sequence[Array | None], opset: int) -> bool:
     sizes = _sizes(node, inputs, [x is not None and x.size <= FEW for x in inputs], opset)
     if sizes is None or sum(sizes) > MANY or any(a.g.node or a.graphs for a in node.attribute):
         return False
-    return _computed(node, inputs, opset) is not None
+    return _compute(node, inputs, opset) is not None
 
 
-def _computed(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array, ...] | None:
+def _compute(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array, ...] | None:
     """Return onnx.reference's result for the inputs; None if it fails."""
     names = [name for name in node.input if name]
     feeds = dict(zip(names, (x for x in inputs if x is not None), strict=True))

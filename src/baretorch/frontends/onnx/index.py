@@ -9,7 +9,7 @@ from baretorch.frontends.aten import index as aten
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.onnx.call import OnnxCall, wide
+from baretorch.frontends.onnx.call import OnnxCall, widen
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Add, Remainder
@@ -48,10 +48,10 @@ def scatter_elements(g: OnnxLowering, call: OnnxCall) -> str:
     x, index, source = (call.need(i) for i in range(3))
     axis, kind = g.axis(x, int(call.attribute("axis", 0))), call.attribute("reduction", "none")
     part = aten.cut(g, x, g.shape(index), axis)
-    return aten.put_back(g, x, _scattered(g, call, kind, axis, part, index, source))
+    return aten.put_back(g, x, _scatter(g, call, kind, axis, part, index, source))
 
 
-def _scattered(g: Lowering, call: OnnxCall, kind: str, axis: int, x: str, index: str, source: str) -> str:
+def _scatter(g: Lowering, call: OnnxCall, kind: str, axis: int, x: str, index: str, source: str) -> str:
     if kind in ("none", "add"):
         return g.b.add(Scatter(axis, kind == "add"), x, index, source)
     if kind in REDUCTIONS:
@@ -76,7 +76,7 @@ def scatter_nd(g: OnnxLowering, call: OnnxCall) -> str:
         put = g.b.add(IndexPut(0, kind == "add"), rows, at, values)
     else:
         every = aten.expanded(g, g.reshape(at, (g[at].count, 1)), g.shape(values))
-        put = _scattered(g, call, kind, 0, rows, every, values)
+        put = _scatter(g, call, kind, 0, rows, every, values)
     return g.reshape(put, shape)
 
 
@@ -102,12 +102,12 @@ def one_hot(g: OnnxLowering, call: OnnxCall) -> str:
     rank = len(g.shape(index))
     axis = int(call.attribute("axis", -1))
     axis = axis + rank + 1 if axis < 0 else axis
-    at = wide(g, index)
+    at = widen(g, index)
     below = g.b.add(Lt(), at, g.operand(0, at))
     at = g.b.add(Where(), below, g.b.add(Add(), at, g.operand(depth, at)), at)
     every = np.arange(depth).astype(g[at].dtype.numpy).reshape([-1 if i == axis else 1 for i in range(rank + 1)])
     hot = g.b.add(Eq(), shapes.unsqueeze(g, at, axis), g.b.const("classes", every))
-    off, on = (wide(g, shapes.select(g, values, 0, i)) for i in (0, 1))
+    off, on = (widen(g, shapes.select(g, values, 0, i)) for i in (0, 1))
     return cast(g, g.b.add(Where(), hot, on, off), g[values].dtype)
 
 

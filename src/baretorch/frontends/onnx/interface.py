@@ -47,10 +47,10 @@ def interface_of(model: Any, shapes: Mapping[str, Shape], state: Mapping[str, st
     constants = {t.name: t for t in model.graph.initializer}
     given = {i.name: i for i in model.graph.input if i.name not in constants or i.name in state}
     outputs = [o.name for o in model.graph.output]
-    _known("--shape", shapes, given)
-    _known("--state", state, given)
+    _check_names("--shape", shapes, given)
+    _check_names("--state", state, given)
     notes: list[str] = []
-    inputs = {i.name: i for i in _shaped(given.values(), shapes, notes)}
+    inputs = {i.name: i for i in _read_inputs(given.values(), shapes, notes)}
     states = []
     for taken, made in state.items():
         if made not in outputs:
@@ -64,13 +64,13 @@ def interface_of(model: Any, shapes: Mapping[str, Shape], state: Mapping[str, st
     return Interface(tuple(inputs.values()), left, tuple(states), tuple(notes))
 
 
-def _known(flag: str, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+def _check_names(flag: str, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
     for name in names:
         if name not in inputs:
             raise CompileError(f"{flag}: the model has no input {name!r}", have=", ".join(inputs) or "no inputs")
 
 
-def _shaped(values: Any, shapes: Mapping[str, Shape], notes: list[str]) -> list[OnnxInput]:
+def _read_inputs(values: Any, shapes: Mapping[str, Shape], notes: list[str]) -> list[OnnxInput]:
     made: list[OnnxInput] = []
     sizes = _symbols(values, shapes)
     open_: dict[str, list[int | str] | None] = {}
@@ -86,7 +86,7 @@ def _shaped(values: Any, shapes: Mapping[str, Shape], notes: list[str]) -> list[
         dims: list[int | str] | None = None
         if declared.HasField("shape"):
             dims = [size if shapes.get(value.name) else sizes.get(str(size), size) for size in _dims(value)]
-        shape = _fixed(value.name, dims, shapes.get(value.name), notes)
+        shape = _fix_shape(value.name, dims, shapes.get(value.name), notes)
         if shape is None:
             open_[value.name] = dims
             continue
@@ -129,7 +129,7 @@ def _text(dims: list[int | str] | None) -> str:
     return "any shape" if dims is None else f"[{', '.join(map(str, dims))}]"
 
 
-def _fixed(name: str, dims: list[int | str] | None, given: Shape | None, notes: list[str]) -> Shape | None:
+def _fix_shape(name: str, dims: list[int | str] | None, given: Shape | None, notes: list[str]) -> Shape | None:
     """Return the shape of an input; None if it is open. If only the batch is open, it is 1."""
     if given is not None:
         agree = dims is None or (

@@ -18,7 +18,7 @@ from baretorch.frontends.onnx.definitions import (
     OnnxFunction,
     check_growth,
     computes,
-    folded,
+    fold,
     has_meaning,
     schema_function,
 )
@@ -114,7 +114,7 @@ class OnnxLowering(Lowering):
         """Return a tensor's value if it is a constant."""
         return None if name is None else self[name].data
 
-    def as_given(self, x: str) -> str:
+    def as_in_file(self, x: str) -> str:
         """Return a tensor in the file's form: uint8 numbers are uint8 again."""
         known = self.stored.get(x)
         if known is None or not known.unsigned:
@@ -139,7 +139,7 @@ class OnnxLowering(Lowering):
         """Convert a value to a Graph tensor."""
         if isinstance(value, Absent):
             raise CompileError(value.reason)
-        return value if isinstance(value, str) else self.b.const(name, self._ours(value, name))
+        return value if isinstance(value, str) else self.b.const(name, self._convert_constant(value, name))
 
     # --- the walk -------------------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class OnnxLowering(Lowering):
             if self.left < 0:
                 raise too_large(f"it has more than {MOST:,} nodes")
             try:
-                made = self._made(node, name, scope)
+                made = self._lower_node(node, name, scope)
             except CompileError as error:
                 if not error.at:
                     error.at = (f"{name}: {node.op_type}",)
@@ -188,10 +188,10 @@ class OnnxLowering(Lowering):
                 made = [Absent()] * len(node.output)
             for i, output in enumerate(node.output):
                 if output:
-                    scope.values[output] = made[i] if i < len(made) else Absent(_only(node, len(made)))
+                    scope.values[output] = made[i] if i < len(made) else Absent(_unusable_output(node, len(made)))
         self.scope, self.b.origin = before
 
-    def _made(self, node: Any, name: str, scope: Scope) -> Sequence[Value]:
+    def _lower_node(self, node: Any, name: str, scope: Scope) -> Sequence[Value]:
         """Return a node's outputs."""
         node = with_attributes(node, scope.attributes)
         names = [n if n and self.read(scope, n) is not OMITTED else None for n in node.input]
@@ -221,24 +221,26 @@ class OnnxLowering(Lowering):
         inputs = tuple(self.tensor(scope, n) if n else None for n in names)
         call = OnnxCall(node.op_type, node.domain, version, name, inputs, len(node.output), attributes_of(node))
         try:
-            return self._built(row, call)
+            return self._build(row, call)
         except CompileError as error:
-            error.have = error.have or (self._given(call),)
+            error.have = error.have or (self._describe_inputs(call),)
             raise
         except InternalError:
             raise
         except Exception as error:
             if not isinstance(error, UNFIT) or (own and computes(node, [self._like(v) for v in values], version)):
                 raise InternalError(f"{node.op_type} {name}: {type(error).__name__}: {error}") from error
-            raise CompileError(f"{node.op_type} cannot be applied to its inputs", have=self._given(call)) from error
+            raise CompileError(
+                f"{node.op_type} cannot be applied to its inputs", have=self._describe_inputs(call)
+            ) from error
 
-    def _built(self, row: OnnxRow, call: OnnxCall) -> Sequence[str]:
+    def _build(self, row: OnnxRow, call: OnnxCall) -> Sequence[str]:
         start = len(self.b.nodes)
         result = self._on_real(row, call) if any(x in self.stored for x in call.inputs) else row.build(self, call)
         self._count(self.b.nodes[start:], f"{call.name}: {call.op}")
         return (result,) if isinstance(result, str) else result
 
-    def _given(self, call: OnnxCall) -> str:
+    def _describe_inputs(self, call: OnnxCall) -> str:
         return ", ".join(str(self[x]) for x in call.inputs if x) or "no inputs"
 
     def _count(self, nodes: Sequence[Node], at: str) -> None:
@@ -251,9 +253,9 @@ class OnnxLowering(Lowering):
                     raise too_large(f"{node.op.name} makes {size:,} bytes", at)
                 if fixed:
                     self.fixed.add(output)
-                    self._take(size, at)
+                    self._use_room(size, at)
 
-    def _take(self, size: int, at: str) -> None:
+    def _use_room(self, size: int, at: str) -> None:
         """Count bytes of new constants."""
         self.room -= size
         if self.room < 0:
@@ -266,17 +268,17 @@ class OnnxLowering(Lowering):
         if call.op not in MOVES or len(marks) > 1 or any(self[x].data is None for x in others):
             if key(call.op, call.domain) in self.integers:
                 return row.build(self, call)
-            return row.build(self, replace(call, inputs=tuple(x and self.as_given(x) for x in call.inputs)))
+            return row.build(self, replace(call, inputs=tuple(x and self.as_in_file(x) for x in call.inputs)))
         (mark,) = marks
         op = mark.scale, mark.zero - 128 * mark.unsigned
         meant = {x: self.b.add(Dequantize(*op), x) for x in call.inputs if x in self.stored}
-        meant |= {x: self._meant(x, mark) for x in others}
+        meant |= {x: self._real_constant(x, mark) for x in others}
         made = row.build(self, replace(call, inputs=tuple(x and meant.get(x, x) for x in call.inputs)))
         again = [self.b.add(Quantize(*op), y) for y in ((made,) if isinstance(made, str) else made)]
         self.stored |= dict.fromkeys(again, mark)
         return tuple(again)
 
-    def _meant(self, x: str, mark: StoredInt8) -> str:
+    def _real_constant(self, x: str, mark: StoredInt8) -> str:
         """Return the real value of a stored constant, for use with tensors that are stored in the same way."""
         real = (self.constant(x, "bytes").astype(np.float64) - mark.zero) * mark.scale
         quant = Quant((mark.scale,), (mark.zero - 128 * mark.unsigned,))
@@ -292,12 +294,12 @@ class OnnxLowering(Lowering):
         if noted or missing:
             return None
         if node.op_type == "Constant":
-            return (self._held(node),)
+            return (self._constant_value(node),)
         arrays = [x for x in inputs if not isinstance(x, Absent)]
-        made = folded(node, arrays, scope.opsets.get("", 0))
+        made = fold(node, arrays, scope.opsets.get("", 0))
         if made is None:
             return None
-        self._take(sum(y.nbytes for y in made), f"{node.name}: {node.op_type}")
+        self._use_room(sum(y.nbytes for y in made), f"{node.name}: {node.op_type}")
         return made
 
     def _shape(self, node: Any, shape: tuple[int, ...]) -> Array:
@@ -306,7 +308,7 @@ class OnnxLowering(Lowering):
         limits = attributes_of(node)
         return np.array(shape[slice(limits.get("start"), limits.get("end"))], np.int64)
 
-    def _held(self, node: Any) -> Array:
+    def _constant_value(self, node: Any) -> Array:
         if len(node.attribute) != 1:
             raise CompileError("Constant has no value")
         (attribute,) = node.attribute
@@ -315,7 +317,7 @@ class OnnxLowering(Lowering):
             raise CompileError(f"Constant: {attribute.name} is not supported", need="a dense tensor of numbers")
         return np.asarray(value, {"f": np.float32, "i": np.int64}.get(attribute.name[6:7]))
 
-    def _ours(self, data: Array, name: str) -> Array:
+    def _convert_constant(self, data: Array, name: str) -> Array:
         """Return a constant in a type that Graphs support."""
         if data.dtype.name in AS_FLOAT32:
             self.note(f"{data.dtype.name} constants are taken as float32")
@@ -380,7 +382,7 @@ def opsets_of(proto: Any) -> dict[str, int]:
     return {"" if o.domain == "ai.onnx" else o.domain: int(o.version) for o in proto.opset_import}
 
 
-def _only(node: Any, count: int) -> str:
+def _unusable_output(node: Any, count: int) -> str:
     return f"{node.op_type}: only its first {count if count > 1 else ''} output{'s' * (count > 1)} can be used"
 
 

@@ -13,7 +13,7 @@ from baretorch.frontends.aten import bits, elementwise
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.named import named
-from baretorch.frontends.onnx.call import OnnxCall, is_float, need_float, wide, widened
+from baretorch.frontends.onnx.call import OnnxCall, apply_wide, is_float, need_float, widen
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.ir.graph import DType, Op
 from baretorch.ops.elementwise import Add, Elementwise, Fmod, Maximum, Minimum, Mul, Pow, Remainder, TruncDivide, Unary
@@ -26,28 +26,28 @@ LARGEST_POWER = 64  # of an integer: a product of that many factors at most
 
 
 def add(g: OnnxLowering, call: OnnxCall) -> str:
-    return widened(g, Add(), call.need(0), call.need(1))
+    return apply_wide(g, Add(), call.need(0), call.need(1))
 
 
 def sub(g: OnnxLowering, call: OnnxCall) -> str:
     x, y = call.need(0), call.need(1)
-    return cast(g, elementwise.sub(g, wide(g, x), wide(g, y)), g[x].dtype)
+    return cast(g, elementwise.sub(g, widen(g, x), widen(g, y)), g[x].dtype)
 
 
 def mul(g: OnnxLowering, call: OnnxCall) -> str:
-    return widened(g, Mul(), call.need(0), call.need(1))
+    return apply_wide(g, Mul(), call.need(0), call.need(1))
 
 
 def div(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower a quotient. Integers are rounded toward zero."""
     x, y = call.need(0), call.need(1)
-    return elementwise.div(g, x, y) if is_float(g, x) else widened(g, TruncDivide(), x, y)
+    return elementwise.div(g, x, y) if is_float(g, x) else apply_wide(g, TruncDivide(), x, y)
 
 
 def mod(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower a remainder, which has the divisor's sign, or with `fmod` the dividend's."""
     x, y = call.need(0), call.need(1)
-    return widened(g, Fmod() if call.attribute("fmod", 0) else Remainder(), x, y)
+    return apply_wide(g, Fmod() if call.attribute("fmod", 0) else Remainder(), x, y)
 
 
 def pow_(g: OnnxLowering, call: OnnxCall) -> str:
@@ -70,7 +70,7 @@ def pow_(g: OnnxLowering, call: OnnxCall) -> str:
         raise CompileError(
             f"Pow: integers to the power {power:g} are not supported", need=f"1 to {LARGEST_POWER}, a whole number"
         )
-    return cast(g, _times_itself(g, wide(g, x), int(power)), g[x].dtype)
+    return cast(g, _times_itself(g, widen(g, x), int(power)), g[x].dtype)
 
 
 def _times_itself(g: Lowering, x: str, times: int) -> str:
@@ -81,12 +81,12 @@ def _times_itself(g: Lowering, x: str, times: int) -> str:
     return g.b.add(Mul(), square, x) if times % 2 else square
 
 
-def folded(op: Op) -> Callable[[OnnxLowering, OnnxCall], str]:
+def fold_operands(op: Op) -> Callable[[OnnxLowering, OnnxCall], str]:
     """Make a row that applies a binary operator to any number of inputs, from the first to the last."""
 
     def build(g: OnnxLowering, call: OnnxCall) -> str:
         names = [call.need(i) for i in range(len(call.inputs))]
-        return reduce(lambda x, y: widened(g, op, x, y), names)
+        return reduce(lambda x, y: apply_wide(g, op, x, y), names)
 
     return build
 
@@ -94,7 +94,7 @@ def folded(op: Op) -> Callable[[OnnxLowering, OnnxCall], str]:
 def mean(g: OnnxLowering, call: OnnxCall) -> str:
     need_float(g, "Mean", call.need(0))
     count = len(call.inputs)
-    return elementwise.div(g, folded(Add())(g, call), float(count)) if count > 1 else call.need(0)
+    return elementwise.div(g, fold_operands(Add())(g, call), float(count)) if count > 1 else call.need(0)
 
 
 def clip(g: OnnxLowering, call: OnnxCall) -> str:
@@ -108,15 +108,15 @@ def clip(g: OnnxLowering, call: OnnxCall) -> str:
         if name is not None and g[name].count != 1:
             raise CompileError("Clip: a limit is not a single number", have=str(g[name]))
         limits.append(name if name is None or data is None or not is_float(g, x) else float(data.reshape(())))
-    lo, hi = (wide(g, t) if isinstance(t, str) else t for t in limits)
+    lo, hi = (widen(g, t) if isinstance(t, str) else t for t in limits)
     if lo is None and hi is None:
         return x
-    return cast(g, elementwise.clamp(g, wide(g, x), lo, hi), dtype)
+    return cast(g, elementwise.clamp(g, widen(g, x), lo, hi), dtype)
 
 
 def relu(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
-    return cast(g, elementwise.clamp(g, wide(g, x), 0), g[x].dtype)
+    return cast(g, elementwise.clamp(g, widen(g, x), 0), g[x].dtype)
 
 
 # --- operators without attributes -------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def plain(kind: type[Elementwise]) -> OnnxRow:
         operands = [call.need(i) for i in range(count)]
         if isinstance(op, Rounding):
             return elementwise.rounded(g, op, *operands)
-        y = g.b.add(op, *(wide(g, x) for x in operands))
+        y = g.b.add(op, *(widen(g, x) for x in operands))
         return cast(g, y, op.result or g[operands[0]].dtype)
 
     return OnnxRow(build)
@@ -150,9 +150,9 @@ def isinf(g: OnnxLowering, call: OnnxCall) -> str:
     return elementwise.compared(g, Eq(), x, inf if up else -inf)
 
 
-def swapped(op: Lt | Le) -> OnnxRow:
+def swap_operands(op: Lt | Le) -> OnnxRow:
     """Return the row of a comparison with its operands exchanged."""
-    return OnnxRow(lambda g, call: g.b.add(op, wide(g, call.need(1)), wide(g, call.need(0))))
+    return OnnxRow(lambda g, call: g.b.add(op, widen(g, call.need(1)), widen(g, call.need(0))))
 
 
 def bitwise(op: Bitwise) -> Callable[[OnnxLowering, OnnxCall], str]:
@@ -162,7 +162,7 @@ def bitwise(op: Bitwise) -> Callable[[OnnxLowering, OnnxCall], str]:
 def _bits(g: Lowering, op: Bitwise, x: str, y: str) -> str:
     """Compute in int32 if the type has no kernel of its own. This is equivalent, because bits that are shifted out are
     cut off afterwards."""
-    return g.b.add(op, x, y) if g[x].dtype in op.types else widened(g, op, x, y)
+    return g.b.add(op, x, y) if g[x].dtype in op.types else apply_wide(g, op, x, y)
 
 
 def bit_shift(g: OnnxLowering, call: OnnxCall) -> str:
@@ -172,12 +172,12 @@ def bit_shift(g: OnnxLowering, call: OnnxCall) -> str:
 
 def bitwise_not(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
-    return bits.invert(g, x) if g[x].dtype in BitXor.types else cast(g, bits.invert(g, wide(g, x)), g[x].dtype)
+    return bits.invert(g, x) if g[x].dtype in BitXor.types else cast(g, bits.invert(g, widen(g, x)), g[x].dtype)
 
 
 def where(g: OnnxLowering, call: OnnxCall) -> str:
     condition, x, y = (call.need(i) for i in range(3))
-    return cast(g, g.b.add(Where(), condition, wide(g, x), wide(g, y)), g[x].dtype)
+    return cast(g, g.b.add(Where(), condition, widen(g, x), widen(g, y)), g[x].dtype)
 
 
 # --- casts ------------------------------------------------------------------------------------------------
@@ -185,14 +185,14 @@ def where(g: OnnxLowering, call: OnnxCall) -> str:
 
 def cast_to(g: OnnxLowering, call: OnnxCall) -> str:
     """Lower Cast. `to` is a number of ONNX's enumeration of types."""
-    return converted(g, call.need(0), int(call.attribute("to")))
+    return convert(g, call.need(0), int(call.attribute("to")))
 
 
 def cast_like(g: OnnxLowering, call: OnnxCall) -> str:
     return cast(g, call.need(0), g[call.need(1)].dtype)
 
 
-def converted(g: Lowering, x: str, code: int) -> str:
+def convert(g: Lowering, x: str, code: int) -> str:
     dtype = TYPES.get(code)
     if dtype is None:
         raise CompileError(
@@ -260,17 +260,17 @@ ROWS: dict[str, OnnxRow] = {
     "Div": OnnxRow(div),
     "Mod": OnnxRow(mod),
     "Pow": OnnxRow(pow_),
-    "Sum": OnnxRow(folded(Add())),
+    "Sum": OnnxRow(fold_operands(Add())),
     "Mean": OnnxRow(mean),
-    "Max": OnnxRow(folded(Maximum())),
-    "Min": OnnxRow(folded(Minimum())),
+    "Max": OnnxRow(fold_operands(Maximum())),
+    "Min": OnnxRow(fold_operands(Minimum())),
     "Clip": OnnxRow(clip),
     "Relu": OnnxRow(relu),
     "Tan": OnnxRow(lambda g, call: elementwise.tan(g, call.need(0))),
     "IsNaN": OnnxRow(lambda g, call: elementwise.compared(g, Ne(), call.need(0), call.need(0))),
     "IsInf": OnnxRow(isinf),
-    "Greater": swapped(Lt()),
-    "GreaterOrEqual": swapped(Le()),
+    "Greater": swap_operands(Lt()),
+    "GreaterOrEqual": swap_operands(Le()),
     "Xor": OnnxRow(lambda g, call: g.b.add(Ne(), call.need(0), call.need(1))),
     "BitwiseAnd": OnnxRow(bitwise(BitAnd())),
     "BitwiseOr": OnnxRow(bitwise(BitOr())),

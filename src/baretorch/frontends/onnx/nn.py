@@ -59,8 +59,8 @@ def layer_norm(g: OnnxLowering, call: OnnxCall) -> Result:
     """Lower a layer norm, with mean and inverse deviation if they are outputs."""
     x = call.need(0)
     need_float(g, call.op, x)
-    axes, eps = _from(g, call), float(call.attribute("epsilon", EPSILON))
-    y = _normalised(g, LayerNorm(axes, eps), x, call.need(1), call.input(2))
+    axes, eps = _last_axes(g, call), float(call.attribute("epsilon", EPSILON))
+    y = _normalize(g, LayerNorm(axes, eps), x, call.need(1), call.input(2))
     if call.outputs == 1:
         return y
     small = g.b.add(Add(), g.b.add(Var(axes, True, 0.0), x), g.operand(eps, x))
@@ -70,16 +70,16 @@ def layer_norm(g: OnnxLowering, call: OnnxCall) -> Result:
 def rms_norm(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     need_float(g, call.op, x)
-    op = LayerNorm(_from(g, call), float(call.attribute("epsilon", EPSILON)), centred=False)
-    return _normalised(g, op, x, call.need(1), None)
+    op = LayerNorm(_last_axes(g, call), float(call.attribute("epsilon", EPSILON)), centred=False)
+    return _normalize(g, op, x, call.need(1), None)
 
 
-def _from(g: OnnxLowering, call: OnnxCall) -> tuple[int, ...]:
+def _last_axes(g: OnnxLowering, call: OnnxCall) -> tuple[int, ...]:
     x = call.need(0)
     return tuple(range(g.axis(x, int(call.attribute("axis", -1))), len(g.shape(x))))
 
 
-def _normalised(g: Lowering, op: LayerNorm, x: str, weight: str | None, bias: str | None) -> str:
+def _normalize(g: Lowering, op: LayerNorm, x: str, weight: str | None, bias: str | None) -> str:
     """Apply a norm, and after it scale and bias that only broadcast to the normalised dimensions."""
     shape = tuple(g.shape(x)[a] for a in op.axes)
 

@@ -10,7 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.pools import pool
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.onnx.call import SMALL, OnnxCall, need_float, need_room
-from baretorch.frontends.onnx.convs import convolved, windows
+from baretorch.frontends.onnx.convs import convolve, windows
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.windows import Windows
 from baretorch.ir.graph import DType
@@ -74,7 +74,7 @@ def _dilated_sum(g: OnnxLowering, x: str, w: Windows, ceil: bool, padding: bool 
         after[i] = max(int(taps[-1, -1]) + 1 - size, 0)  # a last window of ceil_mode may reach beyond the padding
     need_room("a pool with dilations", channels, *w.kernel)
     ones = g.b.const("ones", np.ones((channels, 1, *w.kernel), np.float32))
-    return convolved(g, x, ones, None, replace(w, after=tuple(after)), channels), counts
+    return convolve(g, x, ones, None, replace(w, after=tuple(after)), channels), counts
 
 
 def lp_pool(g: OnnxLowering, call: OnnxCall) -> str:

@@ -34,7 +34,7 @@ def quantize_linear(g: OnnxLowering, c: OnnxCall) -> str:
     if named not in (0, 2, 3) or wanted not in (None, DType.INT8, DType.UINT8):
         raise CompileError("QuantizeLinear: only int8 and uint8 are supported")
     unsigned = wanted is DType.UINT8 or (zero is None and named in (0, 2))
-    return quantized(g, c.need(0), float(scale.reshape(-1)[0]), _zero(zero), unsigned)
+    return quantize(g, c.need(0), float(scale.reshape(-1)[0]), _zero(zero), unsigned)
 
 
 def dequantize_linear(g: OnnxLowering, c: OnnxCall) -> str:
@@ -44,14 +44,14 @@ def dequantize_linear(g: OnnxLowering, c: OnnxCall) -> str:
     if data is None:
         if scale.size != 1:
             raise CompileError("DequantizeLinear: a value that is computed has one scale", have=f"{scale.size} scales")
-        return dequantized(g, x, float(scale.reshape(-1)[0]), _zero(zero))
+        return dequantize(g, x, float(scale.reshape(-1)[0]), _zero(zero))
     axis = c.attribute("axis", 1)
     if c.attribute("block_size", 0):
         return _blocks(g, x, data, scale, zero, c)
     return weight(g, x, scale, zero, g.axis(x, axis) if scale.size > 1 else None)
 
 
-def quantized(g: OnnxLowering, x: str, scale: float, zero: int, unsigned: bool) -> str:
+def quantize(g: OnnxLowering, x: str, scale: float, zero: int, unsigned: bool) -> str:
     """Quantize a float tensor to int8."""
     need_scale(scale)
     offset = 128 if unsigned else 0
@@ -63,7 +63,7 @@ def quantized(g: OnnxLowering, x: str, scale: float, zero: int, unsigned: bool) 
     return stored
 
 
-def dequantized(g: OnnxLowering, x: str, scale: float, zero: int) -> str:
+def dequantize(g: OnnxLowering, x: str, scale: float, zero: int) -> str:
     """Return the real values of a stored tensor."""
     need_scale(scale)
     t = g[x]
@@ -130,7 +130,7 @@ def _apply(g: OnnxLowering, op: str, inputs: Sequence[str | None], c: OnnxCall, 
     return result if isinstance(result, str) else result[0]
 
 
-def _in(g: OnnxLowering, c: OnnxCall, i: int) -> str:
+def _read_operand(g: OnnxLowering, c: OnnxCall, i: int) -> str:
     """Return inputs i to i + 2 (stored tensor, scale, zero point) as a float tensor."""
     scale, zero, _ = _pair(g, c, i + 1)
     x = c.need(i)
@@ -141,16 +141,16 @@ def _in(g: OnnxLowering, c: OnnxCall, i: int) -> str:
         raise CompileError(
             f"{c.op}: a computed value, or the first operand, must have one scale", have=f"{scale.size} scales"
         )
-    return dequantized(g, x, float(scale.reshape(-1)[0]), _zero(zero))
+    return dequantize(g, x, float(scale.reshape(-1)[0]), _zero(zero))
 
 
-def _out(g: OnnxLowering, c: OnnxCall, y: str, i: int) -> str:
+def _store_result(g: OnnxLowering, c: OnnxCall, y: str, i: int) -> str:
     """Store a float tensor with the scale and zero point at inputs i and i + 1."""
     scale, zero, dtype = _pair(g, c, i)
     if zero is None:  # as stored as the input is
         known = g.stored.get(c.inputs[0] or "")
         dtype = DType.UINT8 if known is None or known.unsigned else DType.INT8
-    return quantized(g, y, float(scale.reshape(-1)[0]), _zero(zero), dtype is DType.UINT8)
+    return quantize(g, y, float(scale.reshape(-1)[0]), _zero(zero), dtype is DType.UINT8)
 
 
 def layers_of(op: str, operands: int) -> Callable[[OnnxLowering, OnnxCall], Result]:
@@ -160,7 +160,9 @@ def layers_of(op: str, operands: int) -> Callable[[OnnxLowering, OnnxCall], Resu
     def build(g: OnnxLowering, c: OnnxCall) -> str:
         if c.attribute("channels_last", 0):
             raise CompileError(f"{c.op}: channels_last is not supported", need="channels in dimension 1")
-        return _out(g, c, _apply(g, op, [_in(g, c, 3 * i) for i in range(operands)], c), 3 * operands)
+        return _store_result(
+            g, c, _apply(g, op, [_read_operand(g, c, 3 * i) for i in range(operands)], c), 3 * operands
+        )
 
     return build
 
@@ -169,7 +171,7 @@ def qlinear_conv(g: OnnxLowering, c: OnnxCall) -> str:
     scale, zero, _ = _pair(g, c, 4)
     w = weight(g, c.need(3), scale, zero, 0 if scale.size > 1 else None)
     bias = _bias(g, c, c.input(8), g.constant(c.input(1), "QLinearConv: the input's scale"), scale)
-    return _out(g, c, _apply(g, "Conv", [_in(g, c, 0), w, bias], c), 6)
+    return _store_result(g, c, _apply(g, "Conv", [_read_operand(g, c, 0), w, bias], c), 6)
 
 
 def qgemm(g: OnnxLowering, c: OnnxCall) -> str:
@@ -178,22 +180,22 @@ def qgemm(g: OnnxLowering, c: OnnxCall) -> str:
     w = weight(g, c.need(3), scale, zero, (0 if transposed else 1) if scale.size > 1 else None)
     alpha = float(c.attribute("alpha", 1.0))
     bias = _bias(g, c, c.input(6), alpha * g.constant(c.input(1), "QGemm: the input's scale"), scale)
-    y = _apply(g, "Gemm", [_in(g, c, 0), w, bias], c, beta=1.0)
-    return _out(g, c, y, 7) if c.input(7) else y
+    y = _apply(g, "Gemm", [_read_operand(g, c, 0), w, bias], c, beta=1.0)
+    return _store_result(g, c, y, 7) if c.input(7) else y
 
 
 def qlinear_concat(g: OnnxLowering, c: OnnxCall) -> str:
-    parts = [_in(g, c, i) for i in range(2, len(c.inputs), 3)]
-    return _out(g, c, _apply(g, "Concat", parts, c), 0)
+    parts = [_read_operand(g, c, i) for i in range(2, len(c.inputs), 3)]
+    return _store_result(g, c, _apply(g, "Concat", parts, c), 0)
 
 
 def qlinear_softmax(g: OnnxLowering, c: OnnxCall) -> str:
-    x = _in(g, c, 0)
+    x = _read_operand(g, c, 0)
     shape, axis = g.shape(x), g.axis(x, c.attribute("axis", -1))
     if c.attribute("opset", 13) < 13 and axis != len(shape) - 1:  # over all dimensions from the axis on
         flat = g.reshape(x, (*shape[:axis], int(np.prod(shape[axis:]))))
-        return _out(g, c, g.reshape(_apply(g, "Softmax", [flat], c, axis=-1), shape), 3)
-    return _out(g, c, _apply(g, "Softmax", [x], c, axis=axis), 3)
+        return _store_result(g, c, g.reshape(_apply(g, "Softmax", [flat], c, axis=-1), shape), 3)
+    return _store_result(g, c, _apply(g, "Softmax", [x], c, axis=axis), 3)
 
 
 def integer(op: str) -> Callable[[OnnxLowering, OnnxCall], Result]:

@@ -25,10 +25,10 @@ def read_model(file: Path) -> Any:
     size = file.stat().st_size
     if size > LARGEST:
         raise too_large(f"{file.name} has {size:,} bytes")
-    return parsed(file.read_bytes(), file.parent)
+    return parse(file.read_bytes(), file.parent)
 
 
-def parsed(raw: bytes, folder: Path | None = None) -> Any:
+def parse(raw: bytes, folder: Path | None = None) -> Any:
     """Parse and check the model in these bytes. External data is in `folder`."""
     model = onnx.ModelProto()
     try:

@@ -12,7 +12,7 @@ from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.moves import flip
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering, Result
-from baretorch.frontends.onnx.call import OnnxCall, need_float, wide
+from baretorch.frontends.onnx.call import OnnxCall, need_float, widen
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.ir.graph import DType
 from baretorch.ops import reduce as reduction
@@ -26,7 +26,7 @@ Reducer = Callable[[Lowering, str, tuple[int, ...], bool], str]
 LONGEST_PRODUCT = 64  # of CumProd: a multiplication each
 
 
-def reduced(what: Reducer) -> Callable[[OnnxLowering, OnnxCall], str]:
+def reduce_axes(what: Reducer) -> Callable[[OnnxLowering, OnnxCall], str]:
     """Make a row for a reduction over `axes`, an attribute in older versions and an input in newer ones; none means
     all, or with noop_with_empty_axes nothing."""
 
@@ -49,7 +49,7 @@ def plain(op: Callable[[tuple[int, ...], bool], Reduction]) -> Reducer:
     def build(g: Lowering, x: str, axes: tuple[int, ...], keep: bool) -> str:
         if not axes:
             return x
-        return cast(g, g.b.add(op(axes, keep), wide(g, x)), g[x].dtype)
+        return cast(g, g.b.add(op(axes, keep), widen(g, x)), g[x].dtype)
 
     return build
 
@@ -81,7 +81,7 @@ def floats(op: Callable[[tuple[int, ...], bool], Reduction]) -> Reducer:
 
 
 def sum_square(g: Lowering, x: str, axes: tuple[int, ...], keep: bool) -> str:
-    square = g.b.add(Mul(), wide(g, x), wide(g, x))
+    square = g.b.add(Mul(), widen(g, x), widen(g, x))
     return cast(g, plain(Sum)(g, square, axes, keep), g[x].dtype)
 
 
@@ -101,7 +101,7 @@ def arg(op: type[ArgMax]) -> Callable[[OnnxLowering, OnnxCall], str]:
     """Make a row for argmax or argmin. The last of equal elements is the first of the reversed axis."""
 
     def build(g: OnnxLowering, call: OnnxCall) -> str:
-        x = wide(g, call.need(0))
+        x = widen(g, call.need(0))
         axis = g.axis(x, int(call.attribute("axis", 0)))
         keep = bool(call.attribute("keepdims", 1))
         if not call.attribute("select_last_index", 0):
@@ -134,7 +134,7 @@ def cumulative(what: Callable[[Lowering, str, int], str], nothing: float) -> Cal
             shape = g.shape(x)
             some = shapes.slice_(g, y, axis, 0, shape[axis] - 1)
             y = g.b.add(Pad(tuple((int(i == axis), 0) for i in range(len(shape))), nothing), some)
-        made = cast(g, what(g, wide(g, y), axis), dtype)
+        made = cast(g, what(g, widen(g, y), axis), dtype)
         return flip(g, made, (axis,)) if back else made
 
     return build
@@ -152,16 +152,16 @@ def cumprod(g: Lowering, x: str, axis: int) -> str:
 
 
 ROWS: dict[str, OnnxRow] = {
-    "ReduceSum": OnnxRow(reduced(plain(Sum))),
-    "ReduceMean": OnnxRow(reduced(floats(Mean))),
-    "ReduceProd": OnnxRow(reduced(floats(Prod))),
-    "ReduceMax": OnnxRow(reduced(extreme(Amax, AnyOf))),
-    "ReduceMin": OnnxRow(reduced(extreme(Amin, AllOf))),
-    "ReduceL1": OnnxRow(reduced(norm(1.0))),
-    "ReduceL2": OnnxRow(reduced(norm(2.0))),
-    "ReduceLogSum": OnnxRow(reduced(log_sum)),
-    "ReduceLogSumExp": OnnxRow(reduced(floats(LogSumExp))),
-    "ReduceSumSquare": OnnxRow(reduced(sum_square)),
+    "ReduceSum": OnnxRow(reduce_axes(plain(Sum))),
+    "ReduceMean": OnnxRow(reduce_axes(floats(Mean))),
+    "ReduceProd": OnnxRow(reduce_axes(floats(Prod))),
+    "ReduceMax": OnnxRow(reduce_axes(extreme(Amax, AnyOf))),
+    "ReduceMin": OnnxRow(reduce_axes(extreme(Amin, AllOf))),
+    "ReduceL1": OnnxRow(reduce_axes(norm(1.0))),
+    "ReduceL2": OnnxRow(reduce_axes(norm(2.0))),
+    "ReduceLogSum": OnnxRow(reduce_axes(log_sum)),
+    "ReduceLogSumExp": OnnxRow(reduce_axes(floats(LogSumExp))),
+    "ReduceSumSquare": OnnxRow(reduce_axes(sum_square)),
     "ArgMax": OnnxRow(arg(ArgMax)),
     "ArgMin": OnnxRow(arg(ArgMin)),
     "TopK": OnnxRow(top_k),

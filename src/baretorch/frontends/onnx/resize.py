@@ -76,7 +76,7 @@ def resize(g: OnnxLowering, call: OnnxCall) -> str:
         y = _nearest(g, call, x, axes, where)
     elif mode in ("linear", "cubic"):
         dtype = g[x].dtype
-        y = cast(g, _interpolated(g, call, cast(g, x, DType.FLOAT32), axes, mode, where), dtype)
+        y = cast(g, _interpolate(g, call, cast(g, x, DType.FLOAT32), axes, mode, where), dtype)
     else:
         raise CompileError(f"Resize: no mode is called {mode!r}", need="nearest, linear or cubic")
     if where != "tf_crop_and_resize":
@@ -150,7 +150,7 @@ def _is_image(g: Lowering, x: str, axes: list[Along]) -> bool:
 # --- weighted sums --------------------------------------------------------------------------------------------
 
 
-def _interpolated(g: Lowering, call: OnnxCall, x: str, axes: list[Along], mode: str, where: str) -> str:
+def _interpolate(g: Lowering, call: OnnxCall, x: str, axes: list[Along], mode: str, where: str) -> str:
     bent = float(call.attribute("cubic_coeff_a", -0.75))
     plain = not call.attribute("antialias", 0) and not call.attribute("exclude_outside", 0)
     same = where == "align_corners" or (where in HALF_PIXEL and all(a.want > 1 for a in axes))
@@ -159,7 +159,7 @@ def _interpolated(g: Lowering, call: OnnxCall, x: str, axes: list[Along], mode: 
         return _image(g, x, axes, mode, where == "align_corners")
     for a in axes:
         matrix = _weights(call, a, mode, where, bent)
-        x = _applied(g, x, a.axis, matrix)
+        x = _apply_matrix(g, x, a.axis, matrix)
     return x
 
 
@@ -201,7 +201,7 @@ def _cubic(t: Array, a: float) -> Array:
     return np.asarray(np.where(t <= 1, near, np.where(t < 2, far, 0.0)))
 
 
-def _applied(g: Lowering, x: str, axis: int, matrix: Array) -> str:
+def _apply_matrix(g: Lowering, x: str, axis: int, matrix: Array) -> str:
     """Apply a matrix along an axis as a linear layer."""
     rank = len(g.shape(x))
     weight = g.b.const("resize", matrix)

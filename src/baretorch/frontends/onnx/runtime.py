@@ -88,7 +88,7 @@ def reference_of(
             continue
         except Exception:  # it takes the file and then fails
             continue
-        moved = _moved(model, interface, inputs, runs, run, library)
+        moved = _mover(model, interface, inputs, runs, run, library)
         return Reference(found, runs, moved, inputs, lambda: _exact(model, interface, inputs, runs)), library
     return None
 
@@ -96,12 +96,12 @@ def reference_of(
 def _exact(model: Any, interface: Interface, inputs: tuple[Array, ...], runs: int) -> tuple[Array, ...] | None:
     """Return the results in double precision, or None if onnx.reference cannot compute them."""
     try:
-        return answers(partial(in_double, model), interface, inputs, runs)
+        return answers(partial(run_in_double, model), interface, inputs, runs)
     except Exception:
         return None
 
 
-def _moved(
+def _mover(
     model: Any, interface: Interface, inputs: tuple[Array, ...], runs: int, run: Run, library: str
 ) -> Callable[[int], tuple[Array, ...]]:
     """Return a function from a seed to the runtime's results for slightly changed inputs and constants; seed 0 changes
@@ -118,7 +118,7 @@ def _moved(
     return moved
 
 
-def in_double(model: Any, feeds: dict[str, Array]) -> dict[str, Array]:
+def run_in_double(model: Any, feeds: dict[str, Array]) -> dict[str, Array]:
     """Return the outputs by name, computed by onnx.reference with float64 wherever the model says float32."""
     wide = onnx.ModelProto()
     wide.CopyFrom(model)

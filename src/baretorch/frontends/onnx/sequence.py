@@ -84,7 +84,7 @@ def _direction(
     if whole is None or lengths is not None:
         steps = _Steps(g, call, functions, w, r, b_w, b_r, _peephole(g, call, i))
         return steps.run(x, states, lengths, back)
-    w, r, b_w, b_r = (_reordered(g, t, kind.gates) for t in (w, r, b_w, b_r))
+    w, r, b_w, b_r = (_reorder(g, t, kind.gates) for t in (w, r, b_w, b_r))
     return g.b.add_many(replace(whole, reverse=back), x, *states, w, r, _bias(g, whole, b_w, b_r, hidden))
 
 
@@ -119,7 +119,7 @@ def _bias(g: Lowering, op: Recurrent, b_w: str, b_r: str, hidden: int) -> str:
     return shapes.cat(g, [g.b.add(Add(), gates, gates_r), candidate, reset])
 
 
-def _reordered(g: Lowering, t: str, gates: Sequence[int]) -> str:
+def _reorder(g: Lowering, t: str, gates: Sequence[int]) -> str:
     if len(gates) == 1:
         return t
     parts = shapes.split(g, t, g.shape(t)[0] // len(gates))
@@ -143,7 +143,7 @@ def _peephole(g: Lowering, call: OnnxCall, i: int) -> Sequence[str] | None:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedFunction:
     name: str
     alpha: float
     beta: float
@@ -179,7 +179,7 @@ ALPHA = {"LeakyRelu": 0.01, "ThresholdedRelu": 1.0, "HardSigmoid": 0.2, "Elu": 1
 BETA = {"HardSigmoid": 0.5, "Affine": 0.0, "ScaledTanh": 1.0}
 
 
-def _activations(call: OnnxCall, kind: SequenceKind, direction: int) -> tuple[Named, ...]:
+def _activations(call: OnnxCall, kind: SequenceKind, direction: int) -> tuple[NamedFunction, ...]:
     """Return the activations of one direction: the attribute lists one direction after the other."""
     names = call.attribute("activations") or kind.activations * 2
     alphas, betas = iter(call.attribute("activation_alpha", ())), iter(call.attribute("activation_beta", ()))
@@ -188,12 +188,12 @@ def _activations(call: OnnxCall, kind: SequenceKind, direction: int) -> tuple[Na
         if name not in FUNCTIONS:
             raise CompileError(f"{call.op}: no activation is called {name!r}", need=", ".join(FUNCTIONS))
         alpha = next(alphas, ALPHA[name]) if name in ALPHA else 0.0
-        found.append(Named(name, float(alpha), float(next(betas, BETA[name]) if name in BETA else 0.0)))
+        found.append(NamedFunction(name, float(alpha), float(next(betas, BETA[name]) if name in BETA else 0.0)))
     count = len(kind.activations)
     return tuple(found[direction * count : (direction + 1) * count])
 
 
-def _whole(call: OnnxCall, kind: SequenceKind, functions: Sequence[Named]) -> Recurrent | None:
+def _whole(call: OnnxCall, kind: SequenceKind, functions: Sequence[NamedFunction]) -> Recurrent | None:
     """Return the Graph's operator if it is equivalent."""
     if call.attribute("clip") is not None or (call.op == "LSTM" and call.input(7) is not None):
         return None
@@ -214,7 +214,7 @@ class _Steps:
 
     g: OnnxLowering
     call: OnnxCall
-    functions: Sequence[Named]
+    functions: Sequence[NamedFunction]
     w: str
     r: str
     b_w: str

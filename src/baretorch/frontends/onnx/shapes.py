@@ -12,7 +12,7 @@ from baretorch.frontends.aten.index import take
 from baretorch.frontends.lowering import Ints, Lowering, Result
 from baretorch.frontends.onnx.call import OnnxCall
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.frontends.onnx.math import converted
+from baretorch.frontends.onnx.math import convert
 from baretorch.frontends.untrusted import ROOM, too_large
 from baretorch.ops.layout import Pad
 from baretorch.ops.move import Slice
@@ -161,18 +161,18 @@ def pad(g: OnnxLowering, call: OnnxCall) -> str:
     if mode != "constant":
         if mode not in PAD_MODES:
             raise CompileError(f"Pad: no mode is called {mode!r}", need=f"constant, {', '.join(PAD_MODES)}")
-        return around(g, x, pairs, PAD_MODES[mode])
+        return pad_from_inside(g, x, pairs, PAD_MODES[mode])
     value = call.attribute("value", 0.0)
     if call.input(2) is not None:
         value = g.constant(call.input(2), "Pad: the value").reshape(())
-    return padded(g, x, pairs, float(value))
+    return pad_constant(g, x, pairs, float(value))
 
 
-def padded(g: Lowering, x: str, pairs: list[tuple[int, int]], value: float) -> str:
+def pad_constant(g: Lowering, x: str, pairs: list[tuple[int, int]], value: float) -> str:
     return g.b.add(Pad(tuple(pairs), value), x) if any(map(any, pairs)) else x
 
 
-def around(g: Lowering, x: str, pairs: list[tuple[int, int]], mode: str) -> str:
+def pad_from_inside(g: Lowering, x: str, pairs: list[tuple[int, int]], mode: str) -> str:
     flat = [n for pair in reversed(pairs) for n in pair]
     while flat and not any(flat[-2:]):
         flat = flat[:-2]
@@ -194,7 +194,7 @@ def center_crop_pad(g: OnnxLowering, call: OnnxCall) -> str:
             before = (want - have) // 2
             pairs = [(0, 0)] * len(g.shape(x))
             pairs[axis] = (before, want - have - before)
-            x = padded(g, x, pairs, 0.0)
+            x = pad_constant(g, x, pairs, 0.0)
     return x
 
 
@@ -264,10 +264,10 @@ def eye_like(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     rows, columns = g.shape(x)
     unit = constants.known(g, "unit", np.eye(rows, columns, int(call.attribute("k", 0))).astype(g[x].dtype.numpy))
-    return converted(g, unit, int(call.attribute("dtype"))) if call.attribute("dtype") is not None else unit
+    return convert(g, unit, int(call.attribute("dtype"))) if call.attribute("dtype") is not None else unit
 
 
-def only_known(*names: str) -> OnnxRow:
+def need_known(*names: str) -> OnnxRow:
     """Make a row for an operator whose result must be known ahead of time. If it is, it was folded before its row is
     called."""
 
@@ -311,11 +311,11 @@ ROWS: dict[str, OnnxRow] = {
     "Dropout": OnnxRow(dropout),
     "EyeLike": OnnxRow(eye_like),
     "Range": OnnxRow(range_),
-    "ConstantOfShape": only_known("shape"),
-    "HannWindow": only_known("size"),
-    "HammingWindow": only_known("size"),
-    "BlackmanWindow": only_known("size"),
-    "MelWeightMatrix": only_known("num_mel_bins", "dft_length", "sample_rate", "the lower edge", "the upper edge"),
-    "NonZero": only_known("x, which the result's size depends on,"),
-    "Unique": only_known("x, which the result's size depends on,"),
+    "ConstantOfShape": need_known("shape"),
+    "HannWindow": need_known("size"),
+    "HammingWindow": need_known("size"),
+    "BlackmanWindow": need_known("size"),
+    "MelWeightMatrix": need_known("num_mel_bins", "dft_length", "sample_rate", "the lower edge", "the upper edge"),
+    "NonZero": need_known("x, which the result's size depends on,"),
+    "Unique": need_known("x, which the result's size depends on,"),
 }

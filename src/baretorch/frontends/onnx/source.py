@@ -38,7 +38,7 @@ def load_onnx(asked: Asked) -> Source:
     one_of({METHOD: None}, asked.method)
     with timed("model"):
         model = read_model(asked.file)
-        state = asked.state or _told_state(asked.file)
+        state = asked.state or _read_state_file(asked.file)
         shapes = {**_given_shapes(model, state, asked.inputs or ()), **asked.shapes}
         interface = interface_of(model, shapes, state)
         graph, notes = to_graph(model, interface, asked.name)
@@ -83,7 +83,7 @@ def _is_fixed(value: Any) -> bool:
     return declared.HasField("shape") and all(d.HasField("dim_value") for d in declared.shape.dim)
 
 
-def _told_state(file: Path) -> Mapping[str, str]:
+def _read_state_file(file: Path) -> Mapping[str, str]:
     """Read NAME.state.toml next to NAME.onnx: for each input that is state, the output with its next value."""
     beside = file.with_suffix(".state.toml")
     if not beside.is_file():

@@ -59,8 +59,10 @@ def to_graph(model: Any, interface: Interface, name: str) -> tuple[Graph, tuple[
     scope = Scope(values, opsets=opsets_of(model))
     taken = {s.input.name for s in interface.state}
     g.run(model.graph.node, (t for t in model.graph.initializer if t.name not in taken), scope)
-    outputs = [g.as_given(g.tensor(scope, output)) for output in interface.outputs]
-    state = [State(tensor, _alike(g, tensor, g.as_given(g.tensor(scope, s.output))), s.initial) for s, tensor in states]
+    outputs = [g.as_in_file(g.tensor(scope, output)) for output in interface.outputs]
+    state = [
+        State(tensor, _alike(g, tensor, g.as_in_file(g.tensor(scope, s.output))), s.initial) for s, tensor in states
+    ]
     read = {n for node in b.nodes for n in node.inputs} | {*outputs, *(s.next for s in state)}
     graph = replace(
         b.graph([g.tensor(scope, i.name) for i in interface.inputs], outputs, state), labels=tuple(interface.outputs)

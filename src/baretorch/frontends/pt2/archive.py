@@ -33,7 +33,7 @@ class Archive:
         self._members: dict[str, zipfile.ZipInfo] = {}
         folders = set()
         for member in members:
-            folder, _, name = _checked(member).partition("/")
+            folder, _, name = _check_name(member).partition("/")
             if name in self._members:
                 raise damaged(f"it has two members {name!r}")
             folders.add(folder)
@@ -63,13 +63,13 @@ class Archive:
         raw = self.read(name)
         if len(raw) > MAX_JSON:
             raise damaged(f"{name!r} has {len(raw):,} bytes, more than {MAX_JSON:,}")
-        return parsed(raw, name)
+        return parse_json(raw, name)
 
     def close(self) -> None:
         self._zip.close()
 
 
-def parsed(raw: bytes | str, name: str) -> Any:
+def parse_json(raw: bytes | str, name: str) -> Any:
     """Parse a file's JSON."""
     try:
         return json.loads(raw)
@@ -79,7 +79,7 @@ def parsed(raw: bytes | str, name: str) -> Any:
         raise damaged(f"{name} is not valid JSON ({error})") from None
 
 
-def _checked(member: zipfile.ZipInfo) -> str:
+def _check_name(member: zipfile.ZipInfo) -> str:
     """Return the member's name if torch could have written it."""
     name = member.filename
     parts = name.split("/")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
-from baretorch.frontends.pt2.archive import damaged, parsed
+from baretorch.frontends.pt2.archive import damaged, parse_json
 
 Json: TypeAlias = Any
 
@@ -59,7 +59,7 @@ def safe_program(program: Json, known: Callable[[str, str, str], bool]) -> Json:
     return {
         "graph_module": {
             "graph": _graph(_get(module, "graph", dict), known),
-            "signature": _plain(_get(module, "signature", dict), known),
+            "signature": _copy(_get(module, "signature", dict), known),
             "module_call_graph": [_call(_get(module, "module_call_graph", list))],
         },
         "opset_version": {},
@@ -95,8 +95,8 @@ def _number(value: Json) -> int:
 
 def _graph(graph: Json, known: Callable[[str, str, str], bool]) -> Json:
     return {
-        "inputs": _plain(_get(graph, "inputs", list), known),
-        "outputs": _plain(_get(graph, "outputs", list), known),
+        "inputs": _copy(_get(graph, "inputs", list), known),
+        "outputs": _copy(_get(graph, "outputs", list), known),
         "nodes": [_node(node, known) for node in _get(graph, "nodes", list)],
         "tensor_values": {_name(n): _tensor(v) for n, v in _get(graph, "tensor_values", dict).items()},
         "sym_int_values": _constants(graph, "sym_int_values"),
@@ -150,18 +150,18 @@ def _node(node: Json, known: Callable[[str, str, str], bool]) -> Json:
     notes = _get(node, "metadata", dict)
     return {
         "target": target,
-        "inputs": _plain(_get(node, "inputs", list), known),
-        "outputs": _plain(_get(node, "outputs", list), known),
+        "inputs": _copy(_get(node, "inputs", list), known),
+        "outputs": _copy(_get(node, "outputs", list), known),
         "metadata": {k: v for k in ("stack_trace", "nn_module_stack") if isinstance(v := notes.get(k), str)},
         "is_hop_single_tensor_return": node.get("is_hop_single_tensor_return"),
         "name": None if node.get("name") is None else _name(node["name"]),
     }
 
 
-def _plain(value: Json, known: Callable[[str, str, str], bool]) -> Json:
+def _copy(value: Json, known: Callable[[str, str, str], bool]) -> Json:
     """Copy arguments and signatures: names, numbers and texts in lists and tables."""
     if isinstance(value, list):
-        return [_plain(v, known) for v in value]
+        return [_copy(v, known) for v in value]
     if not isinstance(value, dict):
         return value
     made: dict[str, Json] = {}
@@ -182,9 +182,9 @@ def _plain(value: Json, known: Callable[[str, str, str], bool]) -> Json:
                 "graph": _graph(_get(inner, "graph", dict), known),
             }
         elif key == "as_string_to_argument":
-            made[key] = {_name(k): _plain(v, known) for k, v in _get(value, key, dict).items()}
+            made[key] = {_name(k): _copy(v, known) for k, v in _get(value, key, dict).items()}
         else:
-            made[key] = _plain(inner, known)
+            made[key] = _copy(inner, known)
     return made
 
 
@@ -206,7 +206,7 @@ def _call(entries: Json) -> Json:
 
 def _structure(signature: Json, key: str) -> Json:
     """Return the structure of the tuples, lists and dicts that forward takes or returns."""
-    match parsed(_get(signature, key, str), key):
+    match parse_json(_get(signature, key, str), key):
         case [1, tree]:
             return _branch(tree)
     raise damaged(f"{key} in it is not a valid structure")
@@ -221,7 +221,7 @@ def _branch(tree: Json) -> Json:
     made = [_branch(child) for child in _get(tree, "children_spec", list)]
     if kind in _TUPLES:
         return {"type": kind, "context": "null", "children_spec": made}
-    keys = parsed(context, "a dict's keys")
+    keys = parse_json(context, "a dict's keys")
     if not isinstance(keys, list) or len(keys) != len(made):
         raise damaged(f"a dict in it has the keys {_short(context)}")
     names = [k if isinstance(k, int) else _name(k) for k in keys]

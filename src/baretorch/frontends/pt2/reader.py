@@ -47,13 +47,13 @@ def load_pt2(path: Path, trust: bool = False) -> tuple[Any, Any]:
     """Return an ExportedProgram that torch.export.save wrote, and its example inputs. Content that can run code is read
     only if the user trusts the file."""
     with quiet():
-        loaded: tuple[Any, Any] = told(path, lambda: _load_trusted(path) if trust else _load(path))
+        loaded: tuple[Any, Any] = report_errors(path, lambda: _load_trusted(path) if trust else _load(path))
     return loaded
 
 
 def read_pt2(exported: Any, path: Path, name: str) -> AtenProgram:
     """Return the ATen program. Inconsistencies are reported as errors of the file."""
-    made: AtenProgram = told(path, lambda: read_exported(exported, name))
+    made: AtenProgram = report_errors(path, lambda: read_exported(exported, name))
     return replace(made, file=str(path))
 
 
@@ -87,7 +87,7 @@ def _fitting(
     return tuple(args)
 
 
-def told(path: Path, load: Callable[[], Any]) -> Any:
+def report_errors(path: Path, load: Callable[[], Any]) -> Any:
     """Run torch's reader, and convert its errors to CompileErrors."""
     try:
         return load()
@@ -109,11 +109,11 @@ def _load(path: Path) -> tuple[Any, Any]:
     archive = Archive(path)
     try:
         _check_members(archive)
-        program = safe_program(archive.json(PROGRAM), _known)
+        program = safe_program(archive.json(PROGRAM), _is_known)
         room = _Room(ROOM + 4 * archive.size)
         weights = _tensors(archive, WEIGHTS, WEIGHTS_LIST, room)
         constants = _tensors(archive, CONSTANTS, CONSTANTS_LIST, room)
-        samples = _unpickled(archive.read(SAMPLES), "example inputs", room) if SAMPLES in archive.names else None
+        samples = _unpickle(archive.read(SAMPLES), "example inputs", room) if SAMPLES in archive.names else None
     finally:
         archive.close()
     if samples is not None and not _are_inputs(samples):
@@ -192,13 +192,13 @@ def _tensor(
 
 def _pickled_tensor(raw: bytes, name: str, room: _Room) -> Any:
     """Return a tensor that torch pickled because it has a class of its own."""
-    made = _unpickled(raw, f"values of {name}", room)
+    made = _unpickle(raw, f"values of {name}", room)
     if type(made) not in (torch.Tensor, torch.nn.Parameter) or made.layout is not torch.strided:
         raise unsafe(f"a tensor of another class than torch.Tensor for {name}")
     return made
 
 
-def _unpickled(raw: bytes, what: str, room: _Room) -> Any:
+def _unpickle(raw: bytes, what: str, room: _Room) -> Any:
     """Unpickle with torch's safe loader, after checking the archive."""
     if not raw:
         return None
@@ -229,12 +229,12 @@ def _are_inputs(samples: Any) -> bool:
 
 
 @cache
-def decomposed() -> frozenset[str]:
+def decomposed_operators() -> frozenset[str]:
     """Return the operators that torch itself decomposes."""
     return frozenset(o._schema.name for o in torch.export.default_decompositions() if hasattr(o, "_schema"))
 
 
-def _known(namespace: str, name: str, overload: str) -> bool:
+def _is_known(namespace: str, name: str, overload: str) -> bool:
     """Report whether an operator only computes tensors from tensors: operators of our table, those that torch
     decomposes, and core ATen. Others read and write files, or trust the sizes that they are given."""
     if namespace not in ("aten", "quantized_decomposed"):
@@ -243,4 +243,4 @@ def _known(namespace: str, name: str, overload: str) -> bool:
     target = getattr(packet, overload, None)
     if not isinstance(target, torch._ops.OpOverload):
         return False
-    return table_name(target) in TABLE or target._schema.name in decomposed() or torch.Tag.core in target.tags
+    return table_name(target) in TABLE or target._schema.name in decomposed_operators() or torch.Tag.core in target.tags

@@ -33,16 +33,16 @@ def _check(module: GraphModule) -> None:
         if node.op != "call_function":
             continue
         if isinstance(node.target, OpOverload):
-            _need_same(node.meta["val"], _made(node), node.name)
+            _need_same(node.meta["val"], _infer(node), node.name)
         elif node.target is operator.getitem:
             _need_same(node.meta["val"], node.args[0].meta["val"][node.args[1]], node.name)
         else:
             _check_parts(module, node)
 
 
-def _made(node: Node) -> Any:
+def _infer(node: Node) -> Any:
     """Return an operator's result for arguments of the stated sizes, without memory for it."""
-    mode = next((x.fake_mode for a in node.all_input_nodes for x in _told([a])), None) or FakeTensorMode()
+    mode = next((x.fake_mode for a in node.all_input_nodes for x in _stated([a])), None) or FakeTensorMode()
     args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
     with mode, torch.no_grad():
         return node.target(*args, **kwargs)
@@ -54,17 +54,17 @@ def _check_parts(module: GraphModule, node: Node) -> None:
     parts = {a: getattr(module, str(a.target)) for a in flat if isinstance(a, Node) and a.op == "get_attr"}
     parts = {a: part for a, part in parts.items() if isinstance(part, GraphModule)}
     behind = 1 + max((i for i, a in enumerate(flat) if a in parts), default=-1)
-    given = _told(flat[behind:])
+    given = _stated(flat[behind:])
     asks = node.target is torch.ops.higher_order.while_loop  # the first part says whether to go on
     for i, part in enumerate(parts.values()):
-        _need_same(_told(part.graph.find_nodes(op="placeholder")), given, node.name)
+        _need_same(_stated(part.graph.find_nodes(op="placeholder")), given, node.name)
         _check(part)
         if not (asks and i == 0):
             (output,) = part.graph.find_nodes(op="output")
-            _need_same(node.meta["val"], _told(_leaves(output.args)), node.name)
+            _need_same(node.meta["val"], _stated(_leaves(output.args)), node.name)
 
 
-def _told(nodes: Iterable[Any]) -> list[torch.Tensor]:
+def _stated(nodes: Iterable[Any]) -> list[torch.Tensor]:
     """Return tensors of the sizes that the nodes state."""
     values = [_leaves(n.meta.get("val")) for n in nodes if isinstance(n, Node)]
     return [v for some in values for v in some if isinstance(v, torch.Tensor)]

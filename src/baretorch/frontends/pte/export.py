@@ -37,7 +37,7 @@ def write_programs(torch: Torch, path: str | Path) -> PteInfo:
     host; notes warn if its results differ from PyTorch's."""
     _need_executorch()
     methods = {m: tuple(map(_usual_strides, inputs)) for m, inputs in torch.inputs.items()}
-    programs, norms = _folded(torch, methods)
+    programs, norms = _fold_norms(torch, methods)
     lowered = _lower(programs)
     operators: Counter[str] = Counter()
     for plan in lowered.executorch_program.execution_plan:
@@ -55,15 +55,15 @@ def _need_executorch() -> None:
         import executorch.exir  # noqa: F401
 
 
-def _folded(torch: Torch, methods: Methods) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+def _fold_norms(torch: Torch, methods: Methods) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Return the program of each method, with BatchNorm folded where all methods allow it, and the names of folded
     layers. Without folding or unusual strides, the programs are those of torch.export: ExecuTorch evaluates constants
     itself."""
     from baretorch.frontends.torch.export import export_module
     from baretorch.frontends.torch.norms import fold_norms
-    from baretorch.frontends.torch.plain import answers, copied, writes
+    from baretorch.frontends.torch.plain import answers, copy_program, writes
 
-    plain = copied(dict(torch.plain))  # what they share stays shared
+    plain = copy_program(dict(torch.plain))  # what they share stays shared
     changing = {n.args[0].target for p in plain.values() for n in writes(p)}
     norms = fold_norms(list(plain.values()), changing)
     stored = [t for p in plain.values() for t in (*p.parameters(), *p.buffers())]

@@ -105,14 +105,14 @@ def find_state(program: Program, methods: Mapping[str, PteMethod]) -> dict[str, 
     initial: dict[_Identity, TensorValue] = {}
     given = UniqueNames()
     for m, plan in methods.items():
-        computed, changed = _written(program, plan)
+        computed, changed = _find_written(program, plan)
         held[m] = {}
         for t in plan.values:
             if not isinstance(t, TensorValue) or t.constant or t.index in computed:
                 continue
             identity = _identity(m, t)
             held[m].setdefault(identity, t)
-            if identity not in names and (t.index in changed or _declared(t)):
+            if identity not in names and (t.index in changed or _is_declared(t)):
                 names[identity] = given.fresh(t.key or f"state{len(names)}")
             if t.buffer:
                 initial.setdefault(identity, t)
@@ -122,7 +122,7 @@ def find_state(program: Program, methods: Mapping[str, PteMethod]) -> dict[str, 
     }
 
 
-def _written(program: Program, plan: PteMethod) -> tuple[set[int], set[int]]:
+def _find_written(program: Program, plan: PteMethod) -> tuple[set[int], set[int]]:
     """Return the tensors that are inputs or results of operators, and those that are changed in place but are
     neither."""
     computed, changed = set(plan.inputs), set[int]()
@@ -143,7 +143,7 @@ def _written(program: Program, plan: PteMethod) -> tuple[set[int], set[int]]:
     return computed, changed
 
 
-def _declared(t: TensorValue) -> bool:
+def _is_declared(t: TensorValue) -> bool:
     """Report whether the file declares it as a mutable buffer."""
     return t.buffer != 0 or t.key != ""
 

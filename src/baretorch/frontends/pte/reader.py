@@ -64,7 +64,7 @@ def read_pte_methods(data: bytes, name: str, wanted: str | None = None) -> dict[
             notes.append(f"method {m} is left out: {error.what}")
     if not read:
         raise CompileError("the program has no method that computes anything", have=", ".join(methods) or None)
-    return {m: _noted(p, *notes) for m, p in read.items()}
+    return {m: _with_notes(p, *notes) for m, p in read.items()}
 
 
 def _read(program: Program, plan: PteMethod, name: str, state: Mapping[str, Sequence[Kept]]) -> AtenProgram:
@@ -93,7 +93,7 @@ def _read(program: Program, plan: PteMethod, name: str, state: Mapping[str, Sequ
     )
 
 
-def _noted(program: AtenProgram, *notes: str) -> AtenProgram:
+def _with_notes(program: AtenProgram, *notes: str) -> AtenProgram:
     return replace(program, notes=(*program.notes, *notes))
 
 
@@ -205,14 +205,14 @@ class _Reader:
         if not 0 <= call.delegate < len(self._plan.delegates):
             raise damaged(f"it calls delegate {call.delegate} of {len(self._plan.delegates)}")
         at = f"delegate {call.delegate} of {self._plan.name}"
-        payload = read_payload(self._program.delegated(self._plan.delegates[call.delegate]), at)
+        payload = read_payload(self._program.delegate_data(self._plan.delegates[call.delegate]), at)
         tensors = [self.tensor_at(i, "what a delegate takes or gives") for i in call.args]
         _check_slots(payload, tensors, at)
         taken, given = tensors[: len(payload.inputs)], tensors[len(payload.inputs) :]
         commands, weights = (self._names.fresh(f"delegate{call.delegate}.{role}") for role in ("commands", "weights"))
         self.constants[commands] = np.frombuffer(payload.commands, np.int32)
         self.constants[weights] = np.frombuffer(payload.weights or bytes(16), np.uint8)
-        xs = tuple(Ref(self._permuted(self.read(t), t.shape, order_of(t))) for t in taken)
+        xs = tuple(Ref(self._permute(self.read(t), t.shape, order_of(t))) for t in taken)
         shapes = tuple(tuple(t.shape[d] for d in order_of(t)) for t in given)
         ys = tuple(self._names.fresh(f"v{t.index}_stored") for t in given)
         places = [tuple(s.offset for s in slots) for slots in (payload.inputs, payload.outputs)]
@@ -221,14 +221,14 @@ class _Reader:
         self.calls.append(AtenCall("ethos_u::delegate", args, ys, shapes))
         for t, y, shape in zip(given, ys, shapes, strict=True):
             back = tuple(int(d) for d in np.argsort(order_of(t)))
-            name = self._permuted(y, shape, back)
+            name = self._permute(y, shape, back)
             self._memory.write(name, t)
         self.notes.append(
             f"{at} is for {payload.accelerator.name}: its commands run as they are, on the emulated NPU too; "
             "the file does not contain the original model, so there is no result to compare with"
         )
 
-    def _permuted(self, name: str, shape: Shape, dims: tuple[int, ...]) -> str:
+    def _permute(self, name: str, shape: Shape, dims: tuple[int, ...]) -> str:
         if dims == tuple(range(len(dims))):
             return name
         result = self._names.fresh(f"{name}_permuted")

@@ -218,7 +218,7 @@ class Program:
         self._file.spend(tensor.bytes)
         return source[: tensor.bytes]
 
-    def delegated(self, delegate: BackendDelegate) -> bytes:
+    def delegate_data(self, delegate: BackendDelegate) -> bytes:
         """Return the data of a delegate."""
         if delegate.in_segment:
             data = self._segment(delegate.index)

@@ -127,7 +127,7 @@ def main(library: str) -> None:
         except EOFError:
             return
         try:
-            answer = _answered(library, models, header, arrays)
+            answer = _answer(library, models, header, arrays)
         except Exception as error:  # whatever the runtime raises: it does not take the model
             text = str(error).splitlines() or [type(error).__name__]
             answer = encode({"refused": [line[:300] for line in text[:3]]})
@@ -135,7 +135,7 @@ def main(library: str) -> None:
         out.flush()
 
 
-def _answered(library: str, models: dict[int, RuntimeModel], header: dict[str, Any], arrays: Sequence[Array]) -> bytes:
+def _answer(library: str, models: dict[int, RuntimeModel], header: dict[str, Any], arrays: Sequence[Array]) -> bytes:
     for gone in header["closed"]:
         models.pop(gone, None)
     if header["ask"] == "open":

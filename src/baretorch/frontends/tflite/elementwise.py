@@ -45,7 +45,7 @@ def arithmetic(op: type[Arithmetic]) -> TfliteRow:
     return TfliteRow(build, (op,))
 
 
-def swapped(op: Op) -> TfliteRow:
+def swap_operands(op: Op) -> TfliteRow:
     """Make a row for the comparison with its operands swapped."""
     return TfliteRow(lambda g, call: g.b.add(op, call.x(1), call.x(0)), (type(op),))
 
@@ -75,8 +75,8 @@ def prelu(g: TfliteLowering, call: TfliteCall) -> str:
     x, slope, y = call.x(0), call.x(1), stored_as(call.y)
     if y is None:
         return g.b.add(Prelu(), x, slope)
-    above, below = (g.noted(g.b.add(Clamp(*sides), x), g[x].quant) for sides in ((0.0, np.inf), (-np.inf, 0.0)))
-    return g.b.add(Add(), above, g.noted(g.b.add(Mul(), below, slope), y))
+    above, below = (g.note_scale(g.b.add(Clamp(*sides), x), g[x].quant) for sides in ((0.0, np.inf), (-np.inf, 0.0)))
+    return g.b.add(Add(), above, g.note_scale(g.b.add(Mul(), below, slope), y))
 
 
 def softmax(g: TfliteLowering, call: TfliteCall) -> str:
@@ -102,7 +102,7 @@ def l2_normalization(g: TfliteLowering, call: TfliteCall) -> str:
         return g.b.add(LayerNorm((len(g.shape(x)) - 1,), L2_LEAST / count, centred=False), x, *shares)
     squares = g.b.add(Sum((len(g.shape(x)) - 1,), True), g.b.add(Mul(), x, x))
     factor = g.b.add(Rsqrt(), g.b.add(Clamp(L2_LEAST, np.inf), squares))
-    return g.limited(g.b.add(Mul(), x, factor), call.limits(0), call.y)
+    return g.limit(g.b.add(Mul(), x, factor), call.limits(0), call.y)
 
 
 def select(g: TfliteLowering, call: TfliteCall) -> str:
@@ -149,8 +149,8 @@ ROWS: dict[str, TfliteRow] = {
     "MUL": arithmetic(Mul),
     "DIV": arithmetic(Div),
     "ADD_N": TfliteRow(add_n, (Add,)),
-    "GREATER": swapped(Lt()),
-    "GREATER_EQUAL": swapped(Le()),
+    "GREATER": swap_operands(Lt()),
+    "GREATER_EQUAL": swap_operands(Le()),
     "RELU": clamp(0.0, np.inf),
     "RELU6": clamp(0.0, 6.0),
     "RELU_N1_TO_1": clamp(-1.0, 1.0),

@@ -48,7 +48,7 @@ def depthwise_conv_2d(g: TfliteLowering, call: TfliteCall) -> str:
     if _image(g, call, weight)[0] != 1:
         raise CompileError(f"{call.name}: the weight does not fit the input")
     dilation = (call.option(DEPTHWISE_DILATION[0]), call.option(DEPTHWISE_DILATION[1]))
-    return _conv(g, call, turned(g, weight, (3, 1, 2, 0)), dilation, channels, 4)
+    return _conv(g, call, permute(g, weight, (3, 1, 2, 0)), dilation, channels, 4)
 
 
 def _conv(g: TfliteLowering, call: TfliteCall, weight: str, dilation: Pair, groups: int, activation: int) -> str:
@@ -108,13 +108,15 @@ def fully_connected(g: TfliteLowering, call: TfliteCall) -> str:
         y = g.b.add(Matmul(), rows, g.permute(weight, (1, 0)))
         for bias in _bias(g, call, 2):
             y = g.b.add(Add(), y, bias)
-        y = g.limited(y, limits, call.y)
+        y = g.limit(y, limits, call.y)
     return g.reshape(y, call.y.shape)
 
 
 def batch_matmul(g: TfliteLowering, call: TfliteCall) -> str:
     a, b = (
-        turned(g, x, (*range(len(g.shape(x)) - 2), len(g.shape(x)) - 1, len(g.shape(x)) - 2)) if call.option(adj) else x
+        permute(g, x, (*range(len(g.shape(x)) - 2), len(g.shape(x)) - 1, len(g.shape(x)) - 2))
+        if call.option(adj)
+        else x
         for x, adj in ((call.x(0), ADJ_X), (call.x(1), ADJ_Y))
     )
     return g.b.add(Matmul(), a, b)
@@ -124,29 +126,29 @@ def average_pool(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower an average, which does not count padding."""
     kernel, stride, around = _window(g, call)
     y = g.b.add(AvgPool2d(kernel, stride, around, count_include_pad=False), call.x())
-    return g.limited(y, call.limits(5), call.y)
+    return g.limit(y, call.limits(5), call.y)
 
 
 def max_pool(g: TfliteLowering, call: TfliteCall) -> str:
-    return g.limited(g.b.add(MaxPool2d(*_window(g, call)), call.x()), call.limits(5), call.y)
+    return g.limit(g.b.add(MaxPool2d(*_window(g, call)), call.x()), call.limits(5), call.y)
 
 
 def l2_pool(g: TfliteLowering, call: TfliteCall) -> str:
     kernel, stride, around = _window(g, call)
     mean = g.b.add(AvgPool2d(kernel, stride, around, count_include_pad=False), g.b.add(Mul(), call.x(), call.x()))
-    return g.limited(g.b.add(Sqrt(), mean), call.limits(5), call.y)
+    return g.limit(g.b.add(Sqrt(), mean), call.limits(5), call.y)
 
 
 def resize_bilinear(g: TfliteLowering, call: TfliteCall) -> str:
     aligned, centers = call.option(Field(2, "B")), call.option(Field(3, "B"))
-    before, size = _resized(g, call)
+    before, size = _resized_sizes(g, call)
     steps = _steps(before, size, bool(aligned))
     return g.b.add(UpsampleBilinear2d(size, steps, align_corners=not centers), call.x())
 
 
 def resize_nearest(g: TfliteLowering, call: TfliteCall) -> str:
     aligned, centers = call.option(Field(0, "B")), call.option(Field(1, "B"))
-    before, size = _resized(g, call)
+    before, size = _resized_sizes(g, call)
     steps = _steps(before, size, bool(aligned))
     if not aligned:
         return g.b.add(UpsampleNearest2d(size, steps, exact=bool(centers)), call.x())
@@ -158,7 +160,7 @@ def resize_nearest(g: TfliteLowering, call: TfliteCall) -> str:
     return y
 
 
-def _resized(g: TfliteLowering, call: TfliteCall) -> tuple[Pair, Pair]:
+def _resized_sizes(g: TfliteLowering, call: TfliteCall) -> tuple[Pair, Pair]:
     _, h, w, _ = _image(g, call, call.x())
     sizes = g.ints(call.x(1), f"the size that {call.name} makes")
     if min(sizes, default=0) < 1 or sizes != call.y.shape[1:3]:  # nothing is computed for a size that is not its own
@@ -176,7 +178,7 @@ def _steps(before: Pair, size: Pair, aligned: bool) -> tuple[float, float]:
     return step(before[0], size[0]), step(before[1], size[1])
 
 
-def turned(g: TfliteLowering, x: str, dims: tuple[int, ...]) -> str:
+def permute(g: TfliteLowering, x: str, dims: tuple[int, ...]) -> str:
     """Return x with permuted dimensions; a constant is permuted at once, with its scales."""
     t = g[x]
     if t.data is None:

@@ -11,7 +11,7 @@ PACKAGE = "ai_edge_litert"
 LIBRARY = "LiteRT"
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     return find_spec(PACKAGE) is not None
 
 

@@ -61,7 +61,7 @@ class TfliteLowering(Lowering):
         self.model.spend(t)
         data, quant = t.array(), stored_as(t)
         if t.type in (*BYTES, "int16", "int32", "int64") and t.quant is not None:
-            scale, zero = _along(t, t.quant.scale), _along(t, t.quant.zero_point)
+            scale, zero = _spread(t, t.quant.scale), _spread(t, t.quant.zero_point)
             data = ((data.astype(np.float64) - zero) * scale).astype(np.float32)
         name = self.b.const(label(t), data.astype(np.float32) if data.dtype == np.float16 else data, quant)
         self.bound.add(name)
@@ -79,7 +79,7 @@ class TfliteLowering(Lowering):
             raise CompileError(f"{what} must be whole numbers", have=str(self[name]))
         return tuple(int(v) for v in data.reshape(-1))
 
-    def noted(self, name: str, quant: Quant | None) -> str:
+    def note_scale(self, name: str, quant: Quant | None) -> str:
         """Annotate a tensor with this scale if it has none yet."""
         t = self[name]
         if quant is not None and t.quant is None and t.data is None:
@@ -88,17 +88,17 @@ class TfliteLowering(Lowering):
 
     def reshape(self, x: str, shape: Ints) -> str:
         """Reshape, and keep the scale of x."""
-        return self.noted(super().reshape(x, shape), self[x].quant)
+        return self.note_scale(super().reshape(x, shape), self[x].quant)
 
     def permute(self, x: str, dims: Ints) -> str:
         """Permute, and keep the scale of x."""
-        return self.noted(super().permute(x, dims), self[x].quant)
+        return self.note_scale(super().permute(x, dims), self[x].quant)
 
-    def limited(self, name: str, limits: Limits, like: TfTensor) -> str:
+    def limit(self, name: str, limits: Limits, like: TfTensor) -> str:
         """Add limits after an operator without limits of its own."""
         if limits == NO_LIMITS:
             return name
-        return self.b.add(Clamp(*limits), self.noted(name, stored_as(like)))
+        return self.b.add(Clamp(*limits), self.note_scale(name, stored_as(like)))
 
     def apply(self, op: Op, call: TfliteCall) -> str:
         """Apply the operator to all inputs of the call, whose number must match."""
@@ -129,17 +129,17 @@ class TfliteLowering(Lowering):
                 raise damaged(f"{operator.name} produces {self[made].type}, but the file states {t}")
             quant = stored_as(t)
             if quant is not None and quant.bits == 16 and operator.name not in SHORTS:
-                made = self.rounded(made, quant)
+                made = self.round(made, quant)
             elif quant is not None and self[made].quant is None and made not in self.bound:
-                self.noted(made, quant)
+                self.note_scale(made, quant)
             elif quant is not None and self[made].quant != quant:
-                made = self.noted(self.rounded(made, quant), quant)
+                made = self.note_scale(self.round(made, quant), quant)
             if quant is not None and quant.bits == 16 and operator.name in SHORTS:
-                made = self.rounded(made, quant)  # without a note: who has no kernel for int16 computes in float
+                made = self.round(made, quant)  # without a note: who has no kernel for int16 computes in float
             self.bound.add(made)
             self.values[index] = made
 
-    def rounded(self, x: str, quant: Quant) -> str:
+    def round(self, x: str, quant: Quant) -> str:
         """Round the numbers to this scale."""
         return self.b.add(as_real(quant), self.b.add(as_stored(quant), x))
 
@@ -207,7 +207,7 @@ def graph_type(t: TfTensor) -> DType:
     return GRAPH_TYPES[t.type]
 
 
-def _along(t: TfTensor, values: Sequence[float]) -> Array:
+def _spread(t: TfTensor, values: Sequence[float]) -> Array:
     """Return one number for all, or one per index of the axis of the scales."""
     assert t.quant is not None
     if t.quant.axis is None:
@@ -235,7 +235,7 @@ class LoweredFile:
     hybrid: tuple[str, ...]
 
 
-def lowered(
+def lower_operators(
     table: Mapping[str, TfliteRow],
     model: TfModel,
     subgraph: Subgraph,
@@ -256,7 +256,7 @@ def lowered(
         g.values[index] = given[-1]
         if quant is not None:
             real = g.b.add(as_real(quant), given[-1], name=f"{label(t)}_real")
-            g.values[index] = real if quant.bits == 16 else g.noted(real, quant)
+            g.values[index] = real if quant.bits == 16 else g.note_scale(real, quant)
         g.bound.add(g.values[index])
     for operator in operators:
         results = [subgraph.tensors[i] for i in operator.outputs]
@@ -267,7 +267,7 @@ def lowered(
         t, out = subgraph.tensors[index], g.value(index)
         quant = _port_scale(t, "an output")
         g.b.origin = Origin(layer_name(t))
-        made.append(out if quant is None else _stored(g, out, quant))
+        made.append(out if quant is None else _store(g, out, quant))
     state = [State(v.begin, v.now, v.initial) for v in g.variables.values()]
     graph = g.b.graph(given, made, state)
     labels = tuple(label(subgraph.tensors[i]) for i in outputs)
@@ -283,7 +283,7 @@ def _port_scale(t: TfTensor, role: str) -> Quant | None:
     return quant
 
 
-def _stored(g: TfliteLowering, x: str, quant: Quant) -> str:
+def _store(g: TfliteLowering, x: str, quant: Quant) -> str:
     """Return an output as int8; a constant is converted at once."""
     known, op = known_value(g, x), as_stored(quant)
     if known is not None:
@@ -300,7 +300,7 @@ def _lower(g: TfliteLowering, row: TfliteRow, operator: TfOperator) -> None:
         inputs = tuple(g.value(i) if i >= 0 else None for i in known)
         first = None if not operands or operands[0] is None else stored_as(operands[0])
         if operator.name in SHORTS and first is not None and first.bits == 16 and inputs[0] is not None:
-            inputs = (g.noted(g.rounded(inputs[0], first), first), *inputs[1:])
+            inputs = (g.note_scale(g.round(inputs[0], first), first), *inputs[1:])
         outputs = tuple(tensors[i] for i in operator.outputs)
         between = tuple(tensors[i] if i >= 0 else None for i in operator.between)
         g.bind(operator, row.build(g, TfliteCall(operator.name, inputs, operands, outputs, operator.options, between)))

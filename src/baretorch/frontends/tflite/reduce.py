@@ -42,7 +42,7 @@ def reduction(op: type[Reduction]) -> TfliteRow:
         axes = axes_of(g, call, 1)
         if not axes:
             return call.x()
-        return as_told(g, call, g.b.add(op(axes, bool(call.option(KEEP_DIMS))), call.x()))
+        return cast_to_file(g, call, g.b.add(op(axes, bool(call.option(KEEP_DIMS))), call.x()))
 
     return TfliteRow(build, (op,))
 
@@ -60,15 +60,15 @@ def smallest(g: TfliteLowering, call: TfliteCall) -> str:
     axes, x, quant = axes_of(g, call, 1), call.x(), g[call.x()].quant
     keep = bool(call.option(KEEP_DIMS))
     if quant is None or not axes:
-        return as_told(g, call, g.b.add(Amin(axes, keep), x)) if axes else x
+        return cast_to_file(g, call, g.b.add(Amin(axes, keep), x)) if axes else x
     turned = replace(quant, zero_point=(-1 - quant.zero_point[0],))
-    most = g.noted(g.b.add(Amax(axes, keep), g.noted(g.b.add(Neg(), x), turned)), turned)
+    most = g.note_scale(g.b.add(Amax(axes, keep), g.note_scale(g.b.add(Neg(), x), turned)), turned)
     return g.b.add(Neg(), most)
 
 
 def extreme(op: type[ArgMax]) -> TfliteRow:
     def build(g: TfliteLowering, call: TfliteCall) -> str:
-        return as_told(g, call, g.b.add(op(axis_of(g, call, 1), False), call.x()))
+        return cast_to_file(g, call, g.b.add(op(axis_of(g, call, 1), False), call.x()))
 
     return TfliteRow(build, (op,))
 
@@ -82,7 +82,7 @@ def cumsum(g: TfliteLowering, call: TfliteCall) -> str:
     if call.option(EXCLUSIVE) and length:
         x = g.b.add(Pad(tuple((1, 0) if d == axis else (0, 0) for d in range(rank)), 0.0), x)
         x = g.b.add(Slice(axis, 0, length), x)
-    y = as_told(g, call, g.b.add(CumSum(axis), x))
+    y = cast_to_file(g, call, g.b.add(CumSum(axis), x))
     return g.b.add(Flip((axis,)), y) if call.option(REVERSE) else y
 
 
@@ -92,7 +92,7 @@ def topk(g: TfliteLowering, call: TfliteCall) -> tuple[str, ...]:
     return values, g.b.add(Cast("int32"), indices)
 
 
-def as_told(g: TfliteLowering, call: TfliteCall, y: str) -> str:
+def cast_to_file(g: TfliteLowering, call: TfliteCall, y: str) -> str:
     """Cast to the file's type: sums and indices of Baretorch are int64."""
     to = g.type_of(call.y)
     whole = np.issubdtype(to.numpy, np.integer) and g[y].dtype is not to

@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.tflite.call import Field, TfliteCall
-from baretorch.frontends.tflite.layers import turned
+from baretorch.frontends.tflite.layers import permute
 from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow
 from baretorch.frontends.tflite.reduce import axes_of
 from baretorch.frontends.tflite.schema import damaged
@@ -33,12 +33,12 @@ def transpose(g: TfliteLowering, call: TfliteCall) -> str:
     dims = g.ints(call.x(1), "the order of TRANSPOSE")
     if sorted(dims) != list(range(len(g.shape(call.x())))):
         raise CompileError(f"TRANSPOSE: {list(dims[:8])} is no order of {len(g.shape(call.x()))} dimensions")
-    return turned(g, call.x(), dims)
+    return permute(g, call.x(), dims)
 
 
 def concatenation(g: TfliteLowering, call: TfliteCall) -> str:
     axis = g.axis(call.x(), call.option(Field(0)))
-    return g.limited(g.apply(Cat(axis), call), call.limits(1), call.y)
+    return g.limit(g.apply(Cat(axis), call), call.limits(1), call.y)
 
 
 def split(g: TfliteLowering, call: TfliteCall) -> tuple[str, ...]:
@@ -108,18 +108,18 @@ def strided_slice(g: TfliteLowering, call: TfliteCall) -> str:
                 x = g.b.add(Slice(axis, at, at + 1), x)
             else:
                 chosen = range(n)[slice(None if says(BEGIN, i) else start, None if says(END, i) else stop, step)]
-                x = _chosen(g, x, axis, chosen)
+                x = _take_range(g, x, axis, chosen)
                 shape.append(len(chosen))
             axis += 1
     return g.reshape(x, (*shape, *g.shape(x)[axis:]))
 
 
-def _chosen(g: TfliteLowering, x: str, axis: int, chosen: range) -> str:
+def _take_range(g: TfliteLowering, x: str, axis: int, chosen: range) -> str:
     """Return the elements of an axis in a range; backwards if its step is negative."""
     if chosen == range(g.shape(x)[axis]):
         return x
     if chosen.step < 0:
-        return g.b.add(Flip((axis,)), _chosen(g, x, axis, chosen[::-1]))
+        return g.b.add(Flip((axis,)), _take_range(g, x, axis, chosen[::-1]))
     return g.b.add(Slice(axis, chosen.start, chosen[-1] + 1 if chosen else chosen.start, chosen.step), x)
 
 

@@ -79,7 +79,7 @@ def load_tflite(asked: Asked) -> Source:
             calls_are="TFLite operator",
             texts={"tflite": lambda: text(subgraph)},
         )
-    if not litert.installed():
+    if not litert.is_installed():
         return replace(source, notes=(*source.notes, MISSING))
     if read.hybrid:
         many = f" and {len(read.hybrid) - 1} more" if len(read.hybrid) > 1 else ""
@@ -88,7 +88,7 @@ def load_tflite(asked: Asked) -> Source:
         return source
     with timed("LiteRT"):
         try:
-            return _asked(source, _Runtime(data, read.model, subgraph, graph))
+            return _with_answers(source, _Runtime(data, read.model, subgraph, graph))
         except CompileError as error:
             error.at = error.at or (str(asked.file),)
             raise
@@ -147,7 +147,7 @@ class _Runtime:
             )
 
 
-def _asked(source: Source, runtime: _Runtime) -> Source:
+def _with_answers(source: Source, runtime: _Runtime) -> Source:
     """Return the source with LiteRT's results; for a float model, every pass is compared with them."""
     try:
         first, again = runtime.answers(source.examples, 2)

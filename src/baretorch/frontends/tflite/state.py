@@ -57,7 +57,7 @@ def lstm(g: TfliteLowering, call: TfliteCall) -> str:
     if cell_bytes is None and (most := _largest_cell(call)) < inf:
         g.notes.append(f"{layer_name(call.y)}: its cells are not limited to {most:g}, as LiteRT's are")
     hidden, cell = (g.variable(*_variable(call, i)) for i in (HIDDEN, CELL))
-    weights = (_stacked(g, call, FROM_INPUT), _stacked(g, call, FROM_HIDDEN), _stacked(g, call, BIASES))
+    weights = (_stack(g, call, FROM_INPUT), _stack(g, call, FROM_HIDDEN), _stack(g, call, BIASES))
     op = Lstm(batch_first=not call.option(Field(3, "B")), cell=cell_bytes)
     y, hidden.now, cell.now = g.b.add_many(op, call.x(), hidden.now, cell.now, *weights)
     return y
@@ -87,7 +87,7 @@ def _largest_cell(call: TfliteCall) -> float:
     return min(limits)
 
 
-def _stacked(g: TfliteLowering, call: TfliteCall, inputs: Sequence[int]) -> str:
+def _stack(g: TfliteLowering, call: TfliteCall, inputs: Sequence[int]) -> str:
     """Stack constants of the four gates, each row with the scale that it had."""
     names = [call.x(i) for i in inputs]
     data = np.concatenate([g.constant(n, f"a weight of {call.name}") for n in names])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from baretorch.errors import CompileError
 from baretorch.frontends.tflite import elementwise, layers, reduce, shapes, state
-from baretorch.frontends.tflite.lowering import LoweredFile, TfliteRow, lowered
+from baretorch.frontends.tflite.lowering import LoweredFile, TfliteRow, lower_operators
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator
 from baretorch.frontends.untrusted import ROOM, Made, check_folded, most_bytes, too_large
 from baretorch.ir.graph import Graph
@@ -33,7 +33,7 @@ def to_graph(model: TfModel, subgraph: Subgraph, name: str) -> LoweredFile:
     unknown = [o for o in subgraph.operators if o.custom or o.name not in TABLE]
     if unknown:
         raise _unsupported(subgraph, unknown)
-    return lowered(TABLE, model, subgraph, name, subgraph.operators, subgraph.inputs, subgraph.outputs)
+    return lower_operators(TABLE, model, subgraph, name, subgraph.operators, subgraph.inputs, subgraph.outputs)
 
 
 def layer_graph(model: TfModel, subgraph: Subgraph, operator: TfOperator) -> Graph:
@@ -42,7 +42,7 @@ def layer_graph(model: TfModel, subgraph: Subgraph, operator: TfOperator) -> Gra
     inputs = [
         i for i in dict.fromkeys(operator.inputs) if i >= 0 and tensors[i].data is None and not tensors[i].variable
     ]
-    return lowered(TABLE, model, subgraph, "layer", [operator], inputs, operator.outputs).graph
+    return lower_operators(TABLE, model, subgraph, "layer", [operator], inputs, operator.outputs).graph
 
 
 def known_ahead(subgraph: Subgraph) -> set[int]:

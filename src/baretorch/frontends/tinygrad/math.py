@@ -34,7 +34,7 @@ def _pair(build: Callable[[Lowering, Operand, Operand], str]) -> Build:
     return made
 
 
-def _swapped(op: Lt | Le) -> Build:
+def _swap(op: Lt | Le) -> Build:
     return lambda g, x, y: elementwise.compared(g, op, y, x)
 
 
@@ -68,7 +68,7 @@ def _bits(name: str) -> Build:
 # --- reductions ---------------------------------------------------------------------------------------------
 
 
-def _reduced(op: Callable[[tuple[int, ...], bool], Op], numbers: bool = False) -> Build:
+def _reduction(op: Callable[[tuple[int, ...], bool], Op], numbers: bool = False) -> Build:
     """Lower a reduction; booleans are counted."""
 
     def made(g: Lowering, x: str, axis: Axes = None, keepdim: bool = False, dtype: str | None = None) -> str:
@@ -129,8 +129,8 @@ ROWS: Mapping[str, Build] = {
     "selu": lambda g, x, alpha, gamma: g.b.add(Elu(float(alpha * gamma), float(gamma), 1.0), x),
     "gelu": activations.gelu,
     "softplus": activations.softplus,
-    "__gt__": _swapped(Lt()),
-    "__ge__": _swapped(Le()),
+    "__gt__": _swap(Lt()),
+    "__ge__": _swap(Le()),
     "isnan": lambda g, x: elementwise.compared(g, Ne(), x, x),
     "isinf": _isinf,
     "isfinite": elementwise.isfinite,
@@ -141,9 +141,9 @@ ROWS: Mapping[str, Build] = {
     "int": _to("int32"),
     "bool": _to("bool"),
     "long": _to("int64"),
-    "sum": _reduced(Sum, numbers=True),
-    "prod": _reduced(Prod, numbers=True),
-    "mean": _reduced(Mean),
+    "sum": _reduction(Sum, numbers=True),
+    "prod": _reduction(Prod, numbers=True),
+    "mean": _reduction(Mean),
     "max": reduce.amax,
     "min": reduce.amin,
     "any": reduce.any_,

@@ -157,7 +157,7 @@ def _max_pool2d(
         raise CompileError("max_pool2d: its indices are not supported", try_="return_indices=False")
     dims, kernel, step = _window(kernel_size, stride, "max_pool2d")
     size, by, reach = (spatial(v, dims, 1) for v in (kernel, step, _each(dilation, dims)))
-    return _pooled(g, MaxPool2d(size, by, _sides(padding, dims), reach, ceil_mode), x, dims)
+    return _pool(g, MaxPool2d(size, by, _sides(padding, dims), reach, ceil_mode), x, dims)
 
 
 def _avg_pool2d(
@@ -176,10 +176,10 @@ def _avg_pool2d(
     op = AvgPool2d(
         spatial(kernel, dims, 1), spatial(step, dims, 1), _sides(padding, dims), ceil_mode, count_include_pad
     )
-    return _pooled(g, op, floating(g, x)[0], dims)
+    return _pool(g, op, floating(g, x)[0], dims)
 
 
-def _pooled(g: Lowering, op: MaxPool2d | AvgPool2d, x: str, dims: int) -> str:
+def _pool(g: Lowering, op: MaxPool2d | AvgPool2d, x: str, dims: int) -> str:
     """Lower a pool over the last dimensions; all dimensions before them are treated alike."""
     shape = g.shape(x)
     y = g.nhwc(op, shapes.reshape(g, x, (1, -1, *shape[-dims:])) if len(shape) != dims + 2 else x, dims=dims)

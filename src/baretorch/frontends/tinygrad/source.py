@@ -14,7 +14,7 @@ from baretorch.frontends.source import ODD_INPUTS, Original, Source, one_of
 from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.table import TABLE, to_graph
 from baretorch.frontends.tinygrad.trace import TinygradCall, Trace, is_tensor, raised_at, tensors, to_text
-from baretorch.frontends.user_code import said
+from baretorch.frontends.user_code import describe_error
 from baretorch.ir.equivalence import Reference, mover
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import as_array, index_inputs, need_inside
@@ -140,7 +140,7 @@ def _run(function: Any, *args: Any) -> Any:
     except (CompileError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise CompileError(f"the model failed: {said(error)}", at=raised_at(error)) from error
+        raise CompileError(f"the model failed: {describe_error(error)}", at=raised_at(error)) from error
 
 
 def _outputs(result: Any) -> list[Any]:

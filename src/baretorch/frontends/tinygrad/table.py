@@ -92,7 +92,7 @@ def to_graph(trace: Trace, outputs: Sequence[Any], parameters: Mapping[str, Any]
         *outputs,
     ]
     keys = {id(t): t.uop for t in seen}
-    calls = list(_needed(trace, outputs, keys))
+    calls = list(_needed_calls(trace, outputs, keys))
     b = Builder(name)
     g = TinyLowering(b, trace, keys, {t.uop.base: n for n, t in parameters.items() if t.uop.base.op.name != "CONST"})
     g.moved = {keys[id(c.results[0])]: c for c in trace.calls if c.name in MOVED and c.results}
@@ -115,7 +115,7 @@ def to_graph(trace: Trace, outputs: Sequence[Any], parameters: Mapping[str, Any]
     return verify(b.graph(inputs, [g.value(t) for t in outputs]))
 
 
-def _needed(trace: Trace, outputs: Sequence[Any], keys: Mapping[int, Any]) -> Iterator[TinygradCall]:
+def _needed_calls(trace: Trace, outputs: Sequence[Any], keys: Mapping[int, Any]) -> Iterator[TinygradCall]:
     """Yield the calls that compute new values from the inputs. Raises CompileError if such a value has another source:
     a method that is not in TABLE, or one that was not recorded."""
     live = {keys[id(t)] for t in trace.inputs}

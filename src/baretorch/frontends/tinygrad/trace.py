@@ -84,24 +84,24 @@ class Trace:
             raise self._error("random numbers inside a model are not supported", name)
         if name in SHOWS or name in CHANGES:
             self._refuse(name, [*tensors((args, named))])
-            return self._unseen(method, args, named)
+            return self._call_unrecorded(method, args, named)
         if name not in self.known:
-            return self._looked_into(name, method, args, named)
-        result = self._unseen(method, args, named)
+            return self._look_into(name, method, args, named)
+        result = self._call_unrecorded(method, args, named)
         bound = inspect.signature(inspect.unwrap(method)).bind(*args, **named)
         bound.apply_defaults()
         outer, line = self._outer[0] if self._outer else (None, _line())
         self.calls.append(TinygradCall(name, bound.args, bound.kwargs, tuple(tensors(result)), line, outer))
         return result
 
-    def _unseen(self, method: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _call_unrecorded(self, method: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         self._inside = True
         try:
             return method(*args, **named)
         finally:
             self._inside = False
 
-    def _looked_into(self, name: str, method: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _look_into(self, name: str, method: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         self._outer.append((name, _line()))
         try:
             result = method(*args, **named)
@@ -137,7 +137,7 @@ def _show(value: Any) -> str:
     return repr(value) if plain else type(value).__name__
 
 
-def watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+def watch(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """Return the method, which records its calls while a model is traced."""
 
     @wraps(method)

@@ -70,24 +70,24 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
     before = Snapshot(module)
     try:
         calls = list(_calls(methods))
-        together = _called(module, before, calls, run)
+        together = _run_calls(module, before, calls, run)
         if together.changed:
             before.restore()
             with _watching(together.changed.values()) as reads:
-                apart = _called(module, before, calls, run, reads)
+                apart = _run_calls(module, before, calls, run, reads)
             alive = [change for key, change in together.changed.items() if key in reads.alive]
             dead = [change for key, change in together.changed.items() if key not in reads.alive]
             lost = [c for c in alive if not _is_cache(c, calls, together, apart)]
             if not all(map(_same, together.results, apart.results)):
                 lost = lost or alive or dead
             if dead and not lost:
-                bare = _called(module, before, calls[: len(methods)], run, _Reads(), dead)
+                bare = _run_calls(module, before, calls[: len(methods)], run, _Reads(), dead)
                 lost = [] if all(map(_same, apart.results, bare.results)) else dead
             if lost:
                 raise _lost(before, calls, lost, run)
         for _ in range(2):  # in a row, so that no period of a global counter hides it
             before.restore()
-            again = _called(module, before, calls[:1], run)
+            again = _run_calls(module, before, calls[:1], run)
             if not _same(together.results[0], again.results[0]):
                 raise _remembers_elsewhere(calls[0].method)
         _check_memory(module, together.state & together.written, together.state)
@@ -102,10 +102,10 @@ def _calls(methods: Mapping[str, tuple[Any, ...]]) -> Iterator[MethodCall]:
     """Yield three calls of each method, with three sets of inputs."""
     for turn in range(1 + COUNT):
         for name, inputs in methods.items():
-            yield MethodCall(name, varied_inputs(inputs, turn - 1) if turn else tuple(inputs), turn)
+            yield MethodCall(name, vary_inputs(inputs, turn - 1) if turn else tuple(inputs), turn)
 
 
-def varied_inputs(inputs: Sequence[Any], which: int) -> tuple[Any, ...]:
+def vary_inputs(inputs: Sequence[Any], which: int) -> tuple[Any, ...]:
     """Return other inputs of the same structure, shapes and types."""
     given = flat_tensors(tuple(inputs))
     other = iter(variations([as_array(x) for x in given])[which])
@@ -121,14 +121,14 @@ def _like(array: Array, example: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def _seeded(number: int) -> Iterator[None]:
+def _seed(number: int) -> Iterator[None]:
     """Seed the random numbers that a model draws; the user's generator stays unchanged."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(number)
         yield
 
 
-def _called(
+def _run_calls(
     module: nn.Module,
     before: Snapshot,
     calls: Sequence[MethodCall],
@@ -149,7 +149,7 @@ def _called(
             settled = Snapshot(module)
         held = [(name, t, t._version) for name, t in module.named_buffers(remove_duplicate=False)]
         try:
-            with _seeded(number):
+            with _seed(number):
                 result = run(each.method, each.inputs)
             found.results.append(tuple(as_array(x) for x in flat_tensors(result)))
         except CompileError as error:
@@ -172,10 +172,10 @@ def _is_cache(change: AttributeChange, calls: Sequence[MethodCall], together: _C
     if change.table or isinstance(change.owner, type) or change.key in together.late:
         return False
     first, *others = [value for found in (together, apart) for key, value in found.values if key == change.key]
-    return _varied(calls, apart) and all(map(first.equals, others))
+    return _is_varied(calls, apart) and all(map(first.equals, others))
 
 
-def _varied(calls: Sequence[MethodCall], found: _Calls) -> bool:
+def _is_varied(calls: Sequence[MethodCall], found: _Calls) -> bool:
     """Report whether each method that takes tensors was called with at least two different sets of inputs."""
     given: dict[str, list[list[Array]]] = {}
     for each, result in zip(calls, found.results, strict=True):
@@ -258,7 +258,7 @@ def _watching(changed: Iterable[AttributeChange]) -> Iterator[_Reads]:
         for key, module in owners.items():
             before = type(module)
             try:
-                module.__class__ = _watched(before, names[key], reads)
+                module.__class__ = _watching_class(before, names[key], reads)
                 classes.append((module, before))
             except TypeError:  # its layout is not Python's: taken to be read
                 reads.alive |= {(key, name) for name in names[key]}
@@ -268,7 +268,7 @@ def _watching(changed: Iterable[AttributeChange]) -> Iterator[_Reads]:
             module.__class__ = before
 
 
-def _watched(cls: Any, names: set[str], reads: _Reads) -> Any:
+def _watching_class(cls: Any, names: set[str], reads: _Reads) -> Any:
     """Return a subclass whose instances record reads and writes of these attributes."""
 
     def __getattribute__(self: Any, name: str) -> Any:
@@ -293,15 +293,15 @@ def _lost(before: Snapshot, calls: Sequence[MethodCall], lost: Sequence[Attribut
     found = [line_of(before, calls, change, run) for change in told]
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
     return CompileError(
-        f"{found[0][0]}() changes {_titled(first)}{more}, {_why(first)}",
+        f"{found[0][0]}() changes {_title(first)}{more}, {_why(first)}",
         at=[place(change.path, line) or "" for change, (_, line) in zip(told, found, strict=True)],
-        have=[f"{change.path}: {_shown(change)}" for change in told],
+        have=[f"{change.path}: {_describe_change(change)}" for change in told],
         need="everything that the model remembers from call to call in registered buffers of fixed shape",
         try_=list(dict.fromkeys(hint for change in told for hint in _hints(change))),
     )
 
 
-def _titled(change: AttributeChange) -> str:
+def _title(change: AttributeChange) -> str:
     if isinstance(change.owner, type):
         return change.path
     kind = {"_parameters": "the parameter ", "_buffers": "the buffer "}.get(change.table, "")
@@ -316,15 +316,15 @@ def _why(change: AttributeChange) -> str:
     return "which must have its shape from the beginning"
 
 
-def _shown(change: AttributeChange) -> str:
-    before = _described(change.before) if change.existed else "not there"
-    after = _described(change.after) if change.exists else "not there"
+def _describe_change(change: AttributeChange) -> str:
+    before = _describe(change.before) if change.existed else "not there"
+    after = _describe(change.after) if change.exists else "not there"
     return (
         f"{before}, with another value after a call" if before == after else f"{before} before a call, {after} after it"
     )
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, Iterator):
         return f"an iterator of type {type(value).__name__}"
     if isinstance(value, (tuple, list)) and len(value) > 8:
@@ -375,7 +375,7 @@ def line_of(before: Snapshot, calls: Sequence[MethodCall], change: AttributeChan
         watch = Watch(change)
         tracer = LineTracer(watch.differs)
         try:
-            with _seeded(number), tracer:
+            with _seed(number), tracer:
                 run(each.method, each.inputs)
         except CompileError:
             continue

@@ -16,8 +16,8 @@ from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends.torch.modes import FirstOfEquals
-from baretorch.frontends.torch.notices import listening
-from baretorch.frontends.user_code import said, shown
+from baretorch.frontends.torch.notices import listen
+from baretorch.frontends.user_code import describe_error, show_value
 
 # Whose lines are not the user's: Baretorch, torch and the standard library.
 _FOREIGN = tuple(
@@ -47,7 +47,7 @@ def call(module: Any, method: str, inputs: Sequence[Any], ordered: bool = False)
     """Return the result of a method. An exception is reported as the user's error. With `ordered`, equal elements are
     ordered by their index."""
     try:
-        with torch.no_grad(), evaluating(module), listening(), FirstOfEquals() if ordered else nullcontext():
+        with torch.no_grad(), evaluating(module), listen(), FirstOfEquals() if ordered else nullcontext():
             modes = _modes(module)
             results = entry(module, method)(*torch.utils._pytree.tree_map(_own, tuple(inputs)))
             for path, mode in _modes(module).items():
@@ -92,12 +92,12 @@ def entry(module: Any, method: str) -> Callable[..., Any]:
 def _failed(error: BaseException, inputs: Sequence[Any], name: str, module: Any) -> CompileError:
     """Return the error for an exception that a method raised."""
     path, layer, given = _layer(error, module)
-    what, have, hint = f"{name}() failed: {said(error)}", [f"inputs {types(inputs)}"], None
+    what, have, hint = f"{name}() failed: {describe_error(error)}", [f"inputs {types(inputs)}"], None
     if layer is not None:
         have.insert(0, f"{_short(layer)} with the input {types([given])[1:-2]}")
         misfit = _misfit(layer, given)
         if misfit is not None:
-            have.append(said(error))
+            have.append(describe_error(error))
             what, hint = f"{f'layer {path}' if path else 'the model'} {misfit[0]}", misfit[1]
     if any(isinstance(x, dict) for x in inputs) and "dict" in str(error):
         hint = hint or "tensors instead of a dict, or a dict whose keys are the names of the parameters"
@@ -179,7 +179,7 @@ class _Type:
 
     def __repr__(self) -> str:
         x = self.value
-        return f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" if isinstance(x, torch.Tensor) else shown(x)
+        return f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" if isinstance(x, torch.Tensor) else show_value(x)
 
 
 def user_line(error: BaseException) -> str | None:

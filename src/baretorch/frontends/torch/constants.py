@@ -92,8 +92,8 @@ def evaluate(module: GraphModule, changing: Collection[str] = ()) -> None:
     values: dict[Node, Any] = {}
     for node in list(module.graph.nodes):
         if node in known and node.op == "call_function" and isinstance(node.meta.get("val"), torch.Tensor):
-            readers = [user for user in node.users if user not in known or _left(user)]
-            if readers and not _left(node):
+            readers = [user for user in node.users if user not in known or _stays_call(user)]
+            if readers and not _stays_call(node):
                 made = constants.add(node, _value(node, constants, values), _stem(node), node)
                 for reader in readers:
                     reader.replace_input_with(node, made)
@@ -117,7 +117,7 @@ def _computable(node: Node, known: Collection[Node]) -> bool:
     return all(a in known for a in node.all_input_nodes)
 
 
-def _left(node: Node) -> bool:
+def _stays_call(node: Node) -> bool:
     """Report whether a constant stays a call because a non-constant node reads it."""
     return _name(node) in _UNIFORM or _name(node) in _REPEATS
 
@@ -127,19 +127,19 @@ def _value(node: Node, constants: ProgramConstants, values: dict[Node, Any]) -> 
     pending = [node]
     while pending:
         last = pending[-1]
-        missing = [a for a in _needed(last) if a not in values]
+        missing = [a for a in _operands(last) if a not in values]
         if last in values or missing:
             pending = pending[:-1] if last in values else [*pending, *missing]
             continue
-        values[last] = constants.value(last) if last.op == "get_attr" else _computed(last, values)
+        values[last] = constants.value(last) if last.op == "get_attr" else _compute(last, values)
     return values[node]
 
 
-def _needed(node: Node) -> list[Node]:
+def _operands(node: Node) -> list[Node]:
     return [] if _name(node) in _UNIFORM else list(node.all_input_nodes)
 
 
-def _computed(node: Node, values: dict[Node, Any]) -> Any:
+def _compute(node: Node, values: dict[Node, Any]) -> Any:
     def given(a: Node) -> Any:
         val = a.meta["val"]
         return values[a] if a in values else torch.empty(val.shape, dtype=val.dtype)  # only its shape matters

@@ -91,7 +91,7 @@ def same_numbers(a: Any, b: Any) -> bool:
         return a is b
 
 
-def cloned(tensor: torch.Tensor) -> torch.Tensor:
+def clone(tensor: torch.Tensor) -> torch.Tensor:
     with torch.no_grad():
         return tensor.detach().clone()
 
@@ -112,7 +112,7 @@ def _place(tensor: torch.Tensor) -> tuple[Any, ...] | None:
 
 def _numbers(tensor: torch.Tensor) -> tuple[int, torch.Tensor]:
     """Return how often a tensor was changed in place, and its values; tensors of inference mode have no count."""
-    return 0 if tensor.is_inference() else int(tensor._version), cloned(tensor)
+    return 0 if tensor.is_inference() else int(tensor._version), clone(tensor)
 
 
 def _put_numbers(tensor: torch.Tensor, before: tuple[int, torch.Tensor]) -> None:
@@ -173,7 +173,7 @@ def _put_class_attributes(cls: type, before: dict[str, Any]) -> None:
             setattr(cls, name, each)
 
 
-def _enclosed(function: FunctionType) -> dict[str, Any]:
+def _captured(function: FunctionType) -> dict[str, Any]:
     """Return the variables that a function captures from enclosing functions."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
@@ -184,9 +184,9 @@ def _enclosed(function: FunctionType) -> dict[str, Any]:
     return found
 
 
-def _put_enclosed(function: FunctionType, before: dict[str, Any]) -> None:
+def _put_captured(function: FunctionType, before: dict[str, Any]) -> None:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
-        if name in before and _enclosed(function).get(name, ABSENT) is not before[name]:
+        if name in before and _captured(function).get(name, ABSENT) is not before[name]:
             cell.cell_contents = before[name]
 
 
@@ -228,7 +228,7 @@ def _same_elements(a: list[Any], b: list[Any]) -> bool:
     return len(a) == len(b) and all(map(same_value, a, b))
 
 
-def _kept(value: Any, before: Any) -> None:
+def _keep(value: Any, before: Any) -> None:
     """Restore nothing: the parts do not change, and Python iterators only go forward."""
 
 
@@ -257,7 +257,7 @@ _ASPECTS = (
     Aspect(lambda v: isinstance(v, MutableMapping), dict, refill, suffix="[{!r}]"),
     Aspect(lambda v: isinstance(v, (MutableSequence, tuple)), list, _put_elements, _same_elements, suffix="[{}]"),
     Aspect(lambda v: isinstance(v, MutableSet), set, _put_set, lambda a, b: a == b),
-    Aspect(lambda v: isinstance(v, FunctionType) and not is_foreign(v), _enclosed, _put_enclosed),
-    Aspect(lambda v: type(v) in _PARTS, lambda v: {name: getattr(v, name) for name in _PARTS[type(v)]}, _kept),
-    Aspect(_iterates, _position, _kept, same_value),
+    Aspect(lambda v: isinstance(v, FunctionType) and not is_foreign(v), _captured, _put_captured),
+    Aspect(lambda v: type(v) in _PARTS, lambda v: {name: getattr(v, name) for name in _PARTS[type(v)]}, _keep),
+    Aspect(_iterates, _position, _keep, same_value),
 )

@@ -189,10 +189,10 @@ class _Flat:
                 continue
             pending.pop()
             if last not in self.values:
-                self.values[last] = self.computed(last)
+                self.values[last] = self.compute(last)
         return self.values[node]
 
-    def computed(self, node: Node) -> Any:
+    def compute(self, node: Node) -> Any:
         """Compute the value of a node whose arguments are already known."""
         if node.op in ("placeholder", "get_attr"):
             value = self.known(node)

@@ -18,8 +18,8 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import BOUND, AtenProgram
 from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.torch.exportable import plain_names
-from baretorch.frontends.torch.snapshot import copied_module
-from baretorch.frontends.user_code import shown
+from baretorch.frontends.torch.snapshot import copy_module
+from baretorch.frontends.user_code import show_value
 from baretorch.ir.equivalence import Reference, check
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import Answer, arrange_inputs, arrange_outputs
@@ -39,16 +39,16 @@ from baretorch.frontends.torch.calls import call, evaluating, flat_tensors, type
 from baretorch.frontends.torch.constants import evaluate, products_as_layers
 from baretorch.frontends.torch.exportable import as_exportable, each_buffer_once
 from baretorch.frontends.torch.modes import orders_elements
-from baretorch.frontends.torch.notices import collected, quiet
+from baretorch.frontends.torch.notices import collect, quiet
 from baretorch.frontends.torch.plain import (
     answers,
     as_array,
     exact_answers,
+    find_viewed,
     is_random,
+    make_plain,
     moved_answers,
-    unlifted,
     unrounded_answers,
-    viewed,
     writes,
 )
 from baretorch.frontends.torch.read import origin_of, read_plain, table_name
@@ -127,7 +127,7 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
         if not isinstance(x, torch.Tensor):
             raise CompileError(
                 f"{of} returns something that is not a tensor",
-                have=shown(x),
+                have=show_value(x),
                 need="a tuple of tensors",
                 try_="torch.from_numpy(x)" if isinstance(x, np.ndarray) else None,
             )
@@ -137,7 +137,7 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
                 kind, dense = "nested", "x.to_padded_tensor(0.0), or one sequence of the longest length"
             raise CompileError(f"{of} returns a {kind} tensor", need="dense tensors", try_=dense)
         if x.device.type != "cpu":
-            raise _elsewhere(f"{of} returns a tensor", x.device, f"torch.randn({list(x.shape)})", "x.cpu()")
+            raise _wrong_device(f"{of} returns a tensor", x.device, f"torch.randn({list(x.shape)})", "x.cpu()")
     if isinstance(module, torch.nn.Module):
         _check_weights(module)
     if not isinstance(module, torch.nn.Module) or isinstance(module, torch.fx.GraphModule):
@@ -194,10 +194,10 @@ def _check_weights(module: Any) -> None:
                 try_="call the model once with the example inputs, and load its weights",
             )
         if t.device.type != "cpu":
-            raise _elsewhere(f"{name} is", t.device, "net.load_state_dict(…, assign=True)", "net.cpu()")
+            raise _wrong_device(f"{name} is", t.device, "net.load_state_dict(…, assign=True)", "net.cpu()")
 
 
-def _elsewhere(what: str, device: Any, values: str, moved: str) -> CompileError:
+def _wrong_device(what: str, device: Any, values: str, moved: str) -> CompileError:
     """Return the error for a tensor on another device; the meta device has no values."""
     if device.type == "meta":
         return CompileError(f"{what} on the meta device, which has no values", need="tensors with values", try_=values)
@@ -207,7 +207,7 @@ def _elsewhere(what: str, device: Any, values: str, moved: str) -> CompileError:
 def plain_programs(programs: Mapping[str, Any], known: Mapping[str, tuple[Sequence[Any], Reference]]) -> dict[str, Any]:
     """Return the plain program of each method, made from functional ones, with constants evaluated and products with
     constants as linear layers. Each step is compared with the `known` inputs and outputs of the methods."""
-    plain = {m: unlifted(program) for m, program in programs.items()}
+    plain = {m: make_plain(program) for m, program in programs.items()}
     changing = {n.args[0].target for p in plain.values() for n in writes(p)}  # by one method: state to all of them
     for method, program in plain.items():
         answerable = method in known and not any(map(is_random, program.graph.nodes))
@@ -228,8 +228,8 @@ def reference_of(module: Any, method: str, program: Any, inputs: Sequence[Any]) 
     return Reference(
         tuple(as_array(x) for run in found for x in run),  # copied before the next run: a model may return its state
         runs,
-        lambda seed: moved_answers(unlifted(program), inputs, runs, seed),
-        exact=lambda: exact_answers(unlifted(program), inputs, runs),
+        lambda seed: moved_answers(make_plain(program), inputs, runs, seed),
+        exact=lambda: exact_answers(make_plain(program), inputs, runs),
     )
 
 
@@ -244,10 +244,10 @@ def unrounded_reference(plain: Any, inputs: Sequence[Any], runs: int) -> Referen
 
 def read_exported(exported: Any, name: str) -> AtenProgram:
     """Return the ATen program of an ExportedProgram unchanged: nothing is computed."""
-    return read_plain(unlifted(functional(exported)), name)
+    return read_plain(make_plain(make_functional(exported)), name)
 
 
-def functional(exported: Any) -> Any:
+def make_functional(exported: Any) -> Any:
     """Return the program without changes in place, with operators decomposed that the table does not support."""
     if all(_is_known(node.target) for node in exported.graph.nodes if node.op == "call_function"):
         return exported
@@ -279,7 +279,7 @@ def functional(exported: Any) -> Any:
 def _changed_input(exported: Any, name: str) -> CompileError:
     """Return the error for a program that changes an input in place."""
     (given,) = (node for node in exported.graph.find_nodes(op="placeholder") if node.name == name)
-    changes = (n for n in exported.graph.nodes if n.args and _is_mutable(n.target) and viewed(n.args[0]) is given)
+    changes = (n for n in exported.graph.nodes if n.args and _is_mutable(n.target) and find_viewed(n.args[0]) is given)
     return CompileError(
         f"the model changes its input {given.target} in place",
         at=next((str(origin_of(n)) for n in changes), None) or None,
@@ -299,7 +299,7 @@ def _is_known(target: Any) -> bool:
     return target is operator.getitem or (schema is not None and not schema.is_mutable and table_name(target) in TABLE)
 
 
-def core_aten(exported: Any) -> str:
+def print_core_aten(exported: Any) -> str:
     """Print the program after torch's full decomposition to core ATen."""
     with quiet():
         return str(exported.run_decompositions().graph_module.print_readable(print_output=False)).strip()
@@ -326,7 +326,7 @@ def run_module(
 ) -> tuple[Array, ...]:
     """Return the outputs of a method in PyTorch, each in the memory order of the C interface. With `ordered`, equal
     elements are ordered by their index."""
-    with collected():  # its warnings were shown when the model was read
+    with collect():  # its warnings were shown when the model was read
         result = call(module, method, inputs, ordered)
     leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     return tuple(to_numpy(leaf, order) for leaf, order in zip(leaves, orders, strict=True))
@@ -352,7 +352,7 @@ class InPyTorch:
         return arrange_outputs(self._graph, run_module(self._own, arguments, orders, self._ordered, self._method))
 
     def reset(self) -> None:
-        self._own = copied_module(self._module) if self._graph.state else self._module
+        self._own = copy_module(self._module) if self._graph.state else self._module
 
 
 def has_odd_values(inputs: Sequence[Any]) -> bool:

@@ -103,7 +103,7 @@ def plain_names(exported: Any) -> Any:
     """Return the program with valid Python names for parameters, buffers and constants."""
     signature = exported.graph_signature
     specs = [s for s in (*signature.input_specs, *signature.output_specs) if s.target is not None]
-    renamed = _renamed([*(s.target for s in specs), *exported.state_dict, *exported.constants])
+    renamed = _rename_paths([*(s.target for s in specs), *exported.state_dict, *exported.constants])
     if all(old == new for old, new in renamed.items()):
         return exported
     for spec in specs:
@@ -113,7 +113,7 @@ def plain_names(exported: Any) -> Any:
     return exported
 
 
-def _renamed(paths: Iterable[str]) -> dict[str, str]:
+def _rename_paths(paths: Iterable[str]) -> dict[str, str]:
     """Return a path of valid names for each path; layers keep their names if possible, and no two become equal."""
     layers: dict[str, str] = {}  # the old path of a layer or tensor -> its new path
     taken: set[str] = set()

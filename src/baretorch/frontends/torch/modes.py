@@ -59,7 +59,7 @@ def _sort(x: Any, dim: int = -1, descending: bool = False, stable: bool | None =
 def _kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
     values, indices = _sort(x, dim)
     at = torch.full_like(indices.narrow(dim, 0, 1), k - 1)
-    return _taken(values, at, dim, keepdim), _taken(indices, at, dim, keepdim)
+    return _take(values, at, dim, keepdim), _take(indices, at, dim, keepdim)
 
 
 def _median(x: Any, dim: int, keepdim: bool = False, quiet: bool = False) -> tuple[Any, Any]:
@@ -68,7 +68,7 @@ def _median(x: Any, dim: int, keepdim: bool = False, quiet: bool = False) -> tup
     numbers = (x == x).sum(dim, keepdim=True)
     at = (numbers - 1).clamp(min=0) // 2
     at = at if quiet else torch.where(numbers < x.shape[dim], numbers, at)
-    return _taken(values, at, dim, keepdim), _taken(indices, at, dim, keepdim)
+    return _take(values, at, dim, keepdim), _take(indices, at, dim, keepdim)
 
 
 def _nanmedian(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
@@ -83,7 +83,7 @@ def _mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
     return (values, at) if keepdim else (values.squeeze(dim), at.squeeze(dim))
 
 
-def _taken(x: Any, at: Any, dim: int, keepdim: bool) -> Any:
+def _take(x: Any, at: Any, dim: int, keepdim: bool) -> Any:
     return x.gather(dim, at) if keepdim else x.gather(dim, at).squeeze(dim)
 
 

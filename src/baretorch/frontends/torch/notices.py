@@ -30,7 +30,7 @@ _heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
 
 
 @contextmanager
-def collected() -> Iterator[list[str]]:
+def collect() -> Iterator[list[str]]:
     """Collect the warnings that `listening` receives in the block, each text once."""
     found: list[str] = []
     token = _heard.set(found)
@@ -41,7 +41,7 @@ def collected() -> Iterator[list[str]]:
 
 
 @contextmanager
-def listening() -> Iterator[None]:
+def listen() -> Iterator[None]:
     """Collect warnings of the block, except the listed ones; without a collector they are issued."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -62,7 +62,7 @@ def quiet() -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # torch's handlers have their own standard error
     try:
-        with listening(), redirect_stderr(io.StringIO()):
+        with listen(), redirect_stderr(io.StringIO()):
             yield
     finally:
         logging.disable(before)

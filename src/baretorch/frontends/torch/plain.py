@@ -19,7 +19,7 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from baretorch.frontends.torch.control_flow import flatten
 from baretorch.frontends.torch.modes import FirstOfEquals, InDouble
-from baretorch.frontends.torch.notices import listening
+from baretorch.frontends.torch.notices import listen
 from baretorch.ir.equivalence import MOVE
 from baretorch.ir.graph import Array
 
@@ -28,7 +28,7 @@ aten = torch.ops.aten
 torch_unflatten: Any = import_module("torch.export.unflatten")  # torch.export has a function of that name
 
 
-def unlifted(functional: Any) -> GraphModule:
+def make_plain(functional: Any) -> GraphModule:
     """Return the plain program of a functional ExportedProgram. State is copied."""
     with _quick_names():
         module = functional.module(check_guards=False)
@@ -41,7 +41,7 @@ def unlifted(functional: Any) -> GraphModule:
     _keep_old_state(module)
     for node in list(module.graph.nodes):
         if node.target is aten._native_batch_norm_legit_no_training.default:
-            _whole_norm(module.graph, node)
+            _restore_norm(module.graph, node)
     module.graph.eliminate_dead_code()
     module.recompile()
     return module
@@ -75,7 +75,7 @@ def _keep_old_state(module: GraphModule) -> None:
     (output,) = graph.find_nodes(op="output")
     for user in (*last, output):
         for value in [user.args[1]] if user is not output else user.all_input_nodes:
-            if viewed(value) in changing:
+            if find_viewed(value) in changing:
                 with graph.inserting_before(last[0]):
                     kept = graph.call_function(aten.clone.default, (value,))
                 kept.meta = dict(value.meta)
@@ -85,7 +85,7 @@ def _keep_old_state(module: GraphModule) -> None:
                     user.args = (target, kept)
 
 
-def viewed(value: Node) -> Node:
+def find_viewed(value: Node) -> Node:
     """Return the source of a view, through all views in between."""
     while value.op == "call_function" and getattr(getattr(value.target, "_schema", None), "arguments", None):
         first = value.target._schema.arguments[0]
@@ -95,7 +95,7 @@ def viewed(value: Node) -> Node:
     return value
 
 
-def _whole_norm(graph: Graph, node: Node) -> None:
+def _restore_norm(graph: Graph, node: Node) -> None:
     """batch_norm as it was before it became functional, for those who know only that."""
     *tensors, momentum, eps = node.args
     with graph.inserting_before(node):
@@ -106,9 +106,9 @@ def _whole_norm(graph: Graph, node: Node) -> None:
             user.replace_all_uses_with(whole)
 
 
-def copied(program: T) -> T:
+def copy_program(program: T) -> T:
     """Copy a program, or several that share tensors, so that it can be rewritten."""
-    with listening():
+    with listen():
         return deepcopy(program)
 
 
@@ -151,18 +151,18 @@ def is_tensor(module: GraphModule, node: Any) -> bool:
 def answers(module: Any, inputs: Sequence[Any], runs: int = 1) -> tuple[Array, ...]:
     """Return the outputs of a plain program for the inputs, flat, run after run. State starts and ends with its initial
     value."""
-    with state_kept(module):
+    with keep_state(module):
         return _runs(module, inputs, runs)
 
 
 def unrounded_answers(module: Any, inputs: Sequence[Any], runs: int = 1) -> tuple[Array, ...]:
     """Return the outputs of a quantized program with unrounded weights and activations."""
-    with state_kept(module):
+    with keep_state(module):
         return _runs(_Unrounded(module).run, inputs, runs)
 
 
 @contextmanager
-def state_kept(module: GraphModule) -> Iterator[None]:
+def keep_state(module: GraphModule) -> Iterator[None]:
     """Restore state that changes in the block."""
     before = {n.args[0].target: attribute(module, n.args[0].target).clone() for n in writes(module)}
     try:
@@ -185,10 +185,10 @@ def moved_answers(
     module: GraphModule, inputs: Sequence[Any], runs: int, seed: int, unrounded: bool = False
 ) -> tuple[Array, ...]:
     """Return the outputs with all inputs, parameters and buffers changed in their last bits; seed 0 changes nothing."""
-    return moved(module, _Unrounded(module).run if unrounded else module, inputs, runs, seed)
+    return move_and_run(module, _Unrounded(module).run if unrounded else module, inputs, runs, seed)
 
 
-def moved(module: GraphModule, run: Any, inputs: Sequence[Any], runs: int, seed: int) -> tuple[Array, ...]:
+def move_and_run(module: GraphModule, run: Any, inputs: Sequence[Any], runs: int, seed: int) -> tuple[Array, ...]:
     """Return the result of `run` for the inputs with the last bits changed everywhere; `module` is the one that it
     computes with."""
     generator = torch.Generator().manual_seed(seed)

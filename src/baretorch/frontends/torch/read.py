@@ -14,7 +14,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import BOUND, Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref, refs
 from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.torch.plain import attribute, is_tensor, writes
-from baretorch.frontends.user_code import shown
+from baretorch.frontends.user_code import show_value
 from baretorch.ir.graph import Array, DType, Origin
 
 # View and in-place spellings of one operator.
@@ -34,7 +34,7 @@ def read_plain(module: Any, name: str, beside: Iterable[Any] = ()) -> AtenProgra
     written = writes(module)
     for node in module.graph.nodes:
         if node.op == "placeholder" and isinstance(node.meta.get("val"), BOUND) and not node.users:
-            notes.append(f"input {node.target} is {shown(node.meta['val'])} for ever: only tensors stay inputs")
+            notes.append(f"input {node.target} is {show_value(node.meta['val'])} for ever: only tensors stay inputs")
         elif node.op == "placeholder":
             inputs.append(_input(node))
         elif node.op == "get_attr" and is_tensor(module, node):

@@ -24,14 +24,14 @@ from baretorch.frontends.torch.contents import (
     NUMBERS,
     Aspect,
     aspects,
-    cloned,
+    clone,
     refill,
     same_numbers,
     same_value,
     user_classes,
 )
-from baretorch.frontends.torch.notices import listening
-from baretorch.frontends.user_code import said
+from baretorch.frontends.torch.notices import listen
+from baretorch.frontends.user_code import describe_error
 
 _Root = tuple[Any, str, str]  # an attribute of a module or class: owner, name, table
 
@@ -189,23 +189,23 @@ class Snapshot:
                 pending += ((cls, cls.__name__, (cls, "", "")) for cls in user_classes(value))
 
 
-def copied_module(module: Any) -> Any:
+def copy_module(module: Any) -> Any:
     """Copy a module with its state. Tensors that torch does not copy, because they were computed from parameters, lose
     their history."""
-    memo = {id(t): cloned(t) for t in Snapshot(module).tensors() if not t.is_leaf}
+    memo = {id(t): clone(t) for t in Snapshot(module).tensors() if not t.is_leaf}
     try:
-        with listening():
+        with listen():
             return deepcopy(module, memo)
     except Exception as error:
         raise CompileError(
             "the model cannot be copied, so that its state cannot be kept apart",
-            have=said(error),
+            have=describe_error(error),
             need="a module that copy.deepcopy() accepts",
         ) from error
 
 
 @contextmanager
-def restored(module: Any) -> Iterator[None]:
+def restore_after(module: Any) -> Iterator[None]:
     """Undo the changes of the block in a module at its end."""
     before = Snapshot(module)
     try:

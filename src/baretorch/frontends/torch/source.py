@@ -27,7 +27,7 @@ def from_module(module: Any, inputs: Sequence[Any], name: str) -> Source:
 def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
     """Make a Source of an nn.Module with example inputs for each of its methods."""
     from baretorch.frontends.torch import export as torch_export
-    from baretorch.frontends.torch.notices import collected
+    from baretorch.frontends.torch.notices import collect
     from baretorch.frontends.torch.plain import writes
 
     method = one_of(methods, method)
@@ -35,34 +35,34 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
     for m, x in methods.items():
         torch_export.check_inputs(module, x, m, "inputs()" if m == "forward" else f"methods() of {m!r}")
     odd = torch_export.has_odd_values(methods[method])
-    with collected() as heard:
-        made = exported(module, methods)
+    with collect() as heard:
+        made = export_methods(module, methods)
         source = _source(name, method, made)
     notes = () if writes(made.plain[method]) else torch_export.batch_notes(made.module, methods[method], method)
     return replace(source, warnings=((ODD_INPUTS,) if odd else ()) + tuple(heard), notes=(*source.notes, *notes))
 
 
-def exported(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch:
+def export_methods(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch:
     """Export each method of a module."""
     from baretorch.frontends.torch import export as torch_export
-    from baretorch.frontends.torch.snapshot import copied_module, restored
+    from baretorch.frontends.torch.snapshot import copy_module, restore_after
 
     changes = torch_export.check_module(module, methods)
-    module = copied_module(module) if changes else module  # the user's own stays as it is
+    module = copy_module(module) if changes else module  # the user's own stays as it is
     programs = {}
     for m, x in methods.items():
-        with restored(module) if changes else nullcontext():  # torch leaves its fake tensors in it
+        with restore_after(module) if changes else nullcontext():  # torch leaves its fake tensors in it
             programs[m] = torch_export.export_module(module, x, m)
     return Torch(module, methods, programs, *_plain(programs, methods, module, changes))
 
 
 def load_pt2(asked: Asked) -> Source:
     """Load a file of torch.export.save."""
-    from baretorch.frontends.pt2.reader import example_inputs, given_inputs, load_pt2, read_pt2, told
-    from baretorch.frontends.torch.notices import collected
+    from baretorch.frontends.pt2.reader import example_inputs, given_inputs, load_pt2, read_pt2, report_errors
+    from baretorch.frontends.torch.notices import collect
 
     asked.need_fixed("a .pt2")
-    with timed("model"), collected() as heard:
+    with timed("model"), collect() as heard:
         read, samples = load_pt2(asked.file, asked.trust)
         program = read_pt2(read, asked.file, asked.name)
         if not asked.trust:
@@ -70,14 +70,16 @@ def load_pt2(asked: Asked) -> Source:
         args = example_inputs(samples, program) if asked.inputs is None else given_inputs(asked.inputs, program)
         methods = {} if args is None else {"forward": args}
         programs = {"forward": read}
-        plain, references = told(asked.file, lambda: _plain(programs, methods, read.module(check_guards=False)))
+        plain, references = report_errors(
+            asked.file, lambda: _plain(programs, methods, read.module(check_guards=False))
+        )
         source = _source(asked.name, "forward", Torch(None, methods, programs, plain, references), str(asked.file))
         return replace(source, warnings=tuple(heard))
 
 
 def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
     """Make the Source from a model's plain programs and from its outputs for the example inputs, if there are any."""
-    from baretorch.frontends.torch.export import core_aten
+    from baretorch.frontends.torch.export import print_core_aten
     from baretorch.frontends.torch.read import read_plain
 
     plain, references = torch.plain, torch.references
@@ -89,7 +91,7 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
         random_inputs((i.stored, i.dtype) for i in program.inputs),
         method=method,
         notes=program.notes,
-        texts={"aten": program.text, "core": lambda: core_aten(torch.exported[method])},
+        texts={"aten": program.text, "core": lambda: print_core_aten(torch.exported[method])},
         calls=len(program.calls),
         calls_are="ATen call",
         torch=torch,
@@ -124,15 +126,15 @@ def _plain(
     """Return the plain program of each method, and the module's outputs that it was checked with. If the module
     `changes` when it is called, its state is compared as well."""
     from baretorch.frontends.torch import export as torch_export
-    from baretorch.frontends.torch.snapshot import copied_module
+    from baretorch.frontends.torch.snapshot import copy_module
     from baretorch.frontends.torch.state import check_state
 
-    made = {m: torch_export.functional(e) for m, e in exported.items()}
+    made = {m: torch_export.make_functional(e) for m, e in exported.items()}
     for m, x in methods.items() if changes else ():
         check_state(module, m, made[m], x)
     state = any(program.graph_signature.buffers_to_mutate for program in made.values())
     references = {
-        m: torch_export.reference_of(copied_module(module) if state else module, m, made[m], x)
+        m: torch_export.reference_of(copy_module(module) if state else module, m, made[m], x)
         for m, x in methods.items()
     }
     return torch_export.plain_programs(made, {m: (methods[m], references[m]) for m in methods}), references

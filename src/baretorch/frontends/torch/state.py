@@ -15,11 +15,11 @@ from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends.inputs import COUNT
-from baretorch.frontends.torch.attributes import MethodCall, line_of, shared_memory, varied_inputs
+from baretorch.frontends.torch.attributes import MethodCall, line_of, shared_memory, vary_inputs
 from baretorch.frontends.torch.calls import call, flat_tensors, place, types
 from baretorch.frontends.torch.modes import orders_elements
-from baretorch.frontends.torch.plain import as_array, attribute, is_random, moved, unlifted, writes
-from baretorch.frontends.torch.snapshot import AttributeChange, Snapshot, copied_module
+from baretorch.frontends.torch.plain import as_array, attribute, is_random, make_plain, move_and_run, writes
+from baretorch.frontends.torch.snapshot import AttributeChange, Snapshot, copy_module
 from baretorch.ir.equivalence import Reference, WrongStep, difference
 from baretorch.ir.graph import Array
 
@@ -32,7 +32,7 @@ def check_state(module: nn.Module, method: str, functional: Any, inputs: Sequenc
     delays are detected."""
     if any(map(is_random, functional.graph.nodes)):
         return
-    plain, ordered = unlifted(functional), orders_elements(functional)
+    plain, ordered = make_plain(functional), orders_elements(functional)
     buffers = dict(module.named_buffers(remove_duplicate=False))
     paths = {id(t): target for target, t in {**functional.state_dict, **functional.constants}.items()}
     written = {node.args[0].target for node in writes(plain)}
@@ -40,17 +40,17 @@ def check_state(module: nn.Module, method: str, functional: Any, inputs: Sequenc
     random = torch.Generator().manual_seed(0)
     other = {n: t + torch.rand(t.shape, generator=random) for n, t in buffers.items() if t.is_floating_point()}
     for begin in ({}, {name: other[name].to(buffers[name].dtype) for name in targets if name in other}):
-        own, calls, want = copied_module(module), _Calls(), list[Array]()
+        own, calls, want = copy_module(module), _Calls(), list[Array]()
         _set(own, begin)
         try:
-            for each in (tuple(inputs), *(varied_inputs(inputs, which) for which in range(COUNT)), tuple(inputs)):
+            for each in (tuple(inputs), *(vary_inputs(inputs, which) for which in range(COUNT)), tuple(inputs)):
                 results = flat_tensors(call(own, method, each, ordered))
                 want += map(as_array, (*results, *map(own.get_buffer, buffers)))
                 calls.append(each)
         except CompileError:  # a value that the model does not take
             pass
         run = _program(plain, buffers, targets, begin)
-        wrong = _wrong(calls, want, partial(moved, plain, run, calls, 1), list(buffers))
+        wrong = _find_wrong(calls, want, partial(move_and_run, plain, run, calls, 1), list(buffers))
         if wrong is not None:
             raise _lost(module, method, calls, own, *wrong)
 
@@ -77,7 +77,7 @@ def _program(
     return run
 
 
-def _wrong(
+def _find_wrong(
     calls: _Calls, want: Sequence[Array], moved: Callable[[int], tuple[Array, ...]], names: Sequence[str]
 ) -> tuple[str, tuple[int, float, float]] | None:
     """Return a buffer that differs, or "" for a result that does, with its index, its difference and its largest
