@@ -13,7 +13,7 @@ import pytest
 
 import baretorch
 from baretorch.cli import VERBS
-from baretorch.cli.flags import gathered
+from baretorch.cli.flags import gather_options
 from baretorch.errors import CompileError
 from baretorch.options import DEFAULT, OPTIONS, Io, Option, Options, read_options
 from baretorch.quantize.quantize import _natural
@@ -36,7 +36,7 @@ def parsed(words: tuple[str, ...]) -> Options:
     found: list[Options] = []
     params = {param.name: param for verb in VERBS for param in verb.params if param.name in OPTIONS}
     probe = click.Command(
-        "run", params=list(params.values()), callback=gathered(lambda options, **_: found.append(options))
+        "run", params=list(params.values()), callback=gather_options(lambda options, **_: found.append(options))
     )
     probe.main(list(words), standalone_mode=False)
     return found[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.cli.tune import Milliseconds, Size
+from baretorch.cli.tune import SIZE, TIME
 from tests.cli.program import baretorch, check_golden
 
 MODEL = """
@@ -263,12 +263,12 @@ def test_a_time_that_nobody_knows(folder: Path) -> None:
     ("text", "bytes_"), [("100", 100), ("1.5k", 1536), ("30KiB", 30720), ("30kb", 30720), ("2M", 1 << 21), ("7B", 7)]
 )
 def test_sizes(text: str, bytes_: int) -> None:
-    assert Size().convert(text, None, None) == bytes_
+    assert SIZE.convert(text, None, None) == bytes_
 
 
 @pytest.mark.parametrize(("text", "milliseconds"), [("5", 5.0), ("30ms", 30.0), ("500us", 0.5), ("1.5s", 1500.0)])
 def test_times(text: str, milliseconds: float) -> None:
-    assert Milliseconds().convert(text, None, None) == milliseconds
+    assert TIME.convert(text, None, None) == milliseconds
 
 
 @pytest.mark.parametrize(

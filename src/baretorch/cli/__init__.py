@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = run_command(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()  # and not when Python ends, which would print a traceback
     except KeyboardInterrupt as error:
-        code = _ended_by(error)
+        code = _interrupt_code(error)
     except OSError as error:
         code = _unwritable(error)
     sys.exit(code)
@@ -135,7 +135,7 @@ def _terminate(number: int, frame: object) -> NoReturn:
     raise Terminated
 
 
-def _ended_by(error: BaseException | None) -> int:
+def _interrupt_code(error: BaseException | None) -> int:
     return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
 
 
@@ -148,21 +148,21 @@ def run_command(arguments: Sequence[str]) -> int:
     except click.Abort as error:
         if as_json:
             _print_json(CompileError("interrupted"))
-        return _ended_by(error.__cause__)
+        return _interrupt_code(error.__cause__)
     except click.ClickException as error:
         if as_json:
             _print_json(CompileError(error.format_message()))
         else:
             shown = io.StringIO()
             error.show(shown)
-            click.echo(_shortened(shown.getvalue()), nl=False, err=True)
+            click.echo(_shorten(shown.getvalue()), nl=False, err=True)
         return USAGE_ERROR
     except Unwritable as error:
         return _unwritable(error.reason)
     except SystemExit:  # click and rich end so when a pipe is closed
         return _unwritable(BrokenPipeError())
     except Exception as error:
-        return _failed(error, as_json, "--debug" in arguments)
+        return _report_error(error, as_json, "--debug" in arguments)
 
 
 def _usable(stream: TextIO | None) -> TextIO:
@@ -184,7 +184,7 @@ def _unwritable(error: OSError) -> int:
     return USER_ERROR
 
 
-def _failed(error: Exception, as_json: bool, debug: bool) -> int:
+def _report_error(error: Exception, as_json: bool, debug: bool) -> int:
     """Report what went wrong: a user's error with a remedy, or an internal one with the way to a traceback."""
     if debug:
         traceback.print_exception(error)
@@ -195,7 +195,7 @@ def _failed(error: Exception, as_json: bool, debug: bool) -> int:
             _show(error.render())
         return USER_ERROR
     if isinstance(error, OSError) and error.errno in NO_ROOM:
-        return _failed(_no_room(error), as_json, False)
+        return _report_error(_no_room(error), as_json, False)
     reason = f"{type(error).__name__}: {error}"
     hint = "run the command again with --debug for the traceback, and report it"
     if as_json:
@@ -224,14 +224,14 @@ def _print_json(error: CompileError) -> None:
         _show(error.render())
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return a text whose very long words are shortened: a user may give numbers of any length."""
     return re.sub(r"\S{500,}", lambda word: f"{word[0][:120]}… ({len(word[0]):,} characters)", text)
 
 
 def _show(text: str) -> None:
     """Print an error on standard error; on a terminal its first word is red and its labels are dim."""
-    text = _shortened(lines(text))
+    text = _shorten(lines(text))
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         first, *rest = text.split("\n")
         word, colon, what = first.partition(":")

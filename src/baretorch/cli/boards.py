@@ -50,13 +50,10 @@ def _json(board: Board) -> dict[str, Any]:
 
 
 def _table(known: list[Board]) -> Table:
-    from rich.table import Table
-
     from baretorch.measure.numbers import capacity, frequency
+    from baretorch.report.terminal.layout import columns
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("board", "CPU", "clock", "flash", "RAM", "emulators", "flashed by"):
-        table.add_column(title, justify="right" if title in ("clock", "flash", "RAM") else "left", no_wrap=True)
+    table = columns("board", "CPU", "#clock", "#flash", "#RAM", "emulators", "flashed by")
     for b in known:
         chip = b.chip
         table.add_row(
@@ -72,15 +69,12 @@ def _table(known: list[Board]) -> Table:
 
 
 def _details(board: Board) -> Table:
-    from rich.table import Table
-
     from baretorch.escape import markup
     from baretorch.measure.numbers import capacity, frequency
+    from baretorch.report.terminal.layout import label_grid
 
     chip = board.chip
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
+    table = label_grid()
     table.add_row("board", f"[bold]{markup(board.title)}[/] ({board.name})")
     table.add_row("chip", chip.name)
     features = ", ".join(feature_names(chip.cpu.features))

@@ -17,20 +17,14 @@ if TYPE_CHECKING:
 @board_option
 @takes(*BUILD, *COMPILE, *CORES, "npu", "units", "watchdog", "app")
 @out_option("build/MODEL-BOARD")
-def build(
-    as_json: bool,
-    model: str,
-    board: Board,
-    options: Options,
-    out: str | None,
-) -> Answer:
+def build(as_json: bool, model: str, board: Board, options: Options, out: str | None) -> Answer:
     """Build the firmware image: UF2, ELF, HEX, BIN."""
-    from baretorch.cli.stages import built_image, compiled_model
+    from baretorch.cli.stages import build_model, compile_model
     from baretorch.measure.facts import image_json, warnings_of
     from baretorch.report.terminal.tables import build_screen
 
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, options, stage)
-        image = built_image(compiled, out, stage)
+        compiled = compile_model(model, board, options, stage)
+        image = build_model(compiled, out, stage)
     data = image_json(compiled, image) | {"warnings": list(warnings_of(compiled))}
     return Answer(data, build_screen(compiled, image))

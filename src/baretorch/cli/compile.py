@@ -19,24 +19,18 @@ if TYPE_CHECKING:
 @board_option
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Write the C files to this folder.")
 @takes(*COMPILE, *CORES, "npu", "units")
-def compile_(
-    as_json: bool,
-    model: str,
-    board: Board,
-    out: str,
-    options: Options,
-) -> Answer:
+def compile_(as_json: bool, model: str, board: Board, out: str, options: Options) -> Answer:
     """Write the model as C files."""
     from pathlib import Path
 
-    from baretorch.cli.stages import compiled_model
+    from baretorch.cli.stages import compile_model
     from baretorch.files.write import stage_files
     from baretorch.measure.facts import warnings_of
     from baretorch.pipeline import write_c
     from baretorch.report.terminal.tables import c_screen
 
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, options.for_own_build(), stage)
+        compiled = compile_model(model, board, options.for_own_build(), stage)
         folder = Path(out)
         with stage_files(folder) as work:
             written = write_c(compiled, work)

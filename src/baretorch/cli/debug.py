@@ -37,7 +37,7 @@ def debug(
     import subprocess
     from pathlib import Path
 
-    from baretorch.cli.stages import built_image, compiled_model, image_folder
+    from baretorch.cli.stages import build_model, compile_model, image_folder
     from baretorch.debug.about import DebugInfo
     from baretorch.debug.servers import debug_emulator, emulated, probed
     from baretorch.debug.session import START, check_folder, fed, find_gdb, has_python, run_gdb, start_commands
@@ -60,10 +60,10 @@ def debug(
     gdb = find_gdb(board)
     with stages(as_json) as stage:
         # The emulated NPU and gdb both need QEMU's single gdb connection.
-        compiled = compiled_model(model, board, replace(options, npu=UseNpu.OFF), stage)
+        compiled = compile_model(model, board, replace(options, npu=UseNpu.OFF), stage)
         folder = image_folder(compiled, out)
         check_folder(folder)
-        image = built_image(compiled, out, stage, debug=True, more=DebugInfo(compiled).files())
+        image = build_model(compiled, out, stage, debug=True, more=DebugInfo(compiled).files())
     with scratch() as socket:
         there = probed(image, probe, port) if probe and port else emulated(image, compiled.c.run, emulator, socket)
         with there as server, fed(compiled, server) as feeder:

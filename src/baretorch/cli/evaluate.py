@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from baretorch.cli.flags import MEMORY, flags, gathered, model_argument
-from baretorch.cli.verb import Answer, Body, board_option, stages, verb
+from baretorch.cli.flags import MEMORY, flags, gather_options, model_argument
+from baretorch.cli.verb import Answer, Body, board_option, port_option, stages, verb
 from baretorch.errors import USER_ERROR
 from baretorch.options import Io, Observer, Options
 
@@ -20,20 +20,20 @@ def _int8_by_default(body: Body) -> Body:
     """Set --int8 unless --float is given."""
 
     @wraps(body)
-    def decided(*arguments: Any, as_float: bool, int8: bool, **rest: Any) -> Answer:
+    def set_int8(*arguments: Any, as_float: bool, int8: bool, **rest: Any) -> Answer:
         changed = (rest["observer"] != Observer.HISTOGRAM, rest["io"] == Io.INT8)
         given = (rest["keep_float"], rest["config"], *changed)
         if as_float and (int8 or any(given)):
             raise click.UsageError("--float excludes --int8, --keep-float, --config, --observer minmax and --io int8")
         return body(*arguments, int8=not as_float, **rest)
 
-    return decided
+    return set_int8
 
 
 @verb("evaluate")
 @model_argument
 @board_option
-@click.option("--port", metavar="PORT", help="Use the board at this serial port. Default: emulate the board.")
+@port_option
 @flags("emulator", "console", "toolchain", "optimize")
 @click.option("--float", "as_float", is_flag=True, help="Keep the model in fp32. Default: int8.")
 @flags("calibration", "keep_float", "config", "observer", "io", *MEMORY, "check_inputs", "npu", "units")
@@ -43,7 +43,7 @@ def _int8_by_default(body: Body) -> Body:
     "--target-samples", type=click.IntRange(min=1), help="Run this number of them on the target. Default: all."
 )
 @_int8_by_default
-@gathered
+@gather_options
 def evaluate(
     as_json: bool,
     model: str,
@@ -59,21 +59,17 @@ def evaluate(
     outputs. The host runs all inputs; the target runs all, or --target-samples of them, evenly spread. Host and target
     must return the same.
     """
-    from baretorch.cli.stages import compiled_model, opener
+    from baretorch.cli.stages import compile_model, need_machine, opener
     from baretorch.errors import CompileError
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
-    from baretorch.machines import choose_emulator
     from baretorch.pipeline import arguments_of, name_failing_layer
     from baretorch.report.terminal.evaluation import evaluation_screen
 
-    if port and options.emulator:
-        raise click.UsageError("--port and --emulator exclude each other")
+    need_machine(board, options, port)
     task = load_evaluate(model.partition("::")[0], samples, arguments_of(options))
-    if not port:
-        choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, options, stage, unless_quantized=True)
+        compiled = compile_model(model, board, options, stage, unless_quantized=True)
         if not options.int8 and compiled.graph.is_int8:
             raise CompileError("--float: the model is quantized already", try_="leave out --float: it is int8 as it is")
         with name_failing_layer(compiled):

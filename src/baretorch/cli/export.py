@@ -41,8 +41,7 @@ def export(as_json: bool, model: str, options: Options, out: str, delegate: bool
             info = write_npu_pte(lowered, target, Path(out))
         elif source.torch is None or source.torch.module is None:
             raise CompileError(
-                f"{model} holds no nn.Module to export",
-                need="a Python file whose model() returns an nn.Module",
+                f"{model} holds no nn.Module to export", need="a Python file whose model() returns an nn.Module"
             )
         else:
             stage("export to ExecuTorch")

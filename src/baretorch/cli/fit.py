@@ -23,16 +23,11 @@ from baretorch.options import Options
 )
 @click.option("--time", "timed", is_flag=True, help="Run the model on each board that holds it, and report the time.")
 @takes("toolchain", "optimize", *INT8)
-def fit(
-    as_json: bool,
-    model: str,
-    boards: tuple[str, ...],
-    timed: bool,
-    options: Options,
-) -> Answer:
+def fit(as_json: bool, model: str, boards: tuple[str, ...], timed: bool, options: Options) -> Answer:
     """Show which boards hold a model, and how to fit others."""
-    from baretorch.cli.stages import read_and_lower
+    from baretorch.cli.stages import lower_model, read_model
     from baretorch.explore.fit import Finding, Fitter
+    from baretorch.pipeline import LoweredModel
     from baretorch.report.terminal.fit import fit_screen
     from baretorch.targets.boards import board_names, load_board
 
@@ -40,8 +35,13 @@ def fit(
     targets = [board for board in targets if not board.hosted]  # this computer has room for everything
     with stages(as_json) as stage:
         findings: list[Finding] = []
+
+        def lower(int8: bool) -> LoweredModel:
+            given = replace(options, int8=int8, io=None)
+            return lower_model(read_model(model, given, stage), given, stage)
+
         fitter = Fitter(
-            lambda int8: read_and_lower(model, replace(options, int8=int8, io=None), stage),
+            lower,
             options,
             lambda what: stage.show(what, len(findings), len(targets)),
         )

@@ -36,11 +36,11 @@ def optional_model_argument(body: Body) -> Body:
 
 def takes(*names: str) -> Callable[[Body], Body]:
     """Add these flags; the verb's body gets them together as `options`."""
-    return lambda body: flags(*names)(gathered(body))
+    return lambda body: flags(*names)(gather_options(body))
 
 
 def flags(*names: str) -> Callable[[Body], Body]:
-    """Add these flags in this order, for verbs with other flags between them: use `gathered` as well."""
+    """Add these flags in this order, for verbs with other flags between them: use `gather_options` as well."""
 
     def decorate(body: Body) -> Body:
         for name in reversed(names):
@@ -50,7 +50,7 @@ def flags(*names: str) -> Callable[[Body], Body]:
     return decorate
 
 
-def gathered(body: Body) -> Body:
+def gather_options(body: Body) -> Body:
     """Collect the arguments that are fields of Options into one argument `options`."""
 
     @wraps(body)

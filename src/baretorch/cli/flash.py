@@ -35,13 +35,7 @@ IMAGES = (".uf2", ".hex", ".elf")
 )
 @takes(*BUILD, *COMPILE, *CORES, "npu", "units", "watchdog", "app")
 def flash(
-    as_json: bool,
-    model: str,
-    board: Board,
-    method: str | None,
-    drive: str | None,
-    port: str | None,
-    options: Options,
+    as_json: bool, model: str, board: Board, method: str | None, drive: str | None, port: str | None, options: Options
 ) -> Answer:
     """Write a model, or an image (.uf2, .hex, .elf), to a board."""
     from pathlib import Path
@@ -54,10 +48,10 @@ def flash(
         if path.suffix in IMAGES:
             image = _image(path, board)
         else:
-            from baretorch.cli.stages import built_image, compiled_model
+            from baretorch.cli.stages import build_model, compile_model
 
-            compiled = compiled_model(model, board, options, stage)
-            image = built_image(compiled, None, stage)
+            compiled = compile_model(model, board, options, stage)
+            image = build_model(compiled, None, stage)
         stage("flash")
         where = put(image, "uf2" if drive and method is None else method, [Path(drive)] if drive else None, port)
     file = str(path if path.suffix in IMAGES else image.uf2 or image.hex or image.elf)

@@ -26,13 +26,7 @@ STAGES = ("source", "aten", "core", "graph", "plan")
 )
 @click.option("--stage", type=click.Choice(STAGES), help="Show one stage as text.")
 @takes("toolchain", *INT8)
-def inspect(
-    as_json: bool,
-    model: str,
-    board: str | None,
-    stage: str | None,
-    options: Options,
-) -> Answer:
+def inspect(as_json: bool, model: str, board: str | None, stage: str | None, options: Options) -> Answer:
     """Show a model's stages, operators, memory plan and fit."""
     from rich.text import Text
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import BUILD, COMPILE, CORES, model_argument, takes
-from baretorch.cli.verb import Answer, board_option, console, stages, verb
+from baretorch.cli.verb import Answer, board_option, console, port_option, stages, verb
 from baretorch.errors import USER_ERROR
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from baretorch.options import Options
     from baretorch.targets.types import Board
 
-LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done before anyone has looked
+LIVE_RATE = 25.0  # outputs per second while drawing: an emulator would be too fast to watch
 
 
 @verb("monitor")
 @model_argument
 @board_option
-@click.option("--port", metavar="PORT", help="Use the board at this serial port. Default: emulate the board.")
+@port_option
 @takes("emulator", *BUILD, *COMPILE, *CORES, "npu", "units", "watchdog")
 @click.option("--plot", is_flag=True, help="Plot the outputs and the expected values.")
 @click.option("--png", type=click.Path(), metavar="FILE", help="Save the plot as a PNG file.")
@@ -49,21 +49,17 @@ def monitor(
     """
     from pathlib import Path
 
-    from baretorch.cli.stages import compiled_model, opener
+    from baretorch.cli.stages import compile_model, need_machine, opener
     from baretorch.explore.sweep import SweepTrace, read_sweep, stream
-    from baretorch.machines import choose_emulator
     from baretorch.measure.facts import wrong_answers
     from baretorch.pipeline import name_failing_layer
     from baretorch.report.png import need_matplotlib, write_png
 
-    if port and options.emulator:
-        raise click.UsageError("--port and --emulator exclude each other")
+    need_machine(board, options, port)
     if png:
         need_matplotlib()
-    if not port:
-        choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, options, stage)
+        compiled = compile_model(model, board, options, stage)
         sweep = read_sweep(model, compiled.model)
         machine = opener(stage)(compiled, port)
     where = f"on port {port}" if port else f"emulated by {machine.name}"
@@ -76,7 +72,7 @@ def monitor(
             with name_failing_layer(compiled):
                 stream(machine, compiled.graph, trace, total, rate or (LIVE_RATE if drawn else None), show)
     except KeyboardInterrupt:
-        pass  # what there is so far is the answer
+        pass  # the outputs so far are the answer
     finally:
         machine.close()
     if png and trace.x:
@@ -114,7 +110,7 @@ def _display(trace: SweepTrace, title: str, total: int, as_json: bool, plot: boo
 
 
 def _line(trace: SweepTrace) -> str:
-    """One answer in a line."""
+    """Format the last output as a line."""
     x, y = trace.x[-1], trace.predicted[-1]
     text = f"{len(trace.x):>5}  input {x:>9.4f}  answer {y:>9.4f}"
     if trace.truth:
@@ -123,7 +119,7 @@ def _line(trace: SweepTrace) -> str:
 
 
 def _plot(trace: SweepTrace, total: int, height: int) -> RenderableType:
-    """The answers so far over the whole curve, and the last one in a line."""
+    """Plot the outputs so far over the whole curve, with the last one as a line of text below."""
     from rich.console import Group
 
     from baretorch.report.terminal.plot import Plot, Series
@@ -138,7 +134,7 @@ def _plot(trace: SweepTrace, total: int, height: int) -> RenderableType:
     pairs = sorted(zip(x, y, strict=True))
     curve = Series(name, [p[0] for p in pairs], [p[1] for p in pairs], "bright_black", line=True)
     answers = Series("predicted by the board", trace.x, trace.predicted, "bright_red")
-    y_range = (min(expected), max(expected))  # where answers will be: the plot does not jump when they come
+    y_range = (min(expected), max(expected))  # the range of all outputs, so that the plot does not jump
     return Group(Plot([curve, answers], height, y_range=y_range), _line(trace))
 
 

@@ -33,9 +33,9 @@ def ops(as_json: bool, name: str | None, board: str | None) -> Answer:
     chip = load_board(board).chip if board else None
     rows = support(chip)
     takes = {unit.name: unit.takes for unit in units_of(chip)} | npu_takes(chip) if chip else {}
-    told = {"units": takes} if chip else {}
+    more = {"units": takes} if chip else {}
     if name is None:
-        data = {"operators": [row.to_json() for row in rows], "aten": list(aten_names())} | told
+        data = {"operators": [row.to_json() for row in rows], "aten": list(aten_names())} | more
         return Answer(data, _with_units(_table(rows), takes))
     plain = name.removeprefix("aten::").removeprefix("aten.")
     found = [row for row in rows if row.name == plain] or [row for row in rows if plain in row.aten]
@@ -43,12 +43,12 @@ def ops(as_json: bool, name: str | None, board: str | None) -> Answer:
     apart = not known and _is_taken_apart(plain)
     if not known and not apart:
         raise _unknown(name, plain, {row.name for row in rows} | set(aten_names()))
-    data = {"name": plain, "operators": [row.to_json() for row in found], "decomposed": apart} | told
+    data = {"name": plain, "operators": [row.to_json() for row in found], "decomposed": apart} | more
     return Answer(data, f"{plain} {APART}" if apart else _with_units(_details(plain, found), takes))
 
 
 def _with_units(table: RenderableType, takes: dict[str, str]) -> RenderableType:
-    """And below, what the chip's units take."""
+    """Add below the table what the chip's units support."""
     from rich.console import Group
 
     return Group(table, *(f"\n{unit} takes {what}" for unit, what in takes.items())) if takes else table
@@ -85,13 +85,11 @@ def _unknown(name: str, plain: str, known: set[str]) -> Exception:
 
 
 def _table(rows: tuple[OpSupport, ...]) -> Table:
-    from rich.table import Table
+    from baretorch.report.terminal.layout import columns
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("operator", no_wrap=True)
-    table.add_column("types", max_width=22)
-    table.add_column("kernels", no_wrap=True)
-    table.add_column("PyTorch operators that become it", overflow="fold")
+    table = columns("operator", "types", "kernels", "PyTorch operators that become it")
+    table.columns[0].no_wrap = table.columns[2].no_wrap = True
+    table.columns[1].max_width = 22
     for row in rows:
         types = sorted({t for k in row.kernels for t in k.dtypes})
         variants = "\n".join(k.unit or (f"{k.variant} ({k.needs})" if k.needs else k.variant) for k in row.kernels)
@@ -101,8 +99,9 @@ def _table(rows: tuple[OpSupport, ...]) -> Table:
 
 def _details(name: str, rows: list[OpSupport]) -> RenderableType:
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
+
+    from baretorch.report.terminal.layout import label_grid
 
     if not rows:
         return f"{name} needs no operator: it leaves the values as they are"
@@ -110,9 +109,7 @@ def _details(name: str, rows: list[OpSupport]) -> RenderableType:
     if any(row.name != name for row in rows):
         parts.append(f"{name} becomes {', '.join(row.name for row in rows)}\n")
     for row in rows:
-        table = Table.grid(padding=(0, 2))
-        table.add_column(style="dim")
-        table.add_column(overflow="fold")
+        table = label_grid()
         table.add_row("operator", f"[bold]{row.name}[/]")
         table.add_row("meaning", Text(row.meaning))
         for k in row.kernels:

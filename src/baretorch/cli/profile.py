@@ -21,25 +21,17 @@ if TYPE_CHECKING:
 @takes("emulator", *BUILD, *COMPILE, "cores", "npu", "units")
 @out_option("build/MODEL-BOARD")
 @click.option("--loops", is_flag=True, help="Show the instructions of each layer's hottest loop.")
-def profile(
-    as_json: bool,
-    model: str,
-    board: Board,
-    options: Options,
-    out: str | None,
-    loops: bool,
-) -> Answer:
+def profile(as_json: bool, model: str, board: Board, options: Options, out: str | None, loops: bool) -> Answer:
     """Show the instructions and cycles of each layer and loop."""
-    from baretorch.cli.stages import compiled_model, image_folder
-    from baretorch.machines import choose_emulator
+    from baretorch.cli.stages import compile_model, measure_compiled, need_machine
     from baretorch.measure.facts import image_json
-    from baretorch.measure.run import measure_model, on_one_core
+    from baretorch.measure.run import on_one_core
     from baretorch.report.terminal.profile import profile_screen
 
-    choose_emulator(board, options.emulator)
+    need_machine(board, options)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, options, stage)
-        measured = measure_model(compiled, image_folder(compiled, out), stage.show)
+        compiled = compile_model(model, board, options, stage)
+        measured = measure_compiled(compiled, out, stage)
         found = measured.profile
         if compiled.options.shared_cores > 1:
             stage("one core")

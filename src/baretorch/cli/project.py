@@ -33,7 +33,7 @@ def project(as_json: bool, model: str, board: str | None, sdk: str, out: str, fo
     """
     from pathlib import Path
 
-    from baretorch.cli.stages import compiled_model
+    from baretorch.cli.stages import compile_model
     from baretorch.exports.files import need_folder, write
     from baretorch.exports.project import figures_of
     from baretorch.exports.project import project as files_of
@@ -48,7 +48,7 @@ def project(as_json: bool, model: str, board: str | None, sdk: str, out: str, fo
     target = target or load_board("host")  # whose C is portable
     need_folder(Path(out))  # before the slow stages
     with stages(as_json) as stage:
-        compiled = compiled_model(model, target, options.for_own_build(), stage)
+        compiled = compile_model(model, target, options.for_own_build(), stage)
         stage("build, for the figures")
         with scratch() as folder:
             figures = figures_of(compiled, build_image(compiled, folder, stage.build))

@@ -25,35 +25,25 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write the page to this file. Default: build/MODEL-BOARD/report.html.",
 )
-def report(
-    as_json: bool,
-    model: str,
-    board: Board,
-    options: Options,
-    task: bool,
-    out: str | None,
-) -> Answer:
+def report(as_json: bool, model: str, board: Board, options: Options, task: bool, out: str | None) -> Answer:
     """Write an HTML page about memory, time and accuracy."""
     from pathlib import Path
 
-    from baretorch.cli.stages import compiled_model, image_folder, opener
+    from baretorch.cli.stages import compile_model, image_folder, measure_compiled, need_machine, opener
     from baretorch.explore.advice import advise
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
-    from baretorch.machines import choose_emulator
-    from baretorch.measure.run import measure_model
     from baretorch.pipeline import arguments_of
     from baretorch.report.findings import Report
     from baretorch.report.page.write import write_page
     from baretorch.report.terminal.report import report_screen
 
-    choose_emulator(board, options.emulator)
+    need_machine(board, options)
     evaluate = load_evaluate(model.partition("::")[0], None, arguments_of(options)) if task else None
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, options, stage)
-        folder = image_folder(compiled, None)
-        page = Path(out) if out else folder / "report.html"
-        measured = measure_model(compiled, folder, stage.show)
+        compiled = compile_model(model, board, options, stage)
+        page = Path(out) if out else image_folder(compiled, None) / "report.html"
+        measured = measure_compiled(compiled, None, stage)
         facts, profile = measured.facts, measured.profile
         found = evaluated(compiled, evaluate, opener(stage), stage.show) if evaluate else None
         stage("report")

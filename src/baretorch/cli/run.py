@@ -24,28 +24,21 @@ if TYPE_CHECKING:
 @click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass to this folder.")
 @click.option("--compare-cores", is_flag=True, help="Compile and run for one core too, and show the speed-up.")
 def run(
-    as_json: bool,
-    model: str,
-    board: Board,
-    options: Options,
-    out: str | None,
-    trace: str | None,
-    compare_cores: bool,
+    as_json: bool, model: str, board: Board, options: Options, out: str | None, trace: str | None, compare_cores: bool
 ) -> Answer:
     """Compile, build, emulate and compare with the original."""
-    from baretorch.cli.stages import compiled_model, image_folder
-    from baretorch.machines import choose_emulator
-    from baretorch.measure.run import measure_model, on_one_core
+    from baretorch.cli.stages import compile_model, measure_compiled, need_machine
+    from baretorch.measure.run import on_one_core
     from baretorch.report.terminal.tables import run_screen
     from baretorch.stopwatch import watch
 
     if compare_cores and options.used_cores == 1 and board.chip.cluster is None:
         raise click.UsageError("--compare-cores needs a model on several cores: --cores 2, or a cluster")
 
-    choose_emulator(board, options.emulator)  # first: an image that cannot run need not be built
+    need_machine(board, options)
     with watch() as seconds, stages(as_json) as stage:
-        compiled = compiled_model(model, board, options, stage, trace)
-        facts = measure_model(compiled, image_folder(compiled, out), stage.show, other_inputs=True).facts
+        compiled = compile_model(model, board, options, stage, trace)
+        facts = measure_compiled(compiled, out, stage, other_inputs=True).facts
         if compare_cores:
             stage("one core")
             facts = replace(facts, one_core=on_one_core(compiled))

@@ -1,25 +1,36 @@
-"""Compiles and builds the model at a path, and shows progress."""
+"""Compile, build and measure the model at a path, and show progress."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import click
+
 from baretorch.cli.verb import Stage
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
-from baretorch.machines import open_machine
+from baretorch.machines import choose_emulator, open_machine
 from baretorch.machines.types import Machine
+from baretorch.measure.run import Measured, measure_model
 from baretorch.options import Options
 from baretorch.pipeline import Compiled, LoweredModel, build_image, compile_lowered, lower, read
 from baretorch.targets.checks import need_cores
 from baretorch.targets.types import Board
 
 
-def compiled_model(
+def need_machine(board: Board, options: Options, port: str | None = None) -> None:
+    """Raise an error early if nothing can run an image: neither a board at the port, nor an emulator."""
+    if port and options.emulator:
+        raise click.UsageError("--port and --emulator exclude each other")
+    if not port:
+        choose_emulator(board, options.emulator)
+
+
+def compile_model(
     model: str, board: Board, options: Options, stage: Stage, trace: str | None = None, unless_quantized: bool = False
 ) -> Compiled:
-    """Read the model and compile it for the board. With `unless_quantized` one that is int8 already stays as it is."""
+    """Read the model and compile it for the board. With `unless_quantized`, an int8 model stays as it is."""
     need_cores(board, options)  # first: reading is slow
     lowered = lower_model(read_model(model, options, stage), options, stage, trace, unless_quantized)
     stage("compile to C")
@@ -41,15 +52,10 @@ def lower_model(
     return lower(source, options, Path(trace) if trace else None, unless_quantized)
 
 
-def read_and_lower(model: str, options: Options, stage: Stage) -> LoweredModel:
-    """Read the model at a path, run the passes, and quantize the model if the options say so."""
-    return lower_model(read_model(model, options, stage), options, stage)
-
-
-def built_image(
+def build_model(
     compiled: Compiled, out: str | None, stage: Stage, debug: bool = False, more: Mapping[str, str] | None = None
 ) -> Image:
-    """Build into `out`, or build/<model>-<board>; with `debug`, for a debugger. `more` are text files to add."""
+    """Build the image in `out` or build/MODEL-BOARD; with `debug`, for a debugger. `more` are text files to add."""
     stage("build")
     return build_image(compiled, image_folder(compiled, out), stage.build, debug, more)
 
@@ -58,15 +64,19 @@ def image_folder(compiled: Compiled, out: str | None) -> Path:
     return Path(out) if out else Path("build") / f"{compiled.graph.name}-{compiled.board.name}"
 
 
-def opener(stage: Stage) -> Callable[[Compiled, str | None], Machine]:
-    """Return a function that opens a compiled model: on the board at a serial port, or built and booted on an
-    emulator."""
+def measure_compiled(compiled: Compiled, out: str | None, stage: Stage, other_inputs: bool = False) -> Measured:
+    """Build the image in `out` or build/MODEL-BOARD, and run it on the emulated chip."""
+    return measure_model(compiled, image_folder(compiled, out), stage.show, other_inputs)
 
-    def opened(compiled: Compiled, port: str | None) -> Machine:
+
+def opener(stage: Stage) -> Callable[[Compiled, str | None], Machine]:
+    """Return a function that opens a compiled model on the board at a serial port, or builds and emulates it."""
+
+    def open_model(compiled: Compiled, port: str | None) -> Machine:
         if port:
             from baretorch.machines.hardware.serial import open_port
 
             return open_port(port, compiled.board)
-        return open_machine(built_image(compiled, None, stage), compiled.c.run, compiled.options.emulator)
+        return open_machine(build_model(compiled, None, stage), compiled.c.run, compiled.options.emulator)
 
-    return opened
+    return open_model

@@ -1,4 +1,4 @@
-"""baretorch studio: a page of this computer's own, to draw and move sliders on while a board answers."""
+"""baretorch studio: a local page on which to draw and move sliders while a board runs the model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import COMPILE, CORES, optional_model_argument, takes
-from baretorch.cli.verb import Answer, board_option, stages, verb
+from baretorch.cli.verb import Answer, board_option, port_option, stages, verb
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @verb("studio")
 @optional_model_argument
 @board_option
-@click.option("--port", metavar="PORT", help="Use the board at this serial port. Default: emulate the board.")
+@port_option
 @takes("emulator", "console", "toolchain", *COMPILE, *CORES, "npu", "units", "watchdog")
 @click.option(
     "--http-port",
@@ -34,13 +34,7 @@ if TYPE_CHECKING:
 )
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 def studio(
-    as_json: bool,
-    model: str | None,
-    board: Board,
-    port: str | None,
-    options: Options,
-    http_port: int,
-    show: bool,
+    as_json: bool, model: str | None, board: Board, port: str | None, options: Options, http_port: int, show: bool
 ) -> Answer:
     """Try a model in the browser, with pictures and sliders.
 
@@ -48,16 +42,14 @@ def studio(
     """
     import webbrowser
 
+    from baretorch.cli.stages import need_machine
     from baretorch.files.write import scratch
     from baretorch.machines import choose_emulator
     from baretorch.studio.server import StudioServer
 
-    if port and options.emulator:
-        raise click.UsageError("--port and --emulator exclude each other")
+    need_machine(board, options, port)
     if port and model is None:
         raise click.UsageError("--port needs MODEL: the one that was flashed")
-    if not port:
-        choose_emulator(board, options.emulator)
     with scratch("baretorch-studio-") as folder:
         with stages(as_json) as stage:
             tabs = make_tabs(model, board, port, options, folder, stage)
@@ -84,7 +76,7 @@ def studio(
 def make_tabs(
     model: str | None, board: Board, port: str | None, options: Options, folder: Path, stage: Stage
 ) -> dict[str, Tab]:
-    """The digits, and MODEL, which may be the one that reads them. What was asked for is compiled and running."""
+    """Return the tabs: digits, and MODEL, which may read digits itself. MODEL is compiled and running."""
     from dataclasses import replace
 
     from baretorch.options import DEFAULT
@@ -92,25 +84,21 @@ def make_tabs(
     from baretorch.studio.server import Tab
 
     asked = live_model(model or str(MODEL), board, port, options, folder / "model", stage)
-    asked.describe()  # now, so that what is wrong is told here
+    asked.describe()  # reports errors before the page is served
     if asked.made.reads_digits:
         return {"digits": Tab("Draw a digit", asked), "model": Tab("All inputs", asked)}
     plain = replace(
-        DEFAULT,
-        int8=options.int8,
-        emulator=options.emulator,
-        console=options.console,
-        toolchain=options.toolchain,
+        DEFAULT, int8=options.int8, emulator=options.emulator, console=options.console, toolchain=options.toolchain
     )
     other = live_model(str(MODEL), board, None, plain, folder / "digits", stage)
     return {"model": Tab(asked.made.compiled.graph.name, asked), "digits": Tab("Draw a digit", other)}
 
 
 def live_model(model: str, board: Board, port: str | None, options: Options, folder: Path, stage: Stage) -> LiveModel:
-    """The model at a path, built below `folder`, each time into a folder of its own: the image before may still run."""
+    """Return the model at a path. Each build has its own folder below `folder`: the image before may still run."""
     from itertools import count
 
-    from baretorch.cli.stages import compiled_model
+    from baretorch.cli.stages import compile_model
     from baretorch.explore.sweep import read_sweep
     from baretorch.machines import open_machine
     from baretorch.machines.hardware.serial import open_port
@@ -122,7 +110,7 @@ def live_model(model: str, board: Board, port: str | None, options: Options, fol
     numbers = count()
 
     def make() -> BuiltModel:
-        compiled = compiled_model(model, board, options, stage)
+        compiled = compile_model(model, board, options, stage)
         source, quantization = compiled.source, compiled.model.quantization
         swept = read_sweep(model, compiled.model).inputs if model.partition("::")[0].endswith(".py") else ()
         work = folder / str(next(numbers))

@@ -47,11 +47,11 @@ def version(tool: Tool) -> str | None:
     if path is None:
         return None
     try:
-        asked = [path, "--version"]
-        said = subprocess.run(
-            asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=SECONDS
+        command = [path, "--version"]
+        output = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=SECONDS
         ).stdout
     except (subprocess.TimeoutExpired, OSError):  # it waits for something, or cannot be run
         return "unknown version"
-    number = re.search(r"(?<=\s)\d+(\.\d+)+(?=\s|$)", f" {said.removeprefix('v')}")
+    number = re.search(r"(?<=\s)\d+(\.\d+)+(?=\s|$)", f" {output.removeprefix('v')}")
     return number[0] if number else "unknown version"

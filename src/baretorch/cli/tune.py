@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from baretorch.cli.flags import flags, gathered, model_argument
+from baretorch.cli.flags import flags, gather_options, model_argument
 from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
 from baretorch.options import Options
 
@@ -16,59 +18,41 @@ if TYPE_CHECKING:
     from baretorch.targets.types import Board
 
 
-UNITS = {"": 1, "b": 1, **dict.fromkeys(("k", "kb", "kib"), 1 << 10), **dict.fromkeys(("m", "mb", "mib"), 1 << 20)}
+KIB, MIB = 1 << 10, 1 << 20
+SIZES = {"kib": KIB, "kb": KIB, "k": KIB, "mib": MIB, "mb": MIB, "m": MIB, "b": 1, "": 1}
 TIMES = {"ms": 1.0, "us": 1e-3, "s": 1e3, "": 1.0}  # milliseconds
 
 
-class Size(click.ParamType[int]):
-    """Bytes: 61440, 60k or 1.5M, where k is 1024."""
+class Quantity(click.ParamType[float]):
+    """A number with one of the units, which are matched in their order."""
 
-    name = "size"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        text = str(value).strip()
-        number = text.rstrip("kKMiBb")
-        unit = UNITS.get(text[len(number) :].lower(), 0)
-        try:
-            found = float(number) * unit
-        except ValueError:
-            found = 0.0
-        if not 1 <= found < 1 << 40:
-            self.fail(f"{text} is not a valid size; write 61440, 60k or 1.5M", param, ctx)
-        return int(found)
-
-
-class Milliseconds(click.ParamType[float]):
-    """30ms, 1.5s or a plain number, which is milliseconds."""
-
-    name = "time"
+    def __init__(
+        self, name: str, kind: type[float], units: Mapping[str, float], least: float, most: float, example: str
+    ) -> None:
+        self.name, self._kind, self._units, self._example = name, kind, units, example
+        self._least, self._most = least, most
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
         text = str(value).strip()
-        unit = next(unit for unit in TIMES if text.endswith(unit))
-        try:
-            found = float(text.removesuffix(unit)) * TIMES[unit]
-        except ValueError:
-            found = 0.0
-        if not 0 < found < 1e9:
-            self.fail(f"{text} is not a valid time; write 30ms or 1.5s", param, ctx)
-        return found
+        unit = next(unit for unit in self._units if text.lower().endswith(unit))
+        found = float("nan")
+        with suppress(ValueError):
+            found = float(text[: len(text) - len(unit)]) * self._units[unit]
+        if not self._least <= found < self._most:
+            self.fail(f"{text} is not a valid {self.name}; write {self._example}", param, ctx)
+        return self._kind(found)
+
+
+SIZE = Quantity("size", int, SIZES, 1, 1 << 40, "61440, 60k or 1.5M")
+TIME = Quantity("time", float, TIMES, 1e-9, 1e9, "30ms or 1.5s")
 
 
 @verb("tune")
 @model_argument
 @board_option
-@click.option(
-    "--flash", type=Size(), metavar="SIZE", help="Limit the image to this size in bytes: 60k, 1.5M; k is 1024."
-)
-@click.option("--ram", "ram_budget", type=Size(), metavar="SIZE", help="Limit the RAM to this size in bytes: 20k.")
-@click.option(
-    "--time", "milliseconds", type=Milliseconds(), metavar="TIME", help="Limit the time of an inference: 30ms, 1.5s."
-)
+@click.option("--flash", type=SIZE, metavar="SIZE", help="Limit the image to this size in bytes: 60k, 1.5M; k is 1024.")
+@click.option("--ram", "ram_budget", type=SIZE, metavar="SIZE", help="Limit the RAM to this size in bytes: 20k.")
+@click.option("--time", "milliseconds", type=TIME, metavar="TIME", help="Limit the time of an inference: 30ms, 1.5s.")
 @click.option(
     "--accuracy-drop",
     type=click.FloatRange(min=0.0),
@@ -100,7 +84,7 @@ class Milliseconds(click.ParamType[float]):
 @flags("emulator", "toolchain", "optimize", "calibration", "observer", "io")
 @click.option("--int8", is_flag=True, default=True, hidden=True)
 @out_option("build/MODEL-BOARD-tuned")
-@gathered
+@gather_options
 def tune(as_json: bool, model: str, board: Board, options: Options, **request: Any) -> Answer:
     """Search precisions and channels that meet budgets.
 

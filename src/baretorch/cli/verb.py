@@ -160,6 +160,11 @@ def board_option(body: Body) -> Body:
     )(with_board)
 
 
+port_option = click.option(
+    "--port", metavar="PORT", help="Use the board at this serial port. Default: emulate the board."
+)
+
+
 def out_option(default: str) -> Callable[[Body], Body]:
     return click.option(
         "--out", type=click.Path(), metavar="DIR", help=f"Write files to this folder. Default: {default}."

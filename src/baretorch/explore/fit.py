@@ -142,14 +142,8 @@ def _largest_bank(trial: Trial) -> MemoryBank:
 # From the cheapest to the dearest. Combinations are tried as binary numbers count, so that an option comes after all
 # combinations of cheaper ones.
 _CHANGES: tuple[_Change, ...] = (
-    _Change(
-        lambda t: t.short_of_ram and t.options.io is not Io.INT8,
-        lambda t: replace(t.options, io=Io.INT8),
-    ),
-    _Change(
-        lambda t: True,
-        lambda t: replace(t.options, int8=True),
-    ),
+    _Change(lambda t: t.short_of_ram and t.options.io is not Io.INT8, lambda t: replace(t.options, io=Io.INT8)),
+    _Change(lambda t: True, lambda t: replace(t.options, int8=True)),
     _Change(
         lambda t: t.flash.room < 0 and t.options.optimize is Optimize.SPEED,
         lambda t: replace(t.options, optimize=Optimize.SIZE),

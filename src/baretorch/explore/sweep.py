@@ -173,12 +173,7 @@ def _elsewhere(
 
 
 def stream(
-    machine: Machine,
-    graph: Graph,
-    trace: SweepTrace,
-    total: int,
-    rate: float | None,
-    show: Callable[[], None],
+    machine: Machine, graph: Graph, trace: SweepTrace, total: int, rate: float | None, show: Callable[[], None]
 ) -> None:
     """Send input after input, and show each answer as it comes."""
     link = greeted(machine, graph)

@@ -107,11 +107,7 @@ def _built(board: Board, name: str) -> Words:
         return {"GOAL": f"{name}_example", "CMAKE_OPTIONS": "", "CMAKE_TARGET": ""}
     system = "-DCMAKE_SYSTEM_NAME=Generic -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"
     compiler = f'-DCMAKE_C_COMPILER={cpu.gcc_prefix}gcc -DCMAKE_C_FLAGS="{" ".join(cpu.gcc)}"'
-    return {
-        "GOAL": f"lib{name}.a",
-        "CMAKE_OPTIONS": f" {system} {compiler}",
-        "CMAKE_TARGET": f" --target {name}",
-    }
+    return {"GOAL": f"lib{name}.a", "CMAKE_OPTIONS": f" {system} {compiler}", "CMAKE_TARGET": f" --target {name}"}
 
 
 def _kconfig(board: Board) -> list[str]:

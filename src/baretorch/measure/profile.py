@@ -112,8 +112,7 @@ def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
         return _of_cluster(compiled, image.board.chip, run.trace)
     if run.cores is not None:
         raise CompileError(
-            "a profile describes one core, but the model runs on two",
-            try_="cores=1; `run` shows the work of each core",
+            "a profile describes one core, but the model runs on two", try_="cores=1; `run` shows the work of each core"
         )
     timing = image.board.chip.cpu.timing
     if run.instructions is None or not run.blocks or timing is None:
