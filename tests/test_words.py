@@ -44,7 +44,6 @@ GENERATED = frozenset(
 PACKAGES_TODO = frozenset(
     {
         "debug",
-        "explore",
         "exports",
         "machines",
         "npu",

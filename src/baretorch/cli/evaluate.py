@@ -61,7 +61,7 @@ def evaluate(
     """
     from baretorch.cli.stages import compile_model, need_machine, opener
     from baretorch.errors import CompileError
-    from baretorch.explore.evaluate import evaluated
+    from baretorch.explore.evaluate import evaluate_task
     from baretorch.frontends.model_file import load_evaluate
     from baretorch.pipeline import arguments_of, name_failing_layer
     from baretorch.report.terminal.evaluation import evaluation_screen
@@ -73,5 +73,5 @@ def evaluate(
         if not options.int8 and compiled.graph.is_int8:
             raise CompileError("--float: the model is quantized already", try_="leave out --float: it is int8 as it is")
         with name_failing_layer(compiled):
-            found = evaluated(compiled, task, opener(stage), stage.show, port, target_samples)
+            found = evaluate_task(compiled, task, opener(stage), stage.show, port, target_samples)
     return Answer(found.to_json(), evaluation_screen(found), USER_ERROR if found.wrong else 0)

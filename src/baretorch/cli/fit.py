@@ -49,7 +49,7 @@ def fit(as_json: bool, model: str, boards: tuple[str, ...], timed: bool, options
         dtype = "int8" if fitter.is_int8() else "float32"
         for board in targets:
             found = fitter.find(board)
-            findings.append(fitter.timed(found) if timed else found)
+            findings.append(fitter.add_time(found) if timed else found)
     data = {
         "model": name,
         "dtype": dtype,

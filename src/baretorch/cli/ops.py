@@ -109,7 +109,7 @@ def _details(name: str, rows: list[OpSupport]) -> RenderableType:
     if any(row.name != name for row in rows):
         parts.append(f"{name} becomes {', '.join(row.name for row in rows)}\n")
     for row in rows:
-        table = label_grid()
+        table = label_grid(0)
         table.add_row("operator", f"[bold]{row.name}[/]")
         table.add_row("meaning", Text(row.meaning))
         for k in row.kernels:

@@ -31,7 +31,7 @@ def report(as_json: bool, model: str, board: Board, options: Options, task: bool
 
     from baretorch.cli.stages import compile_model, image_folder, measure_compiled, need_machine, opener
     from baretorch.explore.advice import advise
-    from baretorch.explore.evaluate import evaluated
+    from baretorch.explore.evaluate import evaluate_task
     from baretorch.frontends.model_file import load_evaluate
     from baretorch.pipeline import arguments_of
     from baretorch.report.findings import Report
@@ -45,7 +45,7 @@ def report(as_json: bool, model: str, board: Board, options: Options, task: bool
         page = Path(out) if out else image_folder(compiled, None) / "report.html"
         measured = measure_compiled(compiled, None, stage)
         facts, profile = measured.facts, measured.profile
-        found = evaluated(compiled, evaluate, opener(stage), stage.show) if evaluate else None
+        found = evaluate_task(compiled, evaluate, opener(stage), stage.show) if evaluate else None
         stage("report")
         made = Report(facts, profile, advise(facts, profile), found)
         write_page(made, page)

@@ -22,20 +22,17 @@ from baretorch.pipeline import build_image, compile_graph, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 
-_PARTS = (0.35, 0.5, 0.65, 0.8, 0.9)  # of the arena: what --ram might reach
-_NOTABLE = 0.25  # a layer with such a share of something is worth a word
+_PARTS = (0.35, 0.5, 0.65, 0.8, 0.9)  # of the arena, for --ram
+_NOTABLE = 0.25  # least share of a layer that is mentioned
 _CONVERSIONS = ("quantize", "dequantize")  # of inputs and outputs, which `--io int8` leaves to the caller
 
 
 @dataclass(frozen=True)
 class Advice:
-    """An advice and its effect; `option` is what to write on the command line, empty if the model must change."""
+    """An advice and its effect; `option` is for the command line, and empty if the model must change."""
 
     option: str
     text: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"option": self.option, "text": self.text}
 
 
 @dataclass(frozen=True)
@@ -55,16 +52,16 @@ class _Case:
 
     @property
     def is_filled(self) -> bool:
-        """Return whether tiles fill a cluster's scratchpad: a smaller arena is worth nothing then."""
+        """Return whether tiles fill a cluster's scratchpad, so that a smaller arena saves nothing."""
         return self.plan.tiles is not None
 
-    def tried(self, graph: Graph | None = None, **changes: Any) -> Plan | None:
-        """The plan of another graph, or with other options; None if there is none."""
+    def replan(self, graph: Graph | None = None, **changes: Any) -> Plan | None:
+        """Plan another graph, or with other options; None if that is not possible."""
         compiled = self.facts.compiled
         used = replace(self.options, units=self.options.units or Units.AUTO)
         partition, options = compiled.partition, replace(used, **changes)
         try:
-            if graph is not None and partition is not None:  # what runs on an NPU stays there
+            if graph is not None and partition is not None:  # delegate again, as the graph has changed
                 return compile_graph(compiled.source, graph, compiled.board, options).plan
             own = compiled.graph if partition is None else partition.graph
             return make_plan(graph or own, compiled.board, options)
@@ -72,7 +69,7 @@ class _Case:
             return None
 
     def smaller(self, plan: Plan | None) -> str:
-        """The arena that a plan would have, if it is smaller than it is."""
+        """Describe the arena of another plan; empty if it is not smaller."""
         if plan is None or plan.arena >= self.plan.arena:
             return ""
         return f"arena {plan.arena:,} instead of {self.plan.arena:,} bytes"
@@ -81,8 +78,8 @@ class _Case:
 def advise(facts: RunFacts, profile: Profile) -> tuple[Advice, ...]:
     """Apply the rules, those that usually save most first."""
     case = _Case(facts, profile)
-    cluster = facts.compiled.board.chip.cluster is not None  # whose cores would rest while one makes bands
-    rules = (_quantize, _bare_io, *(() if cluster else (_bands, _pulled_rows)), _callers_buffers, _size)
+    cluster = facts.compiled.board.chip.cluster is not None  # whose other cores would idle during bands
+    rules = (_quantize, _bare_io, *(() if cluster else (_bands, _input_rows)), _callers_buffers, _size)
     hints = (_float_layers, _portable, _largest_weights, _hottest)
     return tuple(advice for rule in (*rules, *hints) for advice in rule(case))
 
@@ -101,14 +98,14 @@ def _bare_io(case: _Case) -> Iterator[Advice]:
     bare = _bare(case)
     if bare is None:
         return
-    smaller = case.smaller(case.tried(bare))
+    smaller = case.smaller(case.replan(bare))
     saved = sum(layer.instructions for layer in case.profile.layers if layer.op in _CONVERSIONS)
     arena = f"{smaller}, and " if smaller else ""
     yield Advice("--io int8", f"{arena}up to {saved:,} fewer instructions: inputs and outputs are int8")
 
 
 def _bare(case: _Case) -> Graph | None:
-    """The graph without conversions of inputs and outputs; None if there are none, or they must stay."""
+    """Return the graph without conversions of inputs and outputs; None if it has none, or if they must stay."""
     graph = case.facts.compiled.graph
     if not graph.is_int8:
         return None
@@ -123,16 +120,16 @@ def _bands(case: _Case) -> Iterator[Advice]:
     if case.plan.bands is not None or case.is_filled:
         return
     for part in _PARTS:
-        found = case.tried(ram=int(case.plan.arena * part))
+        found = case.replan(ram=int(case.plan.arena * part))
         if found is not None and found.bands is not None:
             text = f"{case.smaller(found)}: {found.bands}; same results, some more instructions"
             yield Advice(f"--ram {found.arena}", text)
             return
 
 
-def _pulled_rows(case: _Case) -> Iterator[Advice]:
+def _input_rows(case: _Case) -> Iterator[Advice]:
     pulled = case.options.input is Input.ROWS
-    smaller = "" if pulled or case.is_filled else case.smaller(case.tried(input=Input.ROWS))
+    smaller = "" if pulled or case.is_filled else case.smaller(case.replan(input=Input.ROWS))
     if smaller:
         text = f"{smaller}: a callback supplies the image's rows, so the image need not be in RAM"
         yield Advice("--input rows", text)
@@ -140,7 +137,7 @@ def _pulled_rows(case: _Case) -> Iterator[Advice]:
 
 def _callers_buffers(case: _Case) -> Iterator[Advice]:
     direct = case.options.buffers is Buffers.CALLER
-    smaller = "" if direct or case.is_filled else case.smaller(case.tried(buffers=Buffers.CALLER))
+    smaller = "" if direct or case.is_filled else case.smaller(case.replan(buffers=Buffers.CALLER))
     if smaller:
         yield Advice("--buffers caller", f"{smaller}: inputs and outputs stay where the caller has them")
 
@@ -153,7 +150,7 @@ def _size(case: _Case) -> Iterator[Advice]:
 
 
 def _code_for_size(case: _Case) -> int | None:
-    """Bytes of the model's code where each kernel is compiled once, measured; None if it is so, or cannot be built."""
+    """Measure the model's code with each kernel compiled once; None if that is so already, or if it cannot be built."""
     compiled = case.facts.compiled
     if case.options.optimize is Optimize.SIZE:
         return None
@@ -188,7 +185,7 @@ def _portable(case: _Case) -> Iterator[Advice]:
 
 
 def _largest_weights(case: _Case) -> Iterator[Advice]:
-    """Name the layer with the most weights. Constants that come in tiles are added up by layer."""
+    """Name the layer with the most weights. Constants in tiles are added up by layer."""
     layout, whole = case.plan.layout, case.plan.weight_bytes()
     found = []
     for layer in case.profile.layers:
@@ -204,15 +201,15 @@ def _largest_weights(case: _Case) -> Iterator[Advice]:
 
 
 def _hottest(case: _Case) -> Iterator[Advice]:
-    """Name the layer that takes most instructions, or most cycles on a cluster, where cores wait for units."""
+    """Name the layer with the most instructions, or on a cluster, where cores wait for units, the most cycles."""
     profile, traced = case.profile, case.profile.traced
     layers, whole = [layer.instructions for layer in profile.layers], profile.instructions
     if traced is not None:
         layers, whole = [layer.cycles for layer in traced.layers], traced.cycles
-    bare = () if _bare(case) is None else _CONVERSIONS  # what to do about those was said
+    bare = () if _bare(case) is None else _CONVERSIONS  # _bare_io has advice for those
     pairs = (pair for pair in zip(layers, profile.layers, strict=True) if pair[1].op not in bare)
     most, layer = max(pairs, key=lambda pair: pair[0], default=(0, None))
-    if layer is None or isinstance(layer.steps[0].call.op, Delegate):  # a driver takes what it takes
+    if layer is None or isinstance(layer.steps[0].call.op, Delegate):  # nothing to advise about a driver
         return
     if most > _NOTABLE * whole:
         what = "instructions" if traced is None else "cycles"
@@ -220,7 +217,7 @@ def _hottest(case: _Case) -> Iterator[Advice]:
 
 
 def _instead(call: Call[Any]) -> str:
-    """Suggest what takes fewer instructions. Transforms of powers of two have kernels that are many times faster."""
+    """Suggest a change with fewer instructions. Kernels for transforms of powers of two are many times faster."""
     if isinstance(call.op, (Fft, Rfft, Irfft)):
         n = points(call)
         if n & (n - 1):

@@ -1,4 +1,4 @@
-"""A model's task, measured in its own framework, on the host, and on the target, whose answers must be the host's."""
+"""Measure a model's task in its own framework, on the host, and on the target, which must return the host's results."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`target_samples` of the `samples` ran on the target, `where`: an emulator's name or a port; the host's answers
-    stand for the others."""
+    """The metrics of a task. `target_samples` of the `samples` ran on the target at `where`, an emulator's name or a
+    port; for the others, the host's results were used."""
 
     compiled: Compiled
     where: str
     samples: int
     target_samples: int
     columns: tuple[Column, ...]
-    wrong: str | None = None  # in words, that the answers are not those of the model's own library
+    wrong: str | None = None  # how the outputs differ from those of the model's own library
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -63,8 +63,8 @@ class Evaluation:
 
 
 @dataclass
-class _Watched:
-    """Runs, counts and shows how far it is."""
+class _CountedRunner:
+    """Runs a model and shows the progress."""
 
     run: Runner
     title: str
@@ -84,15 +84,15 @@ class _Watched:
         self.run.reset()
 
 
-def evaluated(
+def evaluate_task(
     compiled: Compiled,
     task: Evaluate,
-    opened: Callable[[Compiled, str | None], Machine],
+    open_model: Callable[[Compiled, str | None], Machine],
     show: Show,
     port: str | None = None,
     target_samples: int | None = None,
 ) -> Evaluation:
-    """The task's metrics. What was compiled is `opened` on the board at a port, or emulated. The target runs
+    """Measure the task. `open_model` opens the compiled model on the board at a port, or emulates it. The target runs
     `target_samples` of the inputs, evenly spread, or all of them."""
     source, graph, name = compiled.source, compiled.graph, compiled.board.name
     ours = compiled.model.quantization is not None
@@ -100,32 +100,32 @@ def evaluated(
     dtype = "int8" if graph.is_int8 else "fp32"
     columns, library, count = [], source.library, 0
     right: Recorder | None = None
-    if source.eager is not None:  # else there is nobody else to ask
+    if source.eager is not None:  # else the original cannot be run
         right = Recorder(source.eager())
-        original = _Watched(right, library, 0, show)
-        columns.append(_measured(library.lower(), f"{library} fp32" if fp32 else library, task, original))
+        original = _CountedRunner(right, library, 0, show)
+        columns.append(_measure(library.lower(), f"{library} fp32" if fp32 else library, task, original))
         count = original.count
 
     same = Options(optimize=compiled.options.optimize, io=compiled.options.io)
     host = compile_lowered(compiled.model, load_board("host"), same)
-    session = Session(opened(host, None), graph)
+    session = Session(open_model(host, None), graph)
     recorder = Recorder(session)
-    on_host = _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", count, show))
+    on_host = _measure("host", f"{dtype} on the host", task, _CountedRunner(recorder, "host", count, show))
     session.close()
     wrong = _wrong(compiled, recorder, right) if right is not None and not ours else None
 
     total = len(recorder.answers)
     every = 1 if graph.state or target_samples is None else max(1, total // target_samples)
-    session = Session(opened(compiled, port), graph)
+    session = Session(open_model(compiled, port), graph)
     checker = Checker(session, recorder, every, dtype == "int8" and not float_layers(graph), name, graph)
-    on_target = _measured("target", f"{dtype} on {name}", task, _Watched(checker, name, total, show))
+    on_target = _measure("target", f"{dtype} on {name}", task, _CountedRunner(checker, name, total, show))
     session.close()
     where = port or session.machine.name
     return Evaluation(compiled, where, total, checker.ran, (*columns, on_host, on_target), wrong)
 
 
 def _wrong(compiled: Compiled, found: Recorder, right: Recorder) -> str | None:
-    """Describe how the host's answers differ from the original's, for all inputs that both were given."""
+    """Describe how the host's outputs differ from the original's for the same inputs; None if they do not."""
     pairs = [
         (_memory(compiled, have), _memory(compiled, want))
         for a, b, have, want in zip(found.inputs, right.inputs, found.answers, right.answers, strict=False)
@@ -135,11 +135,11 @@ def _wrong(compiled: Compiled, found: Recorder, right: Recorder) -> str | None:
 
 
 def _memory(compiled: Compiled, answer: Answer) -> tuple[Array, ...]:
-    """An answer, in the memory order of the C interface."""
+    """Return outputs in the memory order of the C interface."""
     made = answer if isinstance(answer, tuple) else (answer,)
     return tuple(port.to_memory(y) for port, y in zip(compiled.graph.gives(), made, strict=True))
 
 
-def _measured(key: str, title: str, task: Evaluate, run: Runner) -> Column:
+def _measure(key: str, title: str, task: Evaluate, run: Runner) -> Column:
     began = time.monotonic()
     return Column(key, title, task(run), time.monotonic() - began)

@@ -1,8 +1,8 @@
-"""Which boards hold a model, and the cheapest change that makes it fit the others. Every change is tried.
+"""Find the boards that hold a model, and the cheapest change that makes it fit the others. Every change is tried.
 
-A model is planned for the board itself, so bands and banks are chosen as a build would choose them. Code is measured
-by building; boards that compile the same C for the same CPU share one build, and only their start-up code may differ:
-what is measured for one is an estimate for the others, and where it is a close thing the board is built for itself.
+A model is planned for the board itself, so bands and banks are chosen as in a build. Code is measured by building.
+Boards that compile the same C for the same CPU share one build, and only their start-up code may differ, so the
+measurement for one is an estimate for the others. If the model only just fits, the board has its own build.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from baretorch.plan.types import Bands
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Board
 
-_CLOSE = {"flash": 2048, "ram": 64}  # bytes left: if fewer, an estimate is not good enough
+_CLOSE = {"flash": 2048, "ram": 64}  # with fewer bytes left, an estimate is not precise enough
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class MemoryUse:
 
 @dataclass(frozen=True)
 class Trial:
-    """A model with some options on a board: first flash, then the main bank of RAM, then others that it uses. What was
-    not `planned` is told for whole tensors in one bank. `measured`: built for this very board."""
+    """A model with some options on a board. `uses` lists flash, the main bank of RAM, and other used banks. If it could
+    not be `planned`, the sizes are those of whole tensors in one bank. `measured`: it was built for this very board."""
 
     options: Options
     board: Board
@@ -84,12 +84,12 @@ class Trial:
 
     @property
     def hopeless(self) -> bool:
-        """The weights alone are too large: only smaller weights help."""
+        """Return whether the weights alone are too large, so that only smaller weights help."""
         return self.weights > self.flash.memory.size
 
     @property
     def missing(self) -> int:
-        """Bytes, in all memories that are too small."""
+        """Return the bytes that are missing in all memories that are too small."""
         return sum(max(0, -use.room) for use in self.uses)
 
     def to_json(self) -> dict[str, Any]:
@@ -105,15 +105,15 @@ class Trial:
 
 @dataclass(frozen=True)
 class Finding:
-    """The result for one board. `change` is what makes the model fit if it does not, None if nothing was found; `error`
-    is why nothing is known at all."""
+    """The result for one board. `change` makes a model fit that does not fit as it is; None if no change was found.
+    `error` is the reason if nothing is known."""
 
     board: Board
     as_is: Trial | None = None
     change: Trial | None = None
     advice: str = ""
     error: CompileError | None = None
-    time: Time | None = None  # of an inference, as it fits; None if that was not asked, or nobody tells
+    time: Time | None = None  # of an inference, if that was requested and can be measured
 
     def to_json(self, given: Options) -> dict[str, Any]:
         data: dict[str, Any] = {"board": self.board.name, "cpu": self.board.chip.cpu.name}
@@ -129,7 +129,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Change:
-    """An option, and what was tried without it that it may help."""
+    """An option, and the trials without it that it may help."""
 
     helps: Callable[[Trial], bool]
     apply: Callable[[Trial], Options]
@@ -139,8 +139,8 @@ def _largest_bank(trial: Trial) -> MemoryBank:
     return max((m for m in trial.board.chip.memories if m.kind == "ram"), key=lambda m: m.size)
 
 
-# From the cheapest to the dearest. Combinations are tried as binary numbers count, so that an option comes after all
-# combinations of cheaper ones.
+# From the cheapest to the most expensive. Combinations are tried in the order of binary numbers, so that an option comes
+# after all combinations of cheaper ones.
 _CHANGES: tuple[_Change, ...] = (
     _Change(lambda t: t.short_of_ram and t.options.io is not Io.INT8, lambda t: replace(t.options, io=Io.INT8)),
     _Change(lambda t: True, lambda t: replace(t.options, int8=True)),
@@ -162,7 +162,7 @@ _IO, _INT8 = 1, 2
 
 @dataclass(frozen=True)
 class _Built:
-    """The memory of an image, measured for a board: all of its flash, and its main bank of RAM without the stack."""
+    """The memory of an image that was built for a board: its flash, and its main bank of RAM without the stack."""
 
     board: str
     flash: int
@@ -172,18 +172,18 @@ class _Built:
 
 @dataclass
 class Fitter:
-    """Tries a model on boards. `lower` returns it as it is or in int8, with the inputs and outputs that it has; results
-    are kept for the next board."""
+    """Tries a model on boards. `lower` returns it as it is or in int8, with its own inputs and outputs. Results are
+    kept for the next board."""
 
     lower: Callable[[bool], LoweredModel]
     given: Options
     progress: Callable[[str], None] = lambda what: None
-    notes: list[str] = field(default_factory=list)  # what the user should know of int8, if it was tried
+    notes: list[str] = field(default_factory=list)  # about int8, if it was tried
     _models: dict[bool, LoweredModel | CompileError] = field(default_factory=dict)
     _built: dict[tuple[str, str, str], _Built] = field(default_factory=dict)
 
     def find(self, board: Board) -> Finding:
-        """Find out whether the model fits the board, and if not, what makes it fit."""
+        """Determine whether the model fits the board, and if not, find the changes that make it fit."""
         try:
             as_is = self._try(board, self.given)
         except CompileError as error:
@@ -192,7 +192,7 @@ class Fitter:
             return Finding(board, as_is)
         tried = {0: as_is}
         for number in range(1, 1 << len(_CHANGES)):
-            trial = self._changed(board, number, tried)
+            trial = self._combine(board, number, tried)
             if trial is not None and trial.fits:
                 return Finding(board, as_is, trial)
             if trial is not None:
@@ -200,7 +200,7 @@ class Fitter:
         smaller = self._smaller(min(tried.values(), key=lambda t: t.missing))
         return Finding(board, as_is, advice="; or ".join([*self._rows(list(tried.values())), smaller]))
 
-    def timed(self, found: Finding) -> Finding:
+    def add_time(self, found: Finding) -> Finding:
         """Add the time of an inference, if the model fits, changed or not, and an emulator runs the board."""
         trial = found.as_is if found.as_is is not None and found.as_is.fits else found.change
         if trial is None or not found.board.emulators:
@@ -221,19 +221,19 @@ class Fitter:
         return found
 
     def is_int8(self) -> bool:
-        """Whether the model is int8 as it was given."""
+        """Return whether the model is int8 with the given options."""
         return any(graph.is_int8 for graph in self.model(self.given.int8).graphs.values())
 
-    def _changed(self, board: Board, number: int, tried: Mapping[int, Trial]) -> Trial | None:
-        """A combination of changes, if the dearest of them helps where the others did not suffice. int8 goes with all
-        and may help everywhere; --io goes with int8."""
+    def _combine(self, board: Board, number: int, tried: Mapping[int, Trial]) -> Trial | None:
+        """Try a combination of changes, if the most expensive of them helps where the others did not suffice. int8 can
+        be combined with all; --io needs int8."""
         int8 = number & _INT8
         if (self.is_int8() and int8) or (number & _IO and not (self.is_int8() or int8)):
             return None
-        dearest = 1 << ((number & ~_INT8 or number).bit_length() - 1)
-        before = tried.get(number & ~dearest)
-        change = _CHANGES[dearest.bit_length() - 1]
-        if before is None or not change.helps(before) or (before.hopeless and dearest != _INT8):
+        last = 1 << ((number & ~_INT8 or number).bit_length() - 1)
+        before = tried.get(number & ~last)
+        change = _CHANGES[last.bit_length() - 1]
+        if before is None or not change.helps(before) or (before.hopeless and last != _INT8):
             return None
         try:
             return self._try(board, change.apply(before))
@@ -241,8 +241,7 @@ class Fitter:
             return None
 
     def _try(self, board: Board, options: Options) -> Trial:
-        """The model with these options on the board, by its CPU alone. Where no plan fits it, what whole tensors
-        need."""
+        """Try the model with these options on the board's CPU, without its NPU. If no plan fits, plan whole tensors."""
         if board.chip.npu is not None:
             options = replace(options, npu=UseNpu.OFF)
         model = self.model(options.int8)
@@ -297,14 +296,14 @@ class Fitter:
             return measure_model(compiled, folder).time
 
     def _rows(self, tried: Sequence[Trial]) -> Iterator[str]:
-        """Pulling the input's rows, which helps in a program of the user's own: ours holds a whole input."""
+        """Suggest `--input rows`, which helps in the user's own program: our images hold the whole input."""
         for trial in tried:
             if trial.planned or trial.flash.room < 0:
                 continue
             graph = self.model(trial.options.int8).graph
-            pulled = replace(trial.options, input=Input.ROWS)
+            rows = replace(trial.options, input=Input.ROWS)
             try:
-                plan = make_plan(with_io(graph, trial.options.io), trial.board, pulled)
+                plan = make_plan(with_io(graph, trial.options.io), trial.board, rows)
             except CompileError:  # still too large, or the input is no image
                 continue
             words = " ".join([*trial.options.words(self.given), "--input", "rows"])
@@ -315,7 +314,7 @@ class Fitter:
             return
 
     def _smaller(self, trial: Trial) -> str:
-        """Describe what would have to become smaller, where no option helps."""
+        """Describe what must become smaller if no option helps."""
         words = []
         if trial.flash.room < 0:
             words.append(
@@ -349,7 +348,7 @@ def _trial(options: Options, board: Board, compiled: Compiled, planned: bool, bu
 
 
 def _side(source: Source, part: float) -> str:
-    """The words for an image of which so small a part remains; activations go with its area."""
+    """Describe the size of an image with this part of the area: activations are proportional to it."""
     inputs = [port for graph in source.graphs.values() for port in graph.takes()]
     if len(inputs) != 1 or len(inputs[0].shape) != 4:
         return ""

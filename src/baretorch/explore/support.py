@@ -78,7 +78,7 @@ def support(chip: Chip | None = None) -> tuple[OpSupport, ...]:
 
 
 def aten_names() -> tuple[str, ...]:
-    """Every ATen operator that can be read, those that vanish (clone, dropout) included."""
+    """Return all ATen operators that can be read, including those that disappear, such as clone and dropout."""
     return tuple(sorted(target.removeprefix("aten::") for target, row in TABLE.items() if not row.refused))
 
 

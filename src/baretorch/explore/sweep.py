@@ -1,4 +1,4 @@
-"""Streams inputs through a board: those that a model file gives, or the examples."""
+"""Stream inputs through a board: those of a model file's sweep(), or the examples."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Answers = tuple[Array, ...]
 
 @dataclass(frozen=True)
 class Sweep:
-    """The inputs to send, in order, with the reference's answers and, where the model file knows it, the truth."""
+    """The inputs to send in order, with the reference's outputs and the results of the model file's truth()."""
 
     inputs: tuple[Answers, ...]
     expected: tuple[Answers, ...]
     truth: tuple[float, ...] | None
-    reference: str  # "PyTorch", or "the graph" where there is no PyTorch model
-    exact: tuple[Answers, ...] | None = None  # what the image must give, if that is not `expected`: int8 by ourselves
+    reference: str  # "PyTorch", or "the graph" if there is no PyTorch model
+    exact: tuple[Answers, ...] | None = None  # the outputs of a model that we quantized, which the image must return
 
     def x(self, index: int) -> float:
-        """Return the position of an input in a plot: its value if it is one number, else its place in the order."""
+        """Return the position of an input in a plot: its value if it is one number, else its index."""
         arrays = self.inputs[index % len(self.inputs)]
         return value_of(arrays[0]) if len(arrays) == 1 and arrays[0].size == 1 else float(index)
 
@@ -47,7 +47,7 @@ class Sweep:
 
 @dataclass
 class SweepTrace:
-    """The answers so far, each as one number: the value, or of several the index of the largest."""
+    """The outputs so far, each as one number: its value, or the index of the largest of several."""
 
     sweep: Sweep
     graph: Graph
@@ -70,7 +70,7 @@ class SweepTrace:
 
     @property
     def right(self) -> list[Answers]:
-        """Return what the image must answer to each input so far."""
+        """Return the outputs that the image must return for the inputs so far."""
         known = self.sweep.exact or self.sweep.expected
         return [known[i % len(known)] for i in range(len(self.answers))]
 
@@ -94,7 +94,7 @@ class SweepTrace:
 
 
 def read_sweep(model: str, lowered: LoweredModel) -> Sweep:
-    """Read the sweep() and truth() of a model file, or just the example inputs; with the answers of the int8 graph, if
+    """Read the sweep() and truth() of a model file, or just the example inputs. Add the outputs of the int8 graph if
     Baretorch quantized the model."""
     graph = lowered.graph
     sweep = _read_sweep(model, lowered.source, graph)
@@ -123,7 +123,7 @@ def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
             made = tuple(interpret(graph, store_inputs(graph, source.examples)).values())
             expected = source.expected or real_outputs(graph, made)
             return Sweep((source.examples,), (expected,), None, source.library if source.expected else "the graph")
-        return _elsewhere(model, source, graph, [_tuple(s) for s in sweep()], truth)
+        return _sweep_without_torch(model, source, graph, [_tuple(s) for s in sweep()], truth)
 
     from baretorch.frontends.torch.export import flat_inputs, run_module, to_numpy
     from baretorch.frontends.torch.modes import orders_elements
@@ -151,10 +151,10 @@ def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     return Sweep(tuple(inputs), tuple(expected_all), tuple(truths) if truth is not None else None, "PyTorch")
 
 
-def _elsewhere(
+def _sweep_without_torch(
     model: str, source: Source, graph: Graph, samples: Sequence[Any], truth: Callable[..., Any] | None
 ) -> Sweep:
-    """The sweep of a model that is no nn.Module: its own runtime is asked, or else the graph."""
+    """Return the sweep of a model that is not an nn.Module, with the outputs of its own runtime, or else the graph."""
     if not samples:
         raise CompileError("sweep() returns no inputs", at=model)
     inputs = tuple(real_inputs(graph, arrange_inputs(graph, sample, "sweep()")) for sample in samples)
@@ -175,13 +175,13 @@ def _elsewhere(
 def stream(
     machine: Machine, graph: Graph, trace: SweepTrace, total: int, rate: float | None, show: Callable[[], None]
 ) -> None:
-    """Send input after input, and show each answer as it comes."""
+    """Send the inputs one after the other, and show each output."""
     link = greeted(machine, graph)
     due = time.monotonic()
     for i in range(total):
         inputs = trace.sweep.inputs[i % len(trace.sweep.inputs)]
         if graph.state and i % len(trace.sweep.inputs) == 0:
-            link.reset()  # the reference, too, begins each sweep with nothing remembered
+            link.reset()  # the reference, too, begins each sweep with its initial state
         answer = call(link, graph, store_inputs(graph, inputs))
         trace.add(i, real_outputs(graph, answer))
         show()
@@ -195,6 +195,6 @@ def _tuple(sample: Any) -> tuple[Any, ...]:
 
 
 def value_of(array: Array) -> float:
-    """Return one number for an answer: itself, or the index of the largest of several (a class)."""
+    """Return one number for an output: its value, or the index of the largest of several (a class)."""
     flat = np.asarray(array).reshape(-1)
     return float(flat[0]) if flat.size == 1 else float(np.argmax(flat))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -165,7 +165,7 @@ class Report:
                 for b in self.plan.layout.buffers
             ],
             "per_layer": [row.to_json() for row in self.rows],
-            "advice": [a.to_json() for a in self.advice],
+            "advice": [asdict(a) for a in self.advice],
         }
         if self.evaluation is not None:
             data["metrics"] = self.evaluation.to_json()["metrics"]

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from baretorch.errors import CompileError
-from baretorch.explore.evaluate import evaluated
+from baretorch.explore.evaluate import evaluate_task
 from baretorch.files.write import stage_files, write_scratch
 from baretorch.frontends.choices import Arguments
 from baretorch.frontends.model_file import load_evaluate, load_offer, load_train
@@ -186,5 +186,5 @@ class _Search:
         self.show("confirm", 0, 0)
         options = replace(self.request.options, config=str(work / "tuned.toml"))
         compiled = compile_source(bench.source, self.request.board, options)
-        found = evaluated(compiled, bench.task, self.opened, self.show, None, self.request.target_samples)
+        found = evaluate_task(compiled, bench.task, self.opened, self.show, None, self.request.target_samples)
         return Confirmed(compiled.graph, found.columns[-1].metrics[tuner.metric], found.target_samples, found.samples)

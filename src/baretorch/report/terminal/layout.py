@@ -24,10 +24,10 @@ def columns(*titles: str, apart: int = 2) -> Table:
     return table
 
 
-def label_grid() -> Table:
-    """Return a grid of rows with a label and a text."""
+def label_grid(width: int = 9) -> Table:
+    """Return a grid of rows with a label, in a column of at least `width`, and a text."""
     table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", min_width=9)
+    table.add_column(style="dim", min_width=width)
     table.add_column(overflow="fold")
     return table
 
