@@ -139,8 +139,8 @@ def _largest_bank(trial: Trial) -> MemoryBank:
     return max((m for m in trial.board.chip.memories if m.kind == "ram"), key=lambda m: m.size)
 
 
-# From the cheapest to the most expensive. Combinations are tried in the order of binary numbers, so that an option comes
-# after all combinations of cheaper ones.
+# From the cheapest to the most expensive. Combinations are tried in the order of binary numbers, so that an option
+# comes after all combinations of cheaper ones.
 _CHANGES: tuple[_Change, ...] = (
     _Change(lambda t: t.short_of_ram and t.options.io is not Io.INT8, lambda t: replace(t.options, io=Io.INT8)),
     _Change(lambda t: True, lambda t: replace(t.options, int8=True)),
