@@ -17,7 +17,9 @@ from typing import Any
 import click
 import pytest
 
+from baretorch import pipeline
 from baretorch.cli import VERBS, cli
+from baretorch.passes.order import PASSES
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.types import Board
 
@@ -50,6 +52,43 @@ class Block:
 
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
+
+
+def test_how_it_works_has_short_sections() -> None:
+    text = re.sub(r"```.*?```", "", (ROOT / "docs/how-it-works.md").read_text(), flags=re.DOTALL)
+    for section in re.split(r"\n(?=##)", text):
+        prose = [word for line in section.splitlines() if line[:1] not in ("|", "#") for word in line.split()]
+        assert len(prose) <= 120, f"{section.splitlines()[0]}: {len(prose)} words"
+
+
+def test_how_it_works_names_files_that_exist() -> None:
+    """Paths are relative to src/baretorch, or are those of the repository; in the section of tune/, to that."""
+    named = re.findall(r"`([\w./-]+(?:/|\.(?:py|c|h|txt)))`", (ROOT / "docs/how-it-works.md").read_text())
+    generated = {"model.h", "model.c", "weights.h", "weights.c", "glue.c"}
+    folders = [
+        ROOT,
+        PACKAGE,
+        PACKAGE / "tune",
+        PACKAGE / "runtime",
+        PACKAGE / "frontends/pte",
+        PACKAGE / "kernels/linear",
+    ]
+    missing = [name for name in named if name not in generated and not any((f / name).exists() for f in folders)]
+    assert missing == []
+
+
+def test_how_it_works_lists_the_stages_of_the_pipeline_and_all_passes() -> None:
+    text = (ROOT / "docs/how-it-works.md").read_text()
+    arrows = next(line for line in (pipeline.__doc__ or "").splitlines() if line.startswith("read -> "))
+    stages = re.findall(r"(\w+)(?: \([^)]*\))?(?: ->|$)", arrows)
+    packages = {"read": "frontends", "optimize": "passes", "lower": "passes", "delegate": "npu", "build": "firmware"}
+    packages |= {"run": "machines"}
+    drawn = re.findall(r"[│┤] (\w+)/ ", text)
+    assert drawn[: len(stages)] == [packages.get(stage, stage) for stage in stages]
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| [a-z]", text.partition("## Passes")[2], re.MULTILINE)
+    names = re.findall(r"`(\w+)`", " ".join(rows))
+    assert len(names) == len(set(names))
+    assert set(names) == {step.__name__ for step in PASSES} | {"int8_state"}
 
 
 @cache
