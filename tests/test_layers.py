@@ -47,7 +47,8 @@ LAYERS: dict[str, str] = {
     "plan": "errors ir ir.text ops options passes targets units",
     "emit": "errors escape ir ir.text ops options plan version",
     "firmware": "errors files.write firmware.cache firmware.tools options targets",
-    "machines": "errors escape firmware ir ir.io ir.ties machines.hooks machines.npu npu.accelerators plan targets",
+    "machines": "errors escape firmware ir ir.io ir.ties machines.hooks machines.npu npu.accelerators plan targets "
+    "units",
     "machines.hardware": "errors escape files.read files.write firmware machines targets",
     "machines.host_program": "emit errors files.write firmware firmware.cache ir options plan quantize targets",
     "pipeline": "emit errors files.ownership files.write firmware frontends ir ir.equivalence ir.io ir.text ir.verify "
@@ -61,7 +62,7 @@ LAYERS: dict[str, str] = {
     "machines.host_program measure ops options passes pipeline plan quantize targets targets.features "
     "version",
     "report": "errors escape explore files.ownership files.write firmware frontends ir ir.text measure npu ops options "
-    "passes pipeline plan quantize targets targets.features tune version",
+    "passes pipeline plan quantize targets targets.features tune units version",
     "exports": "debug emit errors files.ownership files.read files.write firmware frontends ir ir.io machines.npu "
     "measure npu npu.accelerators ops options pipeline targets version",
     "api": "errors escape explore files.write firmware frontends ir.io machines measure options pipeline report "

@@ -181,8 +181,8 @@ class Options:
     units: Annotated[
         Units | None,
         About(
-            "Use accelerators such as a cluster's GEMM unit: `off`, or `auto` for every layer they support. Default: "
-            "auto for images, off for C."
+            "Use accelerator units of the chip: `off`, or `auto` for every layer they support. Default: auto for "
+            "images, off for C."
         ),
     ] = None
     watchdog: Annotated[

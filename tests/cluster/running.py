@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
-from baretorch.machines.cluster.simulator import STRUCTS, ClusterStop, Event, FaultReport, Simulator
+from baretorch.machines.cluster.simulator import STRUCTS, ClusterStop, Event, FaultReport, Simulator, add_unit
 from tests.cluster.judge import judge
 from tests.cluster.sequences import CODE, EVENTS, L1, L2, UART
 
@@ -22,7 +22,7 @@ def chip(cores: int = 1, banks: int = 16, wait: int = 10) -> ctypes.Structure:
     config.memory[0] = STRUCTS["bt_memory"](L1, 0x80000, 0, banks)
     config.memory[1] = STRUCTS["bt_memory"](L2, 0x200000, wait, 0)
     config.dma, config.dma_bytes, config.dma_start, config.dma_channels = DMA, 8, 20, 8
-    config.gemm, config.gemm_rows, config.gemm_columns, config.gemm_depth, config.gemm_start = GEMM, 8, 8, 4, 16
+    add_unit(config, "gemm", GEMM, (8, 8, 4, 16))
     return config
 
 

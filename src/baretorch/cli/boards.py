@@ -72,6 +72,7 @@ def _details(board: Board) -> Table:
     from baretorch.escape import markup
     from baretorch.measure.numbers import capacity, frequency
     from baretorch.report.terminal.layout import label_grid
+    from baretorch.units import units_of
 
     chip = board.chip
     table = label_grid()
@@ -92,9 +93,8 @@ def _details(board: Board) -> Table:
         table.add_row("NPU", chip.npu.accelerator)
     if chip.cluster is not None and (dma := chip.cluster.dma) is not None:
         table.add_row("DMA engine", f"{dma.bytes_per_cycle} bytes per cycle, {dma.channels} channels")
-    if chip.cluster is not None and (gemm := chip.cluster.gemm) is not None:
-        products = gemm.rows * gemm.columns * gemm.depth
-        table.add_row("GEMM unit", f"{gemm.rows} x {gemm.columns} x {gemm.depth}: {products:,} products per cycle")
+    for unit in units_of(chip):
+        table.add_row(unit.title, unit.throughput)
     table.add_row("emulators", ", ".join(board.emulators) or "none")
     table.add_row("flashed by", ", ".join(board.flash_methods) or "-")
     table.add_row("notes", markup(board.notes))

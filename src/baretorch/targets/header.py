@@ -81,8 +81,9 @@ def _units(chip: Chip, cores: int, watchdog: int | None) -> Iterator[tuple[str, 
         if cluster.dma is not None:
             yield "BT_DMA_BASE", _address(cluster.dma.base)
             yield "BT_DMA_CHANNELS", f"{cluster.dma.channels}u"
-        if cluster.gemm is not None:
-            yield "BT_GEMM_BASE", _address(cluster.gemm.base)
+        for name, unit in cluster.units.items():
+            if unit not in (cluster.events, cluster.dma):
+                yield f"BT_{name.upper()}_BASE", _address(unit.base)
     if (dma := chip.dma) is not None:
         yield "BT_DMA_BASE", _address(dma.base)
         yield "BT_DMA_STREAM", _address(dma.stream)

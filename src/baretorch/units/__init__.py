@@ -1,16 +1,24 @@
-"""Describe accelerators of a chip other than its cores: what they support, how they want constants, and the call."""
+"""Describe accelerator units of a chip: what they support, how they want constants, and the call."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from baretorch.targets.parts import Cluster
 from baretorch.targets.types import Chip
 from baretorch.units.gemm import gemm_unit
 from baretorch.units.types import Unit
 
+# Each kind of unit by the name of its table in a chip's TOML, of its Executor and of its simulation's C file.
+KINDS: Mapping[str, Callable[[Cluster, Any], Unit]] = {"gemm": gemm_unit}
+
 
 def units_of(chip: Chip) -> tuple[Unit, ...]:
-    """The units of a chip; each kind that there is has a line here."""
+    """Return the units of a chip."""
     cluster = chip.cluster
-    return (gemm_unit(cluster, cluster.gemm),) if cluster is not None and cluster.gemm is not None else ()
+    tables = cluster.units if cluster is not None else {}
+    return tuple(make(cluster, tables[name]) for name, make in KINDS.items() if cluster is not None and name in tables)
 
 
-__all__ = ["Unit", "units_of"]
+__all__ = ["KINDS", "Unit", "units_of"]

@@ -1,5 +1,5 @@
-"""A cluster's GEMM unit: int8 convolutions with one group, and linear layers, with bias, requantization, limits and max
-pool. kernels/gemm/ has the call."""
+"""A cluster's GEMM unit computes int8 convolutions with one group, and linear layers, with bias, requantization, limits
+and max pool. kernels/gemm/ has the call, machines/cluster/gemm.c the simulation."""
 
 from __future__ import annotations
 
@@ -24,23 +24,30 @@ REGISTERS = 60.0  # cycles of the core that writes them
 
 
 def gemm_unit(cluster: Cluster, gemm: Gemm) -> Unit:
+    """Describe the unit of a chip."""
+    products = gemm.rows * gemm.columns * gemm.depth
     return Unit(
         GEMM,
+        "GEMM unit",
+        gemm.base,
         cluster.scratchpad,
+        products,
+        f"{gemm.rows} x {gemm.columns} x {gemm.depth}: {products:,} products per cycle",
         f"int8 convolutions of one group with kernels up to {gemm.kernel}x{gemm.kernel}, strides up to {gemm.stride} "
         f"and max pools up to {gemm.pool}x{gemm.pool}, and linear layers; multiples of {gemm.channels} input channels",
         {QConv2d: _kernel(gemm), QLinear: _linear(_kernel(gemm))},
         lambda call: _why_not(as_pixels(call) if isinstance(call.op, QLinear) else call, gemm),
+        (gemm.rows, gemm.columns, gemm.depth, gemm.start_cycles),
     )
 
 
 def _why_not(call: Call[QConv2d], gemm: Gemm) -> str | None:
-    """The matcher."""
+    """Return why the unit does not compute the call; None if it does."""
     op = call.op
     if any(t.data is None for t in call.inputs[1:]):
         return "its weights are computed"
     _, kernel_h, kernel_w, in_ = call.inputs[1].shape
-    told = (
+    limits = (
         (op.bits != 8, f"its weights have {op.bits} bits"),
         (op.groups != 1, f"it has {op.groups} groups"),
         (call.x.shape[0] != 1, f"it has a batch of {call.x.shape[0]}"),
@@ -50,11 +57,11 @@ def _why_not(call: Call[QConv2d], gemm: Gemm) -> str | None:
         (max(op.pool) > gemm.pool, f"its pool is {op.pool[0]}x{op.pool[1]}"),
         (in_ % gemm.channels != 0, f"it has {in_} input channels"),
     )
-    return next((why for holds, why in told if holds), None)
+    return next((why for holds, why in limits if holds), None)
 
 
 def _pack(call: Call[Any]) -> tuple[Packed, ...]:
-    """Weights as they are, rounded up to words, biases, multipliers: one constant, which one copy brings."""
+    """Pack weights, rounded up to words, biases and multipliers as one constant, so that one copy brings them."""
     weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
     taps = np.ascontiguousarray(weight).reshape(-1)
     words = (np.pad(taps, (0, -taps.size % 4)) if taps.size % 4 else taps).view(np.int32)
@@ -62,7 +69,7 @@ def _pack(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _params(gemm: Gemm) -> Callable[[Call[QConv2d]], Params]:
-    """The call: the unit's registers."""
+    """Return a function that computes the values of the unit's registers."""
 
     def params(call: Call[QConv2d]) -> Params:
         op = call.op
@@ -80,7 +87,7 @@ def _params(gemm: Gemm) -> Callable[[Call[QConv2d]], Params]:
 
 
 def _cycles(gemm: Gemm) -> Callable[[Call[QConv2d]], float]:
-    """As the emulated unit counts, and what the core takes for the registers."""
+    """Return a function that counts cycles as the simulated unit does, and those of the core that starts it."""
 
     def cycles(call: Call[QConv2d]) -> float:
         out, kernel_h, kernel_w, in_ = call.inputs[1].shape
@@ -109,7 +116,7 @@ def _kernel(gemm: Gemm) -> Kernel[QConv2d]:
 
 
 def _linear(kernel: Kernel[QConv2d]) -> Kernel[QLinear]:
-    """Of a linear layer, whose rows are pixels."""
+    """Return the kernel of a linear layer, whose rows are pixels."""
 
     def splits(call: Call[QLinear]) -> tuple[Split, ...]:
         last = len(call.y.shape) - 1

@@ -1,4 +1,4 @@
-"""What a unit is: an operator's work in the place of a core."""
+"""Accelerator units: they compute operators instead of a core."""
 
 from __future__ import annotations
 
@@ -13,20 +13,25 @@ from baretorch.ops.helpers.kernel import Call, Kernel
 
 @dataclass(frozen=True)
 class Unit:
-    """What computes operators in the place of a core, which starts it and waits. All that it works with lies in one
+    """An accelerator that computes operators instead of a core, which starts it and waits. All its operands are in one
     memory."""
 
     executor: Executor
+    title: str  # for people
+    base: int  # address of its registers
     memory: str
-    takes: str  # what it computes, for people
+    products: int  # per cycle
+    throughput: str  # the same for people
+    takes: str  # the layers that it computes, for people
     kernels: Mapping[type[Op], Kernel[Any]]
-    why_not: Callable[[Call[Any]], str | None]  # of an operator that has a kernel: why the unit does not take it
+    why_not: Callable[[Call[Any]], str | None]  # why it does not compute a call of an operator that has a kernel
+    simulated_sizes: tuple[int, ...]  # for its C in machines/cluster/
 
     @property
     def name(self) -> str:
         return self.executor.name
 
     def kernel_of(self, call: Call[Any]) -> Kernel[Any] | None:
-        """The kernel that calls the unit, if it takes this."""
+        """Return the kernel that calls the unit; None if the unit does not compute the call."""
         kernel = self.kernels.get(type(call.op))
         return kernel if kernel is not None and self.why_not(call) is None else None

@@ -1,5 +1,5 @@
-/* A cluster of CV32E40P cores around a banked scratchpad (L1), a slower memory (L2), a DMA engine, an event unit and a
- * GEMM unit. memory.c is all but the cores; the simulator (core.c) and the judge, which is the core's own RTL under
+/* A cluster of CV32E40P cores around a banked scratchpad (L1), a slower memory (L2), a DMA engine, an event unit and
+ * accelerator units. memory.c is all but the cores; the simulator (core.c) and the judge, which is the core's own RTL under
  * Verilator (tests/cluster/judge.cpp), share it. Times are clock cycles from reset. */
 #ifndef BT_CLUSTER_H
 #define BT_CLUSTER_H
@@ -11,12 +11,19 @@
 enum { BT_BOOT = 4 };
 
 enum { BT_CORES = 8, BT_MEMORIES = 4, BT_BANKS = 64, BT_CHANNELS = 16, BT_HOMES = 9 };
+enum { BT_UNITS = 4, BT_UNIT_SIZES = 8, BT_UNIT_REGISTERS = 30 };
 
 /* As machine.py fills it in from the chip's TOML. Register bases of 0: there is none. */
 struct bt_memory {
     uint32_t origin, size;
     uint32_t wait;  /* cycles that each access takes more than one */
     uint32_t banks; /* words that follow each other lie in banks that do; 0: nobody is ever in the way */
+};
+
+/* An accelerator unit: `sizes` are the numbers of its table that its simulation, `kind`, uses. */
+struct bt_unit {
+    uint32_t base, sizes[BT_UNIT_SIZES];
+    const struct bt_unit_kind *kind;
 };
 
 struct bt_config {
@@ -27,7 +34,8 @@ struct bt_config {
     uint32_t uart;
     uint32_t events, barrier_cycles;
     uint32_t dma, dma_bytes, dma_start, dma_channels; /* bytes per cycle, cycles before the first */
-    uint32_t gemm, gemm_rows, gemm_columns, gemm_depth, gemm_start;
+    uint32_t units;
+    struct bt_unit unit[BT_UNITS];
     uint32_t run, returned; /* a call of the model, from the first instruction to the label */
     uint32_t home[BT_HOMES][2];
 };
@@ -41,7 +49,7 @@ enum bt_fault {
     BT_STOPPED,     /* ebreak or ecall */
     BT_LOOP_RULE,   /* a hardware loop that the core's manual forbids */
     BT_RACE,        /* two cores touch a byte between two barriers, one of them writes */
-    BT_IN_TRANSFER, /* a byte that the DMA engine or the GEMM unit works on, and nobody has waited for it */
+    BT_IN_TRANSFER, /* a byte that the DMA engine or a unit works on, and nobody has waited for it */
     BT_UNIT_RULE,   /* a unit asked for what it cannot do */
     BT_DEADLOCK,    /* all cores wait */
 };
@@ -65,9 +73,9 @@ struct bt_span {
 };
 
 /* When a core slept: until all were at the barrier, or until a unit was done. */
-enum { BT_AT_BARRIER = BT_CHANNELS + 1 };
+enum { BT_AT_BARRIER = BT_CHANNELS + BT_UNITS };
 struct bt_pause {
-    uint32_t core, channel; /* of the DMA engine; BT_CHANNELS: the GEMM unit */
+    uint32_t core, channel; /* of the DMA engine; from BT_CHANNELS on a unit's */
     uint64_t begin, end;
 };
 
@@ -81,13 +89,6 @@ struct bt_work {
 enum { BT_EVENT_BARRIER = 0, BT_EVENT_TEAM = 4, BT_EVENT_COUNT = 8 };
 enum { BT_DMA_SOURCE, BT_DMA_TARGET, BT_DMA_ROW, BT_DMA_ROWS, BT_DMA_SOURCE_STEP, BT_DMA_TARGET_STEP, BT_DMA_START };
 enum { BT_DMA_WAIT = 0x40 };
-enum {
-    BT_GEMM_X, BT_GEMM_WEIGHT, BT_GEMM_Y, BT_GEMM_BIAS, BT_GEMM_MULTIPLIER,
-    BT_GEMM_IN_H, BT_GEMM_IN_W, BT_GEMM_IN, BT_GEMM_OUT_H, BT_GEMM_OUT_W, BT_GEMM_OUT, BT_GEMM_KERNEL_H, BT_GEMM_KERNEL_W,
-    BT_GEMM_STRIDE_H, BT_GEMM_STRIDE_W, BT_GEMM_PAD_TOP, BT_GEMM_PAD_LEFT, BT_GEMM_POOL_H, BT_GEMM_POOL_W, BT_GEMM_Y_STEP,
-    BT_GEMM_X_ZERO, BT_GEMM_ZERO, BT_GEMM_LO, BT_GEMM_HI, BT_GEMM_SHIFT, BT_GEMM_START, BT_GEMM_WAIT
-};
-
 struct bt_op;
 
 struct bt_core {
@@ -119,11 +120,11 @@ struct bt_rows {
 
 enum { BT_READS = 4 };
 
-/* What the DMA engine copies or the GEMM unit computes. */
+/* What the DMA engine copies or a unit computes. */
 struct bt_transfer {
     bool open; /* until somebody has waited for it */
     uint32_t core, site;
-    struct bt_rows writes, reads[BT_READS]; /* the image, weights, biases and multipliers of the GEMM unit */
+    struct bt_rows writes, reads[BT_READS];
     uint64_t ends;
 };
 
@@ -156,10 +157,10 @@ struct bt_cluster {
     uint32_t team, arrived, epoch;
     uint64_t granted[BT_CORES];
     bool woken;
-    /* DMA, GEMM: the last of `transfer` is the GEMM unit's */
-    struct bt_transfer transfer[BT_CHANNELS + 1];
+    /* DMA and accelerator units, whose transfers are the last */
+    struct bt_transfer transfer[BT_CHANNELS + BT_UNITS];
     uint32_t open;
-    uint32_t dma_register[8], gemm_register[BT_GEMM_START];
+    uint32_t dma_register[8], unit_register[BT_UNITS][BT_UNIT_REGISTERS];
     uint64_t dma_free;
     /* console */
     uint8_t *in;
@@ -210,6 +211,23 @@ int64_t bt_access(struct bt_cluster *c, unsigned core, uint64_t cycle, uint32_t 
                   uint32_t *data);
 /* Whether a core may touch these bytes; a report if not. */
 bool bt_touch(struct bt_cluster *c, unsigned core, unsigned memory, uint32_t offset, uint32_t bytes, bool write);
+
+/* The bytes from `address` on; NULL if they are not all in one memory. */
+uint8_t *bt_bytes_at(struct bt_cluster *c, uint32_t address, uint32_t bytes);
+/* Whether the bytes are all in the scratchpad, which is the first memory. */
+bool bt_near(const struct bt_cluster *c, uint32_t address, uint64_t bytes);
+/* The unit that has a register at this address; BT_UNITS if none. */
+unsigned bt_unit_at(const struct bt_cluster *c, uint32_t address);
+
+/* The simulation of a kind of accelerator unit, in a file of its own: NAME.c defines bt_unit_NAME. A write to register
+ * number `start` starts a unit, and a read of the next one waits for it. */
+struct bt_unit_kind {
+    uint32_t start;
+    /* Checks a request. Sets what `work` reads and writes, and in `ends` the cycles that it takes. False: invalid. */
+    bool (*request)(const struct bt_cluster *c, const struct bt_unit *unit, const uint32_t *registers,
+                    struct bt_transfer *work);
+    void (*compute)(struct bt_cluster *c, const uint32_t *registers);
+};
 
 /* core.c: runs until there is output, all input was read and more is waited for, `cycles` have passed, or a fault. */
 enum { BT_HAS_OUTPUT, BT_WANTS_INPUT, BT_TIME, BT_FAULT };

@@ -339,22 +339,27 @@ static void waited(struct bt_cluster *c, struct bt_core *core, uint32_t address,
 {
     const struct bt_config *k = &c->config;
     uint64_t cycles = granted - at;
-    uint32_t channel = BT_CHANNELS;
+    uint32_t channel;
+    bool waits = false; /* and did not only write a register */
     if (bt_memory_at(c, address) != BT_MEMORIES) {
         core->wait.slow += cycles;
         return;
     }
     if (k->events != 0 && address - k->events < 16u) {
         channel = BT_AT_BARRIER;
+        waits = true;
         core->wait.barrier += cycles;
     } else if (k->dma != 0 && address - k->dma < BT_DMA_WAIT + 4u * BT_CHANNELS) {
         channel = (address - k->dma - BT_DMA_WAIT) / 4u;
+        waits = channel < BT_CHANNELS;
         core->wait.dma += cycles;
     } else {
+        unsigned unit = bt_unit_at(c, address);
+        channel = BT_CHANNELS + unit;
+        waits = unit < BT_UNITS && address == k->unit[unit].base + 4u * (k->unit[unit].kind->start + 1u);
         core->wait.unit += cycles;
     }
-    bool gemm = k->gemm != 0 && address == k->gemm + 4u * BT_GEMM_WAIT;
-    if (gemm || channel < BT_CHANNELS || channel == BT_AT_BARRIER) {
+    if (waits) {
         note_pause(c, core, channel, at, granted);
     }
 }

@@ -9,12 +9,13 @@ from baretorch.errors import InternalError
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.types import Image
 from baretorch.machines.blame import calls_of
-from baretorch.machines.cluster.simulator import STRUCTS, ClusterFault, ClusterStop, FaultReport, Simulator
+from baretorch.machines.cluster.simulator import STRUCTS, ClusterFault, ClusterStop, FaultReport, Simulator, add_unit
 from baretorch.machines.code import Code, read_code
 from baretorch.machines.types import ClusterTrace, Cores, DeviceFault, DeviceHang, FlashReads, UncountedMachine
 from baretorch.targets.flash import Waits
 from baretorch.targets.parts import Cluster
 from baretorch.targets.types import Chip
+from baretorch.units import units_of
 
 SLICE = 20_000_000  # cycles between two looks at the clock on the wall
 
@@ -26,7 +27,7 @@ _TEXTS = {
     ClusterFault.LOOP_RULE: "a hardware loop that the core's manual forbids",
     ClusterFault.RACE: "two cores touch the same byte between two barriers, and one of them writes",
     ClusterFault.IN_TRANSFER: "an access to a byte that is being copied or computed, without waiting for it",
-    ClusterFault.UNIT_RULE: "an invalid request to the DMA engine or the GEMM unit",
+    ClusterFault.UNIT_RULE: "an invalid request to the DMA engine or an accelerator unit",
     ClusterFault.DEADLOCK: "the cores wait for ever",
 }
 
@@ -40,7 +41,8 @@ class ClusterMachine(UncountedMachine):
         chip = image.board.chip
         assert chip.cluster is not None
         self._code = read_code(image, run_symbol)
-        self._simulator = Simulator(config_of(chip, chip.cluster, self._code, image.cores))
+        config = config_of(chip, chip.cluster, self._code, image.cores)
+        self._simulator = Simulator(config, [unit.name for unit in units_of(chip)])
         for chunk in loaded(self._code.elf):
             if not self._simulator.load(chunk.address, chunk.data):
                 raise InternalError(f"no memory of {chip.name} holds {chunk.address:#x}")
@@ -142,9 +144,8 @@ def config_of(chip: Chip, cluster: Cluster, code: Code, cores: int) -> ctypes.St
     if dma := cluster.dma:
         config.dma, config.dma_bytes = dma.base, dma.bytes_per_cycle
         config.dma_start, config.dma_channels = dma.start_cycles, dma.channels
-    if gemm := cluster.gemm:
-        config.gemm, config.gemm_start = gemm.base, gemm.start_cycles
-        config.gemm_rows, config.gemm_columns, config.gemm_depth = gemm.rows, gemm.columns, gemm.depth
+    for unit in units_of(chip):
+        add_unit(config, unit.executor.kind, unit.base, unit.simulated_sizes)
     for home, (first, end) in zip(config.home, (code.home[:2], code.home[2:], *code.parts), strict=False):
         home[:] = first, end
     return config

@@ -1,4 +1,4 @@
-/* Memories, event unit, DMA, GEMM and console of a cluster: everything that cores share. */
+/* Memories, event unit, DMA, accelerator units and console of a cluster: everything that cores share. */
 #include "cluster.h"
 
 #include <stdlib.h>
@@ -75,8 +75,7 @@ unsigned bt_memory_at(const struct bt_cluster *c, uint32_t address)
     return m < c->config.memories ? m : BT_MEMORIES;
 }
 
-/* The bytes from `address` on; NULL if they are not all in one memory. */
-static uint8_t *whole(struct bt_cluster *c, uint32_t address, uint32_t bytes)
+uint8_t *bt_bytes_at(struct bt_cluster *c, uint32_t address, uint32_t bytes)
 {
     unsigned m = bt_memory_at(c, address);
     if (m == BT_MEMORIES) {
@@ -88,7 +87,7 @@ static uint8_t *whole(struct bt_cluster *c, uint32_t address, uint32_t bytes)
 
 bool bt_cluster_load(struct bt_cluster *c, uint32_t address, const uint8_t *data, uint32_t bytes)
 {
-    uint8_t *to = whole(c, address, bytes);
+    uint8_t *to = bt_bytes_at(c, address, bytes);
     if (to == NULL) {
         return false;
     }
@@ -98,7 +97,7 @@ bool bt_cluster_load(struct bt_cluster *c, uint32_t address, const uint8_t *data
 
 bool bt_cluster_peek(struct bt_cluster *c, uint32_t address, uint8_t *data, uint32_t bytes)
 {
-    const uint8_t *from = whole(c, address, bytes);
+    const uint8_t *from = bt_bytes_at(c, address, bytes);
     if (from == NULL) {
         return false;
     }
@@ -178,7 +177,7 @@ static bool is_read(const struct bt_transfer *t, uint32_t from, uint32_t count)
 
 static bool transfer_meets(struct bt_cluster *c, unsigned core, uint32_t address, uint32_t bytes, bool write)
 {
-    for (unsigned i = 0; i <= BT_CHANNELS; i++) {
+    for (unsigned i = 0; i < BT_CHANNELS + BT_UNITS; i++) {
         const struct bt_transfer *t = &c->transfer[i];
         if (t->open && (rows_meet(t->writes, address, bytes) || (write && is_read(t, address, bytes)))) {
             blame(c, BT_IN_TRANSFER, core, address, write);
@@ -265,7 +264,7 @@ static void note_work(struct bt_cluster *c, unsigned channel, uint64_t asked, ui
 static bool rows_there(struct bt_cluster *c, struct bt_rows r)
 {
     for (; r.rows != 0; r.rows--, r.start += r.step) {
-        if (whole(c, r.start, r.bytes) == NULL) {
+        if (bt_bytes_at(c, r.start, r.bytes) == NULL) {
             return false;
         }
     }
@@ -290,7 +289,7 @@ static bool start_dma(struct bt_cluster *c, unsigned core, uint64_t cycle, uint3
     for (uint32_t i = 0; i < to.rows; i++) {
         uint32_t target = to.start + i * to.step;
         bt_code_written(c, m, target - k->memory[m].origin, to.bytes);
-        memmove(whole(c, target, to.bytes), whole(c, from.start + i * from.step, to.bytes), to.bytes);
+        memmove(bt_bytes_at(c, target, to.bytes), bt_bytes_at(c, from.start + i * from.step, to.bytes), to.bytes);
     }
     uint64_t beats = (uint64_t)to.rows * ((to.bytes + k->dma_bytes - 1u) / k->dma_bytes);
     uint64_t begins = cycle + k->dma_start > c->dma_free ? cycle + k->dma_start : c->dma_free;
@@ -301,116 +300,42 @@ static bool start_dma(struct bt_cluster *c, unsigned core, uint64_t cycle, uint3
     return true;
 }
 
-/* GEMM: y[h][w][j] = clamp(zero + requantize(bias[j] + sum of x * weight[j] over the window at (h, w), multiplier[j])),
- * where x is x_zero outside of the image, and of a pool's windows the largest counts. All of it lies in the scratchpad.
- * A product of matrices is that with windows of one pixel. ------------------------------------------------------ */
+/* Accelerator units: see struct bt_unit_kind --------------------------------------------------------------------- */
 
-static int32_t int32_at(const uint8_t *bytes)
-{
-    int32_t value;
-    memcpy(&value, bytes, sizeof value);
-    return value;
-}
-
-static int32_t gemm_output(struct bt_cluster *c, uint32_t h, uint32_t w, uint32_t j)
-{
-    const uint32_t *r = c->gemm_register;
-    uint32_t kernel_h = r[BT_GEMM_KERNEL_H], kernel_w = r[BT_GEMM_KERNEL_W], in = r[BT_GEMM_IN], in_w = r[BT_GEMM_IN_W];
-    const int8_t *x = (const int8_t *)whole(c, r[BT_GEMM_X], 1);
-    const int8_t *b = (const int8_t *)whole(c, r[BT_GEMM_WEIGHT] + j * kernel_h * kernel_w * in, 1);
-    uint32_t sum = (uint32_t)int32_at(whole(c, r[BT_GEMM_BIAS] + 4u * j, 4));
-    for (uint32_t i = 0; i < kernel_h; i++) {
-        uint32_t at_h = h * r[BT_GEMM_STRIDE_H] + i - r[BT_GEMM_PAD_TOP];
-        for (uint32_t k = 0; k < kernel_w; k++, b += in) {
-            uint32_t at_w = w * r[BT_GEMM_STRIDE_W] + k - r[BT_GEMM_PAD_LEFT];
-            bool inside = at_h < r[BT_GEMM_IN_H] && at_w < in_w;
-            for (uint32_t channel = 0; channel < in; channel++) {
-                int32_t a = inside ? x[(at_h * in_w + at_w) * in + channel] : (int32_t)r[BT_GEMM_X_ZERO];
-                sum += (uint32_t)(a * b[channel]);
-            }
-        }
-    }
-    int64_t product =
-        (int64_t)(int32_t)(sum << r[BT_GEMM_SHIFT]) * int32_at(whole(c, r[BT_GEMM_MULTIPLIER] + 4u * j, 4));
-    int32_t value = (int32_t)r[BT_GEMM_ZERO] + (int32_t)((product + ((int64_t)1 << 31)) >> 32);
-    int32_t lo = (int32_t)r[BT_GEMM_LO], hi = (int32_t)r[BT_GEMM_HI];
-    return value < lo ? lo : value > hi ? hi : value;
-}
-
-static void gemm(struct bt_cluster *c)
-{
-    const uint32_t *r = c->gemm_register;
-    uint32_t pool_h = r[BT_GEMM_POOL_H], pool_w = r[BT_GEMM_POOL_W];
-    for (uint32_t h = 0; h < r[BT_GEMM_OUT_H]; h++) {
-        for (uint32_t w = 0; w < r[BT_GEMM_OUT_W]; w++) {
-            uint8_t *y = whole(c, r[BT_GEMM_Y] + (h * r[BT_GEMM_OUT_W] + w) * r[BT_GEMM_Y_STEP], 1);
-            for (uint32_t j = 0; j < r[BT_GEMM_OUT]; j++) {
-                int32_t most = INT32_MIN;
-                for (uint32_t i = 0; i < pool_h * pool_w; i++) {
-                    int32_t value = gemm_output(c, h * pool_h + i / pool_w, w * pool_w + i % pool_w, j);
-                    most = value > most ? value : most;
-                }
-                y[j] = (uint8_t)most;
-            }
-        }
-    }
-}
-
-/* The bytes are all in the scratchpad, which is the first memory. */
-static bool near(const struct bt_cluster *c, uint32_t address, uint64_t bytes)
+bool bt_near(const struct bt_cluster *c, uint32_t address, uint64_t bytes)
 {
     uint32_t offset = address - c->config.memory[0].origin;
     return offset < c->config.memory[0].size && bytes <= c->config.memory[0].size - offset;
 }
 
-static uint64_t rounds(uint64_t count, uint32_t at_a_time)
+unsigned bt_unit_at(const struct bt_cluster *c, uint32_t address)
 {
-    return (count + at_a_time - 1u) / at_a_time;
+    for (unsigned n = 0; n < c->config.units; n++) {
+        const struct bt_unit *u = &c->config.unit[n];
+        if (address - u->base < 4u * (u->kind->start + 2u)) {
+            return n;
+        }
+    }
+    return BT_UNITS;
 }
 
-static bool start_gemm(struct bt_cluster *c, unsigned core, uint64_t cycle)
+static bool start_unit(struct bt_cluster *c, unsigned n, unsigned core, uint64_t cycle)
 {
-    const uint32_t *r = c->gemm_register;
-    const struct bt_config *k = &c->config;
-    struct bt_transfer *t = &c->transfer[BT_CHANNELS];
-    bool sizes = !t->open && r[BT_GEMM_SHIFT] <= 31;
-    for (unsigned i = BT_GEMM_IN_H; i <= BT_GEMM_POOL_W; i++) { /* so that no product of them leaves 64 bits */
-        bool may_be_none = i == BT_GEMM_PAD_TOP || i == BT_GEMM_PAD_LEFT;
-        sizes = sizes && (r[i] != 0 || may_be_none) && r[i] <= k->memory[0].size;
+    const struct bt_unit *u = &c->config.unit[n];
+    const uint32_t *r = c->unit_register[n];
+    unsigned channel = BT_CHANNELS + n;
+    struct bt_transfer work = {.open = true, .core = core, .site = c->core[core].site};
+    if (c->transfer[channel].open || !u->kind->request(c, u, r, &work)) {
+        return blame(c, BT_UNIT_RULE, core, u->base, true);
     }
-    if (!sizes) {
-        return blame(c, BT_UNIT_RULE, core, k->gemm, true);
-    }
-    uint32_t columns = r[BT_GEMM_OUT];
-    uint64_t image = (uint64_t)r[BT_GEMM_IN_H] * r[BT_GEMM_IN_W], pixels = (uint64_t)r[BT_GEMM_OUT_H] * r[BT_GEMM_OUT_W];
-    uint64_t taps = (uint64_t)r[BT_GEMM_KERNEL_H] * r[BT_GEMM_KERNEL_W], most = k->memory[0].size;
-    if (image > most || pixels > most || taps > most || image * r[BT_GEMM_IN] > most || pixels * columns > most ||
-        taps * r[BT_GEMM_IN] > most || (r[BT_GEMM_BIAS] | r[BT_GEMM_MULTIPLIER] | r[BT_GEMM_WEIGHT]) % 4u != 0 ||
-        !near(c, r[BT_GEMM_X], image * r[BT_GEMM_IN]) || !near(c, r[BT_GEMM_WEIGHT], taps * r[BT_GEMM_IN] * columns) ||
-        !near(c, r[BT_GEMM_BIAS], 4u * (uint64_t)columns) || !near(c, r[BT_GEMM_MULTIPLIER], 4u * (uint64_t)columns) ||
-        !near(c, r[BT_GEMM_Y], (pixels - 1u) * r[BT_GEMM_Y_STEP] + columns)) {
-        return blame(c, BT_UNIT_RULE, core, k->gemm, true);
-    }
-    uint32_t image_bytes = (uint32_t)(image * r[BT_GEMM_IN]), weight_bytes = (uint32_t)(taps * r[BT_GEMM_IN] * columns);
-    struct bt_transfer work = {
-        .open = true, .core = core, .site = c->core[core].site,
-        .writes = {r[BT_GEMM_Y], columns, (uint32_t)pixels, r[BT_GEMM_Y_STEP]},
-        .reads = {{r[BT_GEMM_X], image_bytes, 1, 0}, {r[BT_GEMM_WEIGHT], weight_bytes, 1, 0},
-                  {r[BT_GEMM_BIAS], 4u * columns, 1, 0}, {r[BT_GEMM_MULTIPLIER], 4u * columns, 1, 0}},
-    };
     if (!touch_all(c, core, &work)) {
         return false;
     }
-    gemm(c);
-    *t = work;
-    /* A block of gemm_rows windows and gemm_columns channels takes gemm_depth products of each per cycle, of a row of the
-     * kernel at a time; its outputs leave gemm_columns at a time while the next block is computed. */
-    uint64_t block = r[BT_GEMM_KERNEL_H] * rounds((uint64_t)r[BT_GEMM_KERNEL_W] * r[BT_GEMM_IN], k->gemm_depth);
-    uint64_t windows = pixels * r[BT_GEMM_POOL_H] * r[BT_GEMM_POOL_W];
-    block = block > k->gemm_rows ? block : k->gemm_rows;
-    t->ends = cycle + k->gemm_start + rounds(windows, k->gemm_rows) * rounds(columns, k->gemm_columns) * block;
+    u->kind->compute(c, r);
+    work.ends += cycle;
+    c->transfer[channel] = work;
     c->open++;
-    note_work(c, BT_CHANNELS, cycle, cycle);
+    note_work(c, channel, cycle, cycle);
     return true;
 }
 
@@ -485,6 +410,8 @@ static int64_t registers(struct bt_cluster *c, unsigned core, uint64_t cycle, ui
     const struct bt_config *k = &c->config;
     uint64_t granted = cycle + k->registers_wait;
     uint32_t word = address & ~3u;
+    unsigned unit = bt_unit_at(c, word);
+    uint32_t index = unit < BT_UNITS ? (word - k->unit[unit].base) / 4u : (word - k->dma) / 4u;
     if (k->uart != 0 && word - k->uart < 8u) {
         unsigned lane = (unsigned)__builtin_ctz(bytes);
         uint32_t offset = word - k->uart + lane;
@@ -503,7 +430,6 @@ static int64_t registers(struct bt_cluster *c, unsigned core, uint64_t cycle, ui
     } else if (k->events != 0 && word == k->events + BT_EVENT_COUNT && !write) {
         *data = k->cores;
     } else if (k->dma != 0 && word - k->dma < 4u * (BT_DMA_START + 1u)) {
-        uint32_t index = (word - k->dma) / 4u;
         if (!write) {
             *data = c->dma_register[index];
         } else if (index != BT_DMA_START) {
@@ -513,18 +439,17 @@ static int64_t registers(struct bt_cluster *c, unsigned core, uint64_t cycle, ui
         }
     } else if (k->dma != 0 && word - k->dma - BT_DMA_WAIT < 4u * k->dma_channels && !write) {
         return wait_for(c, core, granted, (word - k->dma - BT_DMA_WAIT) / 4u, data);
-    } else if (k->gemm != 0 && word - k->gemm < 4u * BT_GEMM_START) {
-        uint32_t index = (word - k->gemm) / 4u;
+    } else if (unit < BT_UNITS && index < k->unit[unit].kind->start) {
         if (write) {
-            c->gemm_register[index] = *data;
+            c->unit_register[unit][index] = *data;
         }
-        *data = c->gemm_register[index];
-    } else if (k->gemm != 0 && word == k->gemm + 4u * BT_GEMM_START && write) {
-        if (!start_gemm(c, core, granted)) {
+        *data = c->unit_register[unit][index];
+    } else if (unit < BT_UNITS && index == k->unit[unit].kind->start && write) {
+        if (!start_unit(c, unit, core, granted)) {
             return BT_FAULTED;
         }
-    } else if (k->gemm != 0 && word == k->gemm + 4u * BT_GEMM_WAIT && !write) {
-        return wait_for(c, core, granted, BT_CHANNELS, data);
+    } else if (unit < BT_UNITS && index == k->unit[unit].kind->start + 1u && !write) {
+        return wait_for(c, core, granted, BT_CHANNELS + unit, data);
     } else {
         blame(c, BT_NO_MEMORY, core, address, write);
         return BT_NOWHERE;

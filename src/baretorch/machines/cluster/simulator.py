@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ctypes import POINTER, c_bool, c_char_p, c_int, c_uint8, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from enum import IntEnum
@@ -14,15 +14,15 @@ from typing import Any
 from baretorch.machines.hooks import shared_library
 from baretorch.machines.hooks.structs import read_header
 from baretorch.machines.types import BARRIER, CoreSpan, Pause, UnitWork
+from baretorch.units import KINDS
 
-SOURCES = ("core.c", "decode.c", "memory.c", "xcv.c")
+SOURCES = ("core.c", "decode.c", "memory.c", "xcv.c", *(f"{kind}.c" for kind in KINDS))
 HERE = Path(__file__).parent
 HEADER = read_header(HERE / "cluster.h")
 STRUCTS = HEADER.structs
 OUTPUT_ROOM = 1 << 16
-DMA, GEMM = "dma0", "gemm0"  # as the plan calls them
-_CHANNELS = HEADER.constants["BT_CHANNELS"]
-_CAUSES = {_CHANNELS: GEMM, _CHANNELS + 1: BARRIER}
+DMA = "dma0"  # as the plan calls it
+_CHANNELS, _AT_BARRIER = (HEADER.constants[name] for name in ("BT_CHANNELS", "BT_AT_BARRIER"))
 
 
 class ClusterStop(IntEnum):
@@ -80,10 +80,11 @@ class Event:
 
 
 class Simulator:
-    """A running cluster. Its memory is empty at first."""
+    """A running cluster. Its memory is empty at first. `units` are the names of its accelerator units."""
 
-    def __init__(self, config: ctypes.Structure) -> None:
-        self.library = _library()
+    def __init__(self, config: ctypes.Structure, units: Sequence[str] = ()) -> None:
+        self.library = load_library()
+        self._causes = {**dict(enumerate(units, _CHANNELS)), _AT_BARRIER: BARRIER}
         self.handle = self.library.bt_cluster_new(config)
         if not self.handle:
             raise MemoryError("no memory for the cluster")
@@ -131,11 +132,11 @@ class Simulator:
 
     def pauses(self) -> tuple[Pause, ...]:
         return tuple(
-            Pause(p.core, _CAUSES.get(p.channel, DMA), p.begin, p.end) for p in self._rows("bt_cluster_pauses")
+            Pause(p.core, self._causes.get(p.channel, DMA), p.begin, p.end) for p in self._rows("bt_cluster_pauses")
         )
 
     def works(self) -> tuple[UnitWork, ...]:
-        return tuple(UnitWork(_CAUSES.get(w.channel, DMA), *_flatten(w)) for w in self._rows("bt_cluster_works"))
+        return tuple(UnitWork(self._causes.get(w.channel, DMA), *_flatten(w)) for w in self._rows("bt_cluster_works"))
 
     def calls(self, cycles: bool) -> tuple[int, ...]:
         """Cycles or instructions of core 0 in each call of the run function."""
@@ -163,14 +164,19 @@ def _flatten(struct: ctypes.Structure) -> Iterator[int]:
         yield from _flatten(value) if isinstance(value, ctypes.Structure) else (value,)
 
 
+def add_unit(config: ctypes.Structure, kind: str, base: int, sizes: Sequence[int]) -> None:
+    """Add an accelerator unit, whose registers are at `base` and which KIND.c simulates."""
+    simulation = STRUCTS["bt_unit_kind"].in_dll(load_library(), f"bt_unit_{kind}")
+    unit = config.unit[config.units]
+    unit.base, unit.kind = base, ctypes.pointer(simulation)
+    unit.sizes[: len(sizes)] = sizes
+    config.units += 1
+
+
 @cache
-def _library() -> ctypes.CDLL:
-    return load_library(shared_library(*SOURCES, folder=HERE))
-
-
-def load_library(path: Path) -> ctypes.CDLL:
-    """Return the simulator in a shared library, with the types of its functions."""
-    library = ctypes.CDLL(str(path))
+def load_library() -> ctypes.CDLL:
+    """Return the simulator, which is compiled on first use, with the types of its functions."""
+    library = ctypes.CDLL(str(shared_library(*SOURCES, folder=HERE)))
     bytes_in, count = c_char_p, POINTER(c_uint64)
     rows: tuple[tuple[str, object, tuple[object, ...]], ...] = (
         ("bt_cluster_new", c_void_p, (POINTER(STRUCTS["bt_config"]),)),

@@ -13,6 +13,7 @@ from baretorch.measure.numbers import cut, figure, share
 from baretorch.report.page.html import Html, el, line, rect, svg, text
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Chip
+from baretorch.units import units_of
 
 WIDTH, HEIGHT = 1000, 420
 LEFT, RIGHT, TOP, BOTTOM = 64, 130, 20, 44  # around the plot; RIGHT holds layers that move nothing
@@ -33,7 +34,7 @@ class Roof:
     bytes_per_cycle: float | None = None
 
 
-def roofs(chip: Chip, cores: int, with_unit: bool) -> list[Roof]:
+def roofs(chip: Chip, cores: int, with_units: bool) -> list[Roof]:
     """Return the limits that follow from the chip's TOML."""
     cluster = chip.cluster
     assert cluster is not None
@@ -41,9 +42,8 @@ def roofs(chip: Chip, cores: int, with_unit: bool) -> list[Roof]:
     found = [
         Roof(f"{cores} cores, {each} products a cycle each" if cores > 1 else f"a core, {each} a cycle", cores * each)
     ]
-    if cluster.gemm and with_unit:
-        products = cluster.gemm.rows * cluster.gemm.columns * cluster.gemm.depth
-        found.append(Roof(f"GEMM unit, {products} products a cycle", products))
+    if with_units:
+        found += [Roof(f"{unit.title}, {unit.products} products a cycle", unit.products) for unit in units_of(chip)]
     if cluster.dma:
         found.append(Roof(f"DMA, {cluster.dma.bytes_per_cycle} bytes a cycle", None, cluster.dma.bytes_per_cycle))
     return found

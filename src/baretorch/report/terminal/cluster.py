@@ -16,15 +16,15 @@ from baretorch.measure.numbers import apart, figure, share
 from baretorch.measure.profile import Profile
 from baretorch.report.terminal.layout import columns
 
-KINDS = ("busy", "load-use", "bank", "L2", "barrier", "DMA", "GEMM")  # the fields of Use, for people
+KINDS = ("busy", "load-use", "bank", "L2", "barrier", "DMA", "unit")  # the fields of Use, for people
 METHOD = (
     "Cycles are exact: the simulator's, which is held against the core's RTL. All cores, in percent of their time in a "
     "layer, compute (busy) or wait: for a register that is being loaded (load-use), a bank of L1 that serves another "
-    "core, L2, other cores at the barrier, the DMA engine, the GEMM unit."
+    "core, L2, other cores at the barrier, the DMA engine, an accelerator unit."
 )
 BESIDE = (
-    " What the GEMM unit computes while the cores do another layer is that layer's time; its products per cycle are "
-    "those of the time it worked."
+    " What an accelerator unit computes while the cores do another layer is that layer's time; its products per cycle "
+    "are those of the time it worked."
 )
 
 
