@@ -305,7 +305,7 @@ def _emit_plans(model: LoweredModel, plans: Mapping[str, Plan], board: Board, op
             checked=options.check_inputs,
             command=options.command(board.name),
             alone=options.core == 1,
-            team=board.chip.cluster is not None,
+            team=board.chip.is_team,
         )
     return Compiled(model, board, plans, c, options)
 

@@ -91,7 +91,7 @@ def _details(board: Board) -> Table:
     table.add_row("counter", f"{chip.counter.driver} at {frequency(chip.counter.hz)}")
     if chip.npu is not None:
         table.add_row("NPU", chip.npu.accelerator)
-    if chip.cluster is not None and (dma := chip.cluster.dma) is not None:
+    if (cluster := chip.cluster) is not None and (dma := cluster.dma) is not None:
         table.add_row("DMA engine", f"{dma.bytes_per_cycle} bytes per cycle, {dma.channels} channels")
     for unit in units_of(chip):
         table.add_row(unit.title, unit.throughput)

@@ -32,7 +32,7 @@ def run(
     from baretorch.report.terminal.tables import run_screen
     from baretorch.stopwatch import watch
 
-    if compare_cores and options.used_cores == 1 and board.chip.cluster is None:
+    if compare_cores and options.used_cores == 1 and not board.chip.is_team:
         raise click.UsageError("--compare-cores needs a model on several cores: --cores 2, or a cluster")
 
     need_machine(board, options)

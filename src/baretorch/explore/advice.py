@@ -78,8 +78,8 @@ class _Case:
 def advise(facts: RunFacts, profile: Profile) -> tuple[Advice, ...]:
     """Apply the rules, those that usually save most first."""
     case = _Case(facts, profile)
-    cluster = facts.compiled.board.chip.cluster is not None  # whose other cores would idle during bands
-    rules = (_quantize, _bare_io, *(() if cluster else (_bands, _input_rows)), _callers_buffers, _size)
+    team = facts.compiled.board.chip.is_team  # all cores but one would idle during bands
+    rules = (_quantize, _bare_io, *(() if team else (_bands, _input_rows)), _callers_buffers, _size)
     hints = (_float_layers, _portable, _largest_weights, _hottest)
     return tuple(advice for rule in (*rules, *hints) for advice in rule(case))
 
@@ -154,7 +154,7 @@ def _code_for_size(case: _Case) -> int | None:
     compiled = case.facts.compiled
     if case.options.optimize is Optimize.SIZE:
         return None
-    team = compiled.board.chip.cluster is not None
+    team = compiled.board.chip.is_team
     c = emit(compiled.source.name, compiled.plans, Optimize.SIZE, compiled.source.method, blank=True, team=team)
     small = replace(compiled, c=c, options=replace(case.options, optimize=Optimize.SIZE))
     with scratch() as folder:

@@ -126,7 +126,7 @@ def build(
             board,
             elf,
             parse_map(files.map.read_text()),
-            _roots(run_symbol, cores, board.chip.cluster is not None),
+            _roots(run_symbol, cores, board.chip.is_team),
             stack,
         )
         symbols = read_elf(files.elf.read_bytes()).globals()
@@ -326,8 +326,7 @@ def _write_formats(board: Board, elf: Elf, files: _Files) -> None:
 def _stacks(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -> tuple[int, int, int]:
     """Return (the stack of all cores: the bound for the whole image if there is one, else the size that the board
     reserves; the deepest of core 0's and of others' that have a bound)."""
-    cluster = board.chip.cluster
-    others = [TEAM if cluster else CORE1] if cores > 1 else []
+    others = [TEAM if board.chip.is_team else CORE1] if cores > 1 else []
     roots = ["main" if board.hosted else ENTRY, *others]
     handlers = [INTERRUPT] if board.usb is not None else [OVERFLOW] if board.chip.counter.irq is not None else []
     own = [stack_bound(elf, root, frames, apart=[*roots[1:], *handlers]).bytes for root in roots]

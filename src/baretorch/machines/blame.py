@@ -52,7 +52,7 @@ def layer_that_ran(plan: Plan, run: str, image: Image, fault: DeviceFault) -> li
     model's run function."""
     core = 1 if image.cores > 1 and "core 1" in str(fault) else 0
     places: list[tuple[int, tuple[int, ...]]] = [(core, fault.addresses)]
-    if image.board.chip.cluster:  # addresses tell whose they are, first that of the core that stopped
+    if image.board.chip.is_team:  # addresses tell whose they are, first that of the core that stopped
         places = [(each, (address,)) for address in fault.addresses for each in range(image.cores)]
     steps, code = plan.steps, read_code(image, run)
     for core, addresses in places:

@@ -204,18 +204,18 @@ SIMULATED = "simulated cycle by cycle, as in the core's RTL; the rest of the chi
 def core_source(chip: Chip) -> str:
     """Name the source of the core's cycle table."""
     timing = chip.cpu.timing
-    return SIMULATED if chip.cluster is not None or timing is None else timing.source
+    return SIMULATED if chip.is_simulated or timing is None else timing.source
 
 
 def is_exact(chip: Chip) -> bool:
     """Return whether times of the chip are exact: a cluster is simulated, and AVR's table leaves nothing open."""
     timing = chip.cpu.timing
-    return chip.cluster is not None or (timing is not None and timing.exact)
+    return chip.is_simulated or (timing is not None and timing.exact)
 
 
 def time_of(image: Image, run: Run) -> Time | None:
     """Compute the time of a run; an estimate unless `is_exact`, and None if the emulator does not report what ran."""
-    if image.board.chip.cluster is not None and run.emulator_cycles is not None:
+    if image.board.chip.is_simulated and run.emulator_cycles is not None:
         slow = flash_of(run.flash or ())
         core = run.emulator_cycles - slow.waits.expected
         return Time(Cycles(core, core, core), slow)

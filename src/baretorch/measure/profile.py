@@ -143,8 +143,9 @@ def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
 
 
 def _of_cluster(compiled: Compiled, chip: Chip, trace: ClusterTrace) -> Profile:
-    assert chip.cluster is not None
-    found = match_trace(compiled.plan, trace, chip.cluster, _ran(compiled))
+    cluster = chip.cluster
+    assert cluster is not None
+    found = match_trace(compiled.plan, trace, cluster, _ran(compiled))
     layers = tuple(
         ProfiledLayer(
             name=layer.name,
@@ -154,13 +155,13 @@ def _of_cluster(compiled: Compiled, chip: Chip, trace: ClusterTrace) -> Profile:
             variant=layer.steps[0].kernel.variant,
             macs=layer.macs,
             instructions=layer.instructions,
-            time=_exact(layer.cycles, layer.uses[0], chip.cluster),
+            time=_exact(layer.cycles, layer.uses[0], cluster),
             loops=(),
             steps=layer.steps,
         )
         for layer in found.layers
     )
-    own = _exact(found.cycles - sum(layer.cycles for layer in found.layers), found.own[0], chip.cluster)
+    own = _exact(found.cycles - sum(layer.cycles for layer in found.layers), found.own[0], cluster)
     return Profile(layers, sum(found.instructions), own, chip, found)
 
 

@@ -75,5 +75,5 @@ def on_one_core(compiled: Compiled) -> OneCoreCost:
         found = measure_model(alone, folder)
     if found.run.instructions is None:
         raise InternalError("an emulator that counts several cores does not count one")
-    cycles = found.run.emulator_cycles if compiled.board.chip.cluster else None
+    cycles = found.run.emulator_cycles if compiled.board.chip.is_simulated else None
     return OneCoreCost(found.run.instructions, found.image.ram.arena, found.image.flash.model_code, cycles)

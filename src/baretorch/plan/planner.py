@@ -37,10 +37,10 @@ def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
 
 def choose_strategy(board: Board, options: Options) -> Strategy:
     """Return the strategy for the cores that the options ask for."""
-    if board.chip.cluster is not None:
+    if (cluster := board.chip.cluster) is not None:
         from baretorch.plan.cluster.strategy import ClusterCores  # only here: other chips need no tiles
 
-        return ClusterCores(board, board.chip.cluster, options)
+        return ClusterCores(board, cluster, options)
     return TwoCores() if options.shared_cores > 1 else OneCore()
 
 

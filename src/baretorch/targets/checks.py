@@ -59,8 +59,8 @@ def check_chip(chip: Chip, where: str) -> None:
     _check_registers(chip, where)
     if chip.flash_path is not None:
         _check_flash_path(chip, chip.flash_path, f"{where} [flash_path]")
-    if chip.cluster is not None:
-        _check_cluster(chip, chip.cluster, where)
+    if (cluster := chip.cluster) is not None:
+        _check_cluster(chip, cluster, where)
 
 
 def _check_memories(chip: Chip, where: str) -> None:
@@ -251,14 +251,14 @@ def _check_cluster(chip: Chip, cluster: Cluster, where: str) -> None:
 def need_cores(board: Board, options: Options) -> None:
     """Raise CompileError if the board does not have the requested cores."""
     there, asked = board.chip.core_count, options.used_cores
-    if board.chip.cluster is not None and options.core:
+    if board.chip.is_team and options.core:
         raise CompileError(
             f"--core {options.core}: a model runs on core 0 of {board.name}, and others help",
             try_="--cores 1 leaves the others alone",
         )
     if asked > there:
         fewer = "leave it out" if there == 1 else f"--cores {there}"
-        if there > 1 and board.chip.cluster is None:
+        if there > 1 and not board.chip.is_team:
             fewer += f", or --core {there - 1}"
         flag = f"--cores {options.cores}" if options.shared_cores > 1 else f"--core {options.core}"
         raise CompileError(
@@ -275,6 +275,6 @@ def need_cores(board: Board, options: Options) -> None:
 
 def choose_cores(options: Options, board: Board) -> Options:
     """Return the options with all cores of a cluster, unless the user chose a number."""
-    if options.cores is not None or board.chip.cluster is None:
+    if options.cores is not None or not board.chip.is_team:
         return options
     return replace(options, cores=board.chip.core_count)

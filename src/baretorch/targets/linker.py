@@ -165,9 +165,9 @@ def linker_script(board: Board, cores: int = 1, in_ram: Sequence[str] = ()) -> s
 def _other_stacks(chip: Chip, cores: int) -> str:
     if cores == 1:
         return ""
-    if chip.cluster is None:
+    if (cluster := chip.cluster) is None:
         return _CORE1_STACK
-    return _TEAM_STACKS.replace("{others}", str(cores - 1)).replace("{each}", str(chip.cluster.stack_bytes))
+    return _TEAM_STACKS.replace("{others}", str(cores - 1)).replace("{each}", str(cluster.stack_bytes))
 
 
 def _fill(sections: str, chip: Chip) -> str:

@@ -29,8 +29,8 @@ def runtime_sources(board: Board, cores: int = 1, watchdog: bool = False, app: b
     console = f"uart/{chip.uart.driver}.c" if board.usb is None else f"usb/{board.usb.driver}.c"
     hardware = (f"chip/{chip.init}.c", console, f"counter/{chip.counter.driver}.c")
     second = ("arm/core1.c", f"cores/{chip.cores.driver}.c") if cores > 1 and chip.cores else ()
-    copies = ("cluster/dma.c",) if chip.cluster and chip.cluster.dma else ()
-    team = ("cluster/reset.S", "cluster/team.c") if cores > 1 and chip.cluster else ()
+    copies = ("cluster/dma.c",) if (cluster := chip.cluster) and cluster.dma else ()
+    team = ("cluster/reset.S", "cluster/team.c") if cores > 1 and chip.is_team else ()
     waits = ("wait.c",) if chip.starts_clocks else ()
     interrupted = chip.uart.irq is not None or board.usb is not None
     sleeps = (f"interrupts/{chip.interrupts.driver}.c",) if chip.interrupts and interrupted else ()

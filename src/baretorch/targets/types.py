@@ -115,6 +115,26 @@ class Chip:
         return self.init != "none"
 
     @property
+    def is_team(self) -> bool:
+        """Whether its cores work on one model together: core 0, and the others as helpers that wait at a barrier."""
+        return self.cluster is not None
+
+    @property
+    def has_scratchpad(self) -> bool:
+        """Whether weights and activations are brought to a scratchpad to be used."""
+        return self.cluster is not None
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether its emulator simulates every cycle."""
+        return self.cluster is not None
+
+    @property
+    def arena_bank(self) -> str:
+        """The bank of the arena, unless the user or an NPU wants another."""
+        return self.cluster.scratchpad if self.cluster is not None else self.data
+
+    @property
     def core_count(self) -> int:
         if self.cluster is not None:
             return self.cluster.cores
@@ -151,9 +171,7 @@ EMULATORS: Mapping[str, Emulator] = {
     "fvp": Emulator(),
     "rp2040js": Emulator(lambda chip: chip.boot == "boot2", 'an RP2040: boot = "boot2" in its TOML'),
     "simavr": Emulator(lambda chip: chip.cpu.flash_apart, "an AVR"),
-    "cluster": Emulator(
-        lambda chip: chip.cluster is not None, "[cluster] in its TOML: cores, scratchpad, and the units"
-    ),
+    "cluster": Emulator(lambda chip: chip.is_simulated, "[cluster] in its TOML: cores, scratchpad, and the units"),
     "native": Emulator(lambda chip: chip.boot == "host", 'boot = "host" in its TOML'),
 }
 

@@ -82,9 +82,7 @@ def search(request: SearchRequest, opened: Open, page: Page, show: Show, warn: C
     import_optuna()
     if request.storage:
         need_sqlite(request.storage)
-    if (
-        request.ram_budget is not None and request.board.chip.cluster is None
-    ):  # a cluster's weights come to its scratchpad
+    if request.ram_budget is not None and not request.board.chip.has_scratchpad:
         request = replace(request, options=replace(request.options, weights=Weights.FLASH))
     with import_once():
         return _Search(request, opened, page, show, warn).run()

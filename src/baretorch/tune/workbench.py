@@ -285,7 +285,7 @@ class Workbench:
             milliseconds = None if found.time is None else 1e3 * found.time.all.expected / self.board.chip.clock_hz
         counted = zip(steps, _macs(compiled), strict=True)  # what cannot be run, and nobody ran before
         instructions = together or sum(self._layers.get(key, macs) for key, macs in counted)
-        ram = image.ram.total - (image.ram.weights if self.board.chip.cluster is None else 0)
+        ram = image.ram.total - (image.ram.weights if not self.board.chip.has_scratchpad else 0)
         lacks = 0.0 if fits else self._lacks(image.flash.total, ram)
         return Costs(image.flash.total, ram, instructions, milliseconds, lacks)
 

@@ -39,15 +39,16 @@ class ClusterMachine(UncountedMachine):
 
     def __init__(self, image: Image, run_symbol: str) -> None:
         chip = image.board.chip
-        assert chip.cluster is not None
+        cluster = chip.cluster
+        assert cluster is not None
         self._code = read_code(image, run_symbol)
-        config = config_of(chip, chip.cluster, self._code, image.cores)
+        config = config_of(chip, cluster, self._code, image.cores)
         self._simulator = Simulator(config, [unit.name for unit in units_of(chip)])
         for chunk in loaded(self._code.elf):
             if not self._simulator.load(chunk.address, chunk.data):
                 raise InternalError(f"no memory of {chip.name} holds {chunk.address:#x}")
         self._cores = image.cores
-        self._slow_cycles = chip.cluster.slow_cycles
+        self._slow_cycles = cluster.slow_cycles
         self._fault: DeviceFault | None = None
 
     def write(self, data: bytes) -> None:

@@ -64,7 +64,7 @@ def wishes(
             )
         of |= dict.fromkeys(found, bank)
     chip, npu = board.chip, board.chip.npu if others else None
-    ram = npu.ram if npu is not None else chip.cluster.scratchpad if chip.cluster is not None else chip.data
+    ram = npu.ram if npu is not None else chip.arena_bank
     main = places.get(ARENA, ram)
     for name in sorted(others):
         bank = of.get(name, main if npu is None or name in state else ram)

@@ -155,7 +155,7 @@ def _spared(free: Mapping[str, int], chip: Chip, path: FlashPath) -> dict[str, i
     """What of that may be taken without being asked for: not from banks that are read through flash's cache too."""
     cache = path.cache_of("data")
     beside = cache.beside if cache is not None else ()
-    kept = min(RESERVE, chip.memory(chip.data).size // 4) if chip.cluster is None else 0  # a scratchpad is for that
+    kept = min(RESERVE, chip.memory(chip.data).size // 4) if not chip.has_scratchpad else 0  # which is for that
     return {name: left - (kept if name == chip.data else 0) for name, left in free.items() if name not in beside}
 
 

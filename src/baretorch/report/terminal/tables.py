@@ -175,7 +175,7 @@ def _speed_rows(table: Table, facts: RunFacts) -> None:
         table.add_row("  instructions", "", f"not counted by {facts.run.emulator}")
     else:
         per_mac = f"{figure(instructions / macs)} per MAC" if macs else ""
-        path = (", of core 0" if chip.cluster else ", on the critical path") if facts.run.cores else ""
+        path = (", of core 0" if chip.is_team else ", on the critical path") if facts.run.cores else ""
         table.add_row("  instructions", f"{instructions:,}", f"{per_mac}{path}".removeprefix(", "))
     _core_rows(table, facts)
     if facts.time is not None:
