@@ -15,8 +15,8 @@ from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceFault, DeviceHang
 from baretorch.machines.unicorn import core
 from baretorch.machines.unicorn.boot_rom import Launch, Mailbox, boot_rom
+from baretorch.machines.unicorn.drivers import KEPT
 from baretorch.machines.unicorn.machine import UnicornMachine
-from baretorch.machines.unicorn.registers import KEPT
 from baretorch.machines.unicorn.silicon import ChipModel
 from baretorch.options import Console
 from baretorch.targets.boards import load_board

@@ -11,7 +11,7 @@ import pytest
 from baretorch.machines.counts import ROW_ROOM, ROWS, read_rows
 from baretorch.machines.hooks.structs import read_header
 from baretorch.machines.types import Block
-from baretorch.machines.unicorn.registers import DogKind, RegisterKind
+from baretorch.machines.unicorn.drivers import DogKind, RegisterKind
 from baretorch.machines.unicorn.state import HEADER, ChipChange, ConsoleState, Doze, StopReason, Timer
 
 

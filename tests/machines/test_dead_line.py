@@ -9,7 +9,7 @@ import pytest
 from baretorch.machines.frames import RUN as RUN_FRAME
 from baretorch.machines.frames import Frame, encode
 from baretorch.machines.types import DeviceHang
-from baretorch.machines.unicorn import registers
+from baretorch.machines.unicorn import drivers
 from baretorch.machines.unicorn.machine import UnicornMachine
 from tests.machines.images import RUN, image
 
@@ -29,9 +29,9 @@ def test_a_line_that_takes_nothing(board: str, monkeypatch: pytest.MonkeyPatch) 
 
     rows = tuple(
         replace(r, empty=dead(r.empty), filled=dead(r.filled)) if r.address == at else r
-        for r in registers.UARTS[driver]
+        for r in drivers.UARTS[driver].registers
     )
-    monkeypatch.setitem(registers.UARTS, driver, rows)
+    monkeypatch.setitem(drivers.UARTS, driver, replace(drivers.UARTS[driver], registers=rows))
     machine = UnicornMachine(image(board), RUN, timed=False)
     for runs in (1, 2):
         machine.write(encode(Frame(RUN_FRAME, runs, bytes(16))))

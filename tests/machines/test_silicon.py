@@ -13,8 +13,8 @@ from baretorch.firmware.types import Image
 from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceFault, DeviceHang
 from baretorch.machines.unicorn.device import Stopped
+from baretorch.machines.unicorn.drivers import device_blocks, device_rules
 from baretorch.machines.unicorn.machine import UnicornMachine
-from baretorch.machines.unicorn.peripherals import device_blocks, device_rules
 from baretorch.machines.unicorn.silicon import ChipModel
 from baretorch.machines.unicorn.wiring import TOLERANCE, line
 from baretorch.options import Console

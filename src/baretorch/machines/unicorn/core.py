@@ -17,7 +17,7 @@ from baretorch.machines.hooks import shared_library
 from baretorch.machines.types import Block, DeviceFault
 from baretorch.machines.unicorn import exceptions
 from baretorch.machines.unicorn.boot_rom import Launch, boot_rom
-from baretorch.machines.unicorn.registers import KEPT
+from baretorch.machines.unicorn.drivers import KEPT
 from baretorch.machines.unicorn.rom_functions import RomFunctions
 from baretorch.machines.unicorn.state import HEADER, NEVER, NO_IRQ, STRUCTS, ChipState, Doze, StopReason, core_state
 from baretorch.targets.parts import Usb

@@ -17,7 +17,7 @@ from baretorch.machines import hooks
 from baretorch.machines.code import MEET, Code
 from baretorch.machines.counts import CALL_ROOM, ROW_ROOM, ROWS
 from baretorch.machines.hooks.structs import read_header
-from baretorch.machines.unicorn.registers import WAKERS, WATCHDOGS, ChipRegister, chip_registers
+from baretorch.machines.unicorn.drivers import UARTS, WATCHDOGS, ChipRegister, chip_registers
 from baretorch.targets.types import Chip
 
 HEADER = read_header(hooks.HERE / "unicorn.h")
@@ -103,7 +103,7 @@ def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[ChipRegist
     meetings = HEADER.constants["MEETINGS"]
     if len(code.meets) > meetings:
         raise InternalError(f"the image has {len(code.meets)} functions {MEET}, the hooks know {meetings}")
-    waker = WAKERS[chip.uart.driver]
+    waker = UARTS[chip.uart.driver].waker
     alarm = chip.alarm
     return STRUCTS["bt_chip"](
         stop=ctypes.cast(uclib.uc_emu_stop, c_void_p),

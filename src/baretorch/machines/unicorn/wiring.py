@@ -10,11 +10,16 @@ from typing import ClassVar
 
 from baretorch.machines.types import DeviceHang
 from baretorch.machines.unicorn.device import ChipDevice, Stopped
+from baretorch.machines.unicorn.drivers import (
+    ChipRegister,
+    RegisterKind,
+    device_blocks,
+    device_rules,
+    device_settings,
+)
 from baretorch.machines.unicorn.flash_chip import FlashChip, FlashKind
 from baretorch.machines.unicorn.flash_path import FlashSimulation
 from baretorch.machines.unicorn.flash_port import FlashPort, Qmi, Ssi, left_by_qmi_boot_rom
-from baretorch.machines.unicorn.peripherals import COUNTERS, UARTS, device_blocks, device_rules
-from baretorch.machines.unicorn.registers import ChipRegister, RegisterKind
 from baretorch.machines.unicorn.silicon import ChipModel
 from baretorch.machines.unicorn.state import CALLBACK, NEVER, ChipChange, ChipState, ConsoleState, pointer_to
 from baretorch.targets.silicon import Silicon
@@ -41,6 +46,7 @@ class Wiring(ChipDevice):
         self.flash_chip = FlashChip(flash or FlashKind())
         left = {**_boot_rom(silicon, self.flash_chip), **(left or {})}
         self.model = ChipModel(silicon, device_blocks(chip), device_rules(chip), left, path.watched if path else ())
+        self._uart, self._counter = device_settings(chip)
         self._path = path
         self.fresh: list[str] = []  # memories that can be written since the last look
         self.turned = False  # whether flash has begun or ceased to be readable since the last look
@@ -173,7 +179,7 @@ class Wiring(ChipDevice):
         self._waiting -= set(self.fresh)
 
     def _set_counter(self, clock: int, hz: float) -> None:
-        model, state, settings = self.model, self._state, COUNTERS[self._chip.counter.driver]
+        model, state, settings = self.model, self._state, self._counter
         counts = model.answers("COUNTER") and model.holds(settings.counts)
         rate = settings.rate(model.hz(model.silicon.counter.clock), model.number) / hz if counts else 0.0
         if rate != state.ticks_per_instruction:
@@ -181,7 +187,7 @@ class Wiring(ChipDevice):
             state.counting_from, state.ticks_per_instruction = clock, rate
 
     def _set_console(self) -> None:
-        model, state, settings = self.model, self._state, UARTS[self._chip.uart.driver]
+        model, state, settings = self.model, self._state, self._uart
         uart, hz = model.silicon.uart, model.hz(model.silicon.uart.clock)
         console = ConsoleState.ANSWERS if model.answers("UART") else ConsoleState(0)
         if console and hz:
