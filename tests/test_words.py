@@ -45,7 +45,6 @@ PACKAGES_TODO = frozenset(
     {
         "debug",
         "exports",
-        "machines",
         "npu",
         "ops",
         "passes",

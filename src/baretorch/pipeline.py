@@ -363,7 +363,7 @@ def build_image(
     information. `more` are text files that appear in the folder together with the image."""
     with stage_files(folder) as work:
         image = _build(compiled, work, progress, debug, {"glue.c": compiled.c.glue, **(more or {})})
-    return image.moved_to(folder)
+    return image.move_to(folder)
 
 
 def _build(

@@ -10,7 +10,7 @@ import pytest
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
-from baretorch.firmware.chunks import loaded
+from baretorch.firmware.chunks import load_chunks
 from baretorch.firmware.types import Image
 from baretorch.ir.io import store_inputs
 from baretorch.machines.cluster.machine import ClusterMachine, config_of
@@ -74,7 +74,7 @@ def replayed(image: Image, run: str, told: bytes, rtl_answers: int = 0) -> list[
     code = read_code(image, run)
     simulator = Simulator(config_of(chip, chip.cluster, code, image.cores))
     try:
-        for chunk in loaded(code.elf):
+        for chunk in load_chunks(code.elf):
             assert simulator.load(chunk.address, chunk.data)
         simulator.trace(ROOM, registers=True)
         simulator.write(told)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.firmware.chunks import loaded
+from baretorch.firmware.chunks import load_chunks
 from baretorch.firmware.elf import Elf, read_elf
 from baretorch.firmware.toolchain import find_toolchain
 from baretorch.firmware.tools import run_tool
@@ -52,7 +52,7 @@ def started(board: Board, elf: Elf) -> Simulator:
     assert cluster is not None
     nowhere = Code(elf, range(0), range(0), 0, 0, (0,) * 4, (0,) * 4, (), (), (0, 0))
     simulator = Simulator(config_of(board.chip, cluster, nowhere, cluster.cores))
-    for chunk in loaded(elf):
+    for chunk in load_chunks(elf):
         assert simulator.load(chunk.address, chunk.data)
     return simulator
 

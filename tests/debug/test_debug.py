@@ -229,12 +229,12 @@ def test_ctrl_c_is_heard() -> None:
     with socket.socket() as listener, ours, gdbs:
         stub = GdbStub(listener, has_fpu=False)
         stub._gdb = ours
-        assert not stub.wants()
+        assert not stub.wants_stop()
         gdbs.sendall(b"\x03")
-        assert stub.wants() and not stub.wants()
+        assert stub.wants_stop() and not stub.wants_stop()
         gdbs.close()
         with pytest.raises(DebuggerGone):
-            stub.wants()
+            stub.wants_stop()
 
 
 def test_probes() -> None:

@@ -17,7 +17,7 @@ from intelhex import IntelHex
 from baretorch.errors import CompileError
 from baretorch.firmware import uf2
 from baretorch.firmware.boot import check_rp2040, check_rp2350, crc32_mpeg2
-from baretorch.firmware.chunks import Chunk, encode_bin, encode_hex, loaded, merge
+from baretorch.firmware.chunks import Chunk, encode_bin, encode_hex, load_chunks, merge
 from baretorch.firmware.elf import read_elf
 from tests.firmware.conftest import Build
 
@@ -46,7 +46,7 @@ def test_bin_and_hex_equal_objcopy(image_of: Build, toolchain: str, tmp_path: Pa
     for chunk in theirs:
         assert whole[chunk.address - start : chunk.end - start] == chunk.data
     assert encode_bin(read_hex(image.hex.read_text())) == whole
-    assert read_hex(image.hex.read_text()) == loaded(read_elf(image.elf.read_bytes()))
+    assert read_hex(image.hex.read_text()) == load_chunks(read_elf(image.elf.read_bytes()))
 
 
 @given(CHUNKS)
@@ -144,7 +144,7 @@ def test_boot_rom_of_rp2040_would_start_the_image(image_of: Build, toolchain: st
     assert image.uf2 is not None
     flash = uf2.flash_contents(uf2.decode_uf2(image.uf2.read_bytes()), uf2.RP2040)
     check_rp2040(flash)
-    check_rp2040(loaded(read_elf(image.elf.read_bytes())))
+    check_rp2040(load_chunks(read_elf(image.elf.read_bytes())))
 
     start = flash[0].data
     for damaged, what in (

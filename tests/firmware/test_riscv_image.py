@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from baretorch.firmware.boot import check_rp2350
-from baretorch.firmware.chunks import loaded
+from baretorch.firmware.chunks import load_chunks
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import RP2350_RISCV, decode_uf2, flash_contents
 from tests.machines.images import image
@@ -29,7 +29,7 @@ def test_the_boot_rom_finds_its_way(toolchain: str) -> None:
     entry, stack = elf.symbol("bt_reset").address, elf.symbol("bt_stack_top").address
     assert words[at + 1 : at + 8] == (0x11010142, 0x0344, entry, stack, 0x04FF, 0, END)
     assert entry == 0x10000000 and stack == 0x20080000
-    (code,) = (c for c in loaded(elf) if c.address == 0x10000000)
+    (code,) = (c for c in load_chunks(elf) if c.address == 0x10000000)
     assert flash.startswith(code.data)
 
 

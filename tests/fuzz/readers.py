@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.firmware.chunks import Chunk, loaded
+from baretorch.firmware.chunks import Chunk, load_chunks
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import RP2040, RP2350_ARM, check_uf2, encode_uf2
 from baretorch.frontends.aten.program import check_sizes
@@ -153,7 +153,7 @@ def elfs() -> tuple[bytes, ...]:
 
 def read_elf_whole(data: bytes) -> None:
     elf = read_elf(data)
-    loaded(elf)
+    load_chunks(elf)
     elf.globals()
     for symbol in elf.symbols:
         section = elf.section_at(symbol.address)

@@ -383,7 +383,7 @@ def behaves_otherwise(made: Image, left: Mapping[str, int] | None) -> str | None
     try:
         link = Link(machine, heard.append)
         link.hello()
-        start = emulated.executed()
+        start = emulated.count_executed()
         reply = link.run([DATA])
     except DeviceHang:
         return "hangs"

@@ -46,7 +46,7 @@ def test_after_another_program(board: str) -> None:
     release = (
         f"BT_REG({0x4000F000 if board == 'pico' else 0x40023000:#x}u) = 4; for (volatile int i = 0; i < 99; i++) {{}}"
     )
-    with pytest.raises(DeviceFault, match="words that another program asked for come first"):
+    with pytest.raises(DeviceFault, match="words that another program requested come first"):
         answer(board, release + BEGIN + WAIT, left=left)
 
 

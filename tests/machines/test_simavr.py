@@ -10,7 +10,7 @@ import pytest
 from baretorch.errors import CompileError
 from baretorch.machines import open_machine, simavr
 from baretorch.machines.link import Link
-from baretorch.machines.run import Run, measured
+from baretorch.machines.run import Run, collect_figures
 from baretorch.machines.types import DeviceFault
 from baretorch.measure.cycles import time_of
 from baretorch.targets.boards import load_board
@@ -89,7 +89,7 @@ def run(board: str, body: str) -> tuple[Run, int]:
         link = Link(machine)
         link.run([DATA])
         reply = link.run([DATA])
-        return measured(machine, reply, (), ()), reply.ticks
+        return collect_figures(machine, reply, (), ()), reply.ticks
     finally:
         machine.close()
 

@@ -591,7 +591,7 @@ def test_a_device_that_breaks_rules_is_told_so() -> None:
     _, host = port(machine)
 
     def wrong() -> Steps[None]:
-        yield from host.refused(get_descriptor(DEVICE, 0, 18))
+        yield from host.expect_stall(get_descriptor(DEVICE, 0, 18))
 
     with pytest.raises(DeviceFault, match="should be refused"):
         drive(machine, wrong())

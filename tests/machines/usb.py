@@ -122,8 +122,8 @@ def like_windows(host: UsbHost) -> Steps[None]:
     if first != device[: len(first)]:
         raise HostError("the device descriptor is another at address 0")
     whole = yield from host.control(get_descriptor(CONFIGURATION, 0, 255))
-    yield from host.refused(get_descriptor(STRING, 0xEE, 18))
-    yield from host.refused(get_descriptor(QUALIFIER, 0, 10))
+    yield from host.expect_stall(get_descriptor(STRING, 0xEE, 18))
+    yield from host.expect_stall(get_descriptor(QUALIFIER, 0, 10))
     yield from read_strings(host, device)
     yield from host.control(get_descriptor(DEVICE, 0, 18))
     head = yield from host.control(get_descriptor(CONFIGURATION, 0, 9))
@@ -149,8 +149,8 @@ class NoisyBus:
     naks: int = 0
     faults: int = 0  # so far
 
-    def attached(self) -> bool:
-        return self.bus.attached()
+    def is_attached(self) -> bool:
+        return self.bus.is_attached()
 
     def reset(self) -> None:
         self.bus.reset()
@@ -203,7 +203,7 @@ class Recorder:
         self._bus = bus
         self.sent: list[bytes] = []
         self.__dict__ |= {
-            name: getattr(bus, name) for name in ("attached", "reset", "suspend", "resume", "setup", "out")
+            name: getattr(bus, name) for name in ("is_attached", "reset", "suspend", "resume", "setup", "out")
         }
 
     def take(self, address: int, endpoint: int) -> Packet:

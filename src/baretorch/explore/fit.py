@@ -16,7 +16,7 @@ from baretorch.emit import emit
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch
 from baretorch.firmware.elf import read_elf
-from baretorch.firmware.fit import needed, roomy
+from baretorch.firmware.fit import needed_bytes, roomy
 from baretorch.frontends import Source
 from baretorch.measure.cycles import Time, cycles_json
 from baretorch.measure.run import measure_model
@@ -285,7 +285,7 @@ class Fitter:
         with scratch() as folder:
             image = build_image(compiled, folder)
             elf = read_elf(image.elf.read_bytes())
-        flash, data = (needed(compiled.board, elf, bank) for bank in (chip.code, chip.data))
+        flash, data = (needed_bytes(compiled.board, elf, bank) for bank in (chip.code, chip.data))
         return _Built(board, flash, data - chip.stack_bytes, image.flash.weights)
 
     def _time(self, trial: Trial) -> Time | None:

@@ -17,7 +17,7 @@ from baretorch.frontends.user_code import import_file
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import arrange_inputs, real_inputs, real_outputs, store_inputs
 from baretorch.ir.ties import replace_tied_indices
-from baretorch.machines.run import call, greeted
+from baretorch.machines.run import call, open_link
 from baretorch.machines.types import Machine
 from baretorch.measure.facts import largest_error, number
 from baretorch.pipeline import LoweredModel
@@ -176,7 +176,7 @@ def stream(
     machine: Machine, graph: Graph, trace: SweepTrace, total: int, rate: float | None, show: Callable[[], None]
 ) -> None:
     """Send the inputs one after the other, and show each output."""
-    link = greeted(machine, graph)
+    link = open_link(machine, graph)
     due = time.monotonic()
     for i in range(total):
         inputs = trace.sweep.inputs[i % len(trace.sweep.inputs)]

@@ -9,7 +9,7 @@ from baretorch.targets.types import Board
 
 MAIN = "bt_main"
 GUIDE = "docs/how-to/your-own-application.md"
-_LINES = 12  # of what a compiler says
+_LINES = 12  # of a compiler's message
 
 
 def app_sources(folder: Path, board: Board) -> tuple[Path, ...]:
@@ -42,7 +42,7 @@ def need_server(app: str | None) -> None:
         )
 
 
-def never_called(run: str) -> CompileError:
+def uncalled_model(run: str) -> CompileError:
     return CompileError(
         "--app: the application never runs the model",
         need=f"a call of {run} or of bt_model_call, from {MAIN} or a function that it calls",

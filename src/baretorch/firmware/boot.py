@@ -13,7 +13,7 @@ FLASH = 0x10000000  # both chips map flash here
 BOOT2_CODE = 252  # bytes of the RP2040's second stage, followed by their checksum
 BOOT2 = BOOT2_CODE + 4
 
-IMAGE_DEF_RANGE = 4096  # the RP2350 looks for an IMAGE_DEF no further
+IMAGE_DEF_RANGE = 4096  # bytes in which the RP2350 searches for an IMAGE_DEF
 _BLOCK_START, _BLOCK_END = 0xFFFFDED3, 0xAB123579
 _IMAGE_TYPE, _LAST = 0x42, 0xFF
 _EXECUTABLE_ARM, _EXECUTABLE_RISCV = 0x1021, 0x1101

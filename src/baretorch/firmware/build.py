@@ -11,11 +11,11 @@ from time import sleep
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.files.write import open_folder, ready_folder, scratch, write_scratch
-from baretorch.firmware.app import app_sources, never_called, wrong_app
+from baretorch.firmware.app import app_sources, uncalled_model, wrong_app
 from baretorch.firmware.boot import sign_boot2
 from baretorch.firmware.cache import fingerprint, recall, remember
 from baretorch.firmware.calls import LABEL, check_return_label
-from baretorch.firmware.chunks import encode_bin, encode_hex, loaded
+from baretorch.firmware.chunks import encode_bin, encode_hex, load_chunks
 from baretorch.firmware.elf import Elf, read_elf
 from baretorch.firmware.fit import misfit, roomy
 from baretorch.firmware.reach import parse_map
@@ -100,7 +100,7 @@ def build(
         files = _Files(work, name)
         runtime = runtime_sources(board, used, watchdog is not None, app=bool(own))
         header = board_header(board, checked, used, watchdog, app=bool(own))
-        # The model comes first: GNU ld makes calls on RISC-V the longer the more it has shortened before them.
+        # The model comes first, because GNU ld leaves longer calls on RISC-V after code that it has shortened.
         units = [(source.resolve(), optimize, _Whose.MODEL) for source in model_sources]
         units += [(source, Optimize.SIZE, _Whose.RUNTIME) for source in runtime]
         units += [(source.resolve(), optimize, _Whose.APP) for source in own]
@@ -117,7 +117,7 @@ def build(
             elf = _link(board, tools, files, objects, used, in_ram, bool(own))
         if not board.hosted:
             if own and not any(s.name == run_symbol and s.defined for s in elf.symbols):
-                raise never_called(run_symbol)
+                raise uncalled_model(run_symbol)
             if not own or any(s.name == LABEL and s.defined for s in elf.symbols):
                 check_return_label(elf, run_symbol)
             _write_formats(board, elf, files)
@@ -241,14 +241,14 @@ def _compile(
 
     with ThreadPoolExecutor(JOBS) as pool:
         jobs: list[Future[str]] = []
-        try:  # from here on: a signal may come between two jobs
+        try:  # from here on, because a signal may arrive between two jobs
             for unit in plan:
                 jobs.append(pool.submit(make, unit))
             for done, job in enumerate(jobs, 1):
                 source = job.result()
                 if progress is not None:
                     progress(source, done, len(plan))
-        except BaseException:  # also somebody who does not want to wait
+        except BaseException:  # a Ctrl-C, too
             _give_up(pool, jobs)
             raise
     return [unit.output for unit in plan]
@@ -316,7 +316,7 @@ def _link_error(
 
 
 def _write_formats(board: Board, elf: Elf, files: _Files) -> None:
-    chunks = loaded(elf)
+    chunks = load_chunks(elf)
     write_scratch(files.bin, encode_bin(chunks))
     write_scratch(files.hex, encode_hex(chunks, elf.entry))
     if board.chip.uf2_family is not None:
@@ -330,7 +330,7 @@ def _stacks(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -
     roots = ["main" if board.hosted else ENTRY, *others]
     handlers = [INTERRUPT] if board.usb is not None else [OVERFLOW] if board.chip.counter.irq is not None else []
     own = [stack_bound(elf, root, frames, apart=[*roots[1:], *handlers]).bytes for root in roots]
-    # An interrupt comes at any depth of core 0's.
+    # An interrupt may occur at any depth of core 0's stack.
     more = [interrupt_bound(elf, handler, frames, board.chip.cpu.has_fpu).bytes for handler in handlers]
     reserved = board.chip.stack_bytes
     total = sum(reserved if bytes_ is None else bytes_ for bytes_ in (own[0], *more))
@@ -343,10 +343,10 @@ def _with_stack(board: Board, own: int, others: int) -> Board:
     """Return a board that reserves at least these stack sizes for core 0, and for each other core."""
     chip, cluster = board.chip, board.chip.cluster
     if cluster is None:
-        return replace(board, chip=replace(chip, stack_bytes=_rounded(max(chip.stack_bytes, own, others), 8)))
-    cluster = replace(cluster, stack_bytes=_rounded(max(cluster.stack_bytes, others), 16))
-    return replace(board, chip=replace(chip, stack_bytes=_rounded(max(chip.stack_bytes, own), 16), cluster=cluster))
+        return replace(board, chip=replace(chip, stack_bytes=_round_up(max(chip.stack_bytes, own, others), 8)))
+    cluster = replace(cluster, stack_bytes=_round_up(max(cluster.stack_bytes, others), 16))
+    return replace(board, chip=replace(chip, stack_bytes=_round_up(max(chip.stack_bytes, own), 16), cluster=cluster))
 
 
-def _rounded(size: int, to: int) -> int:
+def _round_up(size: int, to: int) -> int:
     return -(-size // to) * to

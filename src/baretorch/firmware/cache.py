@@ -24,7 +24,7 @@ def cache_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         folder = ready_folder((Path(base) if base else Path.home() / ".cache") / "baretorch")
-    except (OSError, RuntimeError):  # RuntimeError: there is no home
+    except (OSError, RuntimeError):  # RuntimeError: no home directory
         return _own_folder()
     return folder if os.access(folder, os.W_OK | os.X_OK) else _own_folder()
 

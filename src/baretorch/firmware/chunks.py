@@ -46,7 +46,7 @@ def merge(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
     return tuple(Chunk(start, bytes(body)) for start, body in merged)
 
 
-def loaded(elf: Elf) -> tuple[Chunk, ...]:
+def load_chunks(elf: Elf) -> tuple[Chunk, ...]:
     """Return the bytes that a programmer writes to the chip: the loadable segments at their physical addresses."""
     return merge(Chunk(s.physical, s.data) for s in elf.segments if s.type == LOAD)
 

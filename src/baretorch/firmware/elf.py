@@ -180,7 +180,7 @@ def _read(data: bytes, layout: _Layout) -> Elf:
 
 def _piece(data: bytes, offset: int, size: int) -> bytes:
     if offset + size > len(data):
-        raise CompileError(f"the ELF file is truncated: {size} bytes at {offset} asked of {len(data)}")
+        raise CompileError(f"the ELF file is truncated: {size} bytes at {offset} of {len(data)}")
     return data[offset : offset + size]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from baretorch.errors import CompileError, see_fit
-from baretorch.firmware.chunks import loaded
+from baretorch.firmware.chunks import load_chunks
 from baretorch.firmware.elf import ALLOC, Elf
 from baretorch.firmware.sizes import CODE_IN_RAM, COPIES, STACK, flash_bytes
 from baretorch.targets.parts import MemoryBank
@@ -27,7 +27,7 @@ def roomy(board: Board) -> Board:
 def misfit(board: Board, elf: Elf) -> CompileError | None:
     """Return the error for an image that was linked for roomy(board) because it did not fit the board."""
     large = roomy(board)
-    needs = [(m, needed(large, elf, m.name)) for m in board.chip.memories]
+    needs = [(m, needed_bytes(large, elf, m.name)) for m in board.chip.memories]
     short = [(m, need) for m, need in needs if need > m.size]
     if not short:
         return None
@@ -40,13 +40,13 @@ def misfit(board: Board, elf: Elf) -> CompileError | None:
     )
 
 
-def needed(large: Board, elf: Elf, name: str) -> int:
+def needed_bytes(large: Board, elf: Elf, name: str) -> int:
     """Return the bytes of a bank that an image linked for roomy(board) needs, including the reserved stack."""
     bank = large.chip.memory(name)
     ends = [
         s.address + s.size for s in elf.sections if s.flags & ALLOC and s.name != STACK and _inside(bank, s.address)
     ]
-    ends += [c.end for c in loaded(elf) if _inside(bank, c.address)]
+    ends += [c.end for c in load_chunks(elf) if _inside(bank, c.address)]
     stack = _reserved(elf) if name == large.chip.data else 0
     return max(ends, default=bank.origin) - bank.origin + stack
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from baretorch.errors import InternalError
-from baretorch.firmware.chunks import loaded
+from baretorch.firmware.chunks import load_chunks
 from baretorch.firmware.elf import ALLOC, NOBITS, WRITE, Elf
 from baretorch.firmware.reach import LinkedSection, PieceMap, reachable
 from baretorch.firmware.types import FlashUse, RamUse
 from baretorch.targets.types import Board
 
-COPIED = ".data.bt_weights"  # to RAM, at start
+COPIED = ".data.bt_weights"  # to RAM, at start-up
 WEIGHTS = (".rodata.bt_weights", ".srodata.bt_weights", ".progmem.data.bt_weights", COPIED)
-COPIES = ".weights."  # how sections of them in RAM begin
+COPIES = ".weights."  # the beginning of the names of their sections in RAM
 ARENA = ".bss.bt_arena"
 STACK = ".stack"
-CODE_IN_RAM = ".ramcode"  # copied there at start
+CODE_IN_RAM = ".ramcode"  # copied to RAM at start-up
 
 
 def measure(
@@ -63,7 +63,7 @@ def flash_bytes(board: Board, elf: Elf) -> int:
     """Return the bytes stored for the image: per memory bank, from the first to the last, including gaps."""
     if board.hosted:
         return sum(s.size for s in elf.sections if s.flags & ALLOC and s.type != NOBITS)
-    chunks = loaded(elf)
+    chunks = load_chunks(elf)
     used = 0
     for memory in board.chip.memories:
         own = [c for c in chunks if memory.origin <= c.address < memory.origin + memory.size]

@@ -43,7 +43,7 @@ class CFunction:
 class _Body:
     """Facts from a function's instructions."""
 
-    growth: int | None  # of the stack, all of it added up; None if a register says how much
+    growth: int | None  # of the stack, by all instructions; None if a register has the number
     pointer: bool  # calls through a pointer
     calls: frozenset[int]  # addresses called
 
@@ -184,7 +184,7 @@ class CallGraph:
         address may be called. Jumps within a function do not count."""
         calls: dict[CFunction, set[CFunction]] = {f: set() for f in self.functions}
         for f, body in self._bodies.items():
-            far = range(f.address + 1, f.end)  # Armv6-M jumps as if it called where that is too far for a branch
+            far = range(f.address + 1, f.end)  # Armv6-M jumps with a call if the target is too far for a branch
             called = (self.function_at(at) for at in body.calls if at not in far)
             calls[f].update(g for g in called if g is not None and g.address not in self._apart)
         for r in references(self.elf):

@@ -56,9 +56,9 @@ class Toolchain:
     name: str  # "gcc" or "zig"
     cpu: Cpu
     compiler: tuple[str, ...]
-    linker: tuple[str, ...]  # for a linker script; GNU's goes through gcc, which knows where its libraries are
+    linker: tuple[str, ...]  # for a linker script; GNU's is called by gcc, which knows the path of its libraries
     version: str
-    debug: bool = False  # with what a debugger wants to know, which changes no byte that is loaded
+    debug: bool = False  # with debug information, which changes no byte that is loaded
 
     @property
     def hosted(self) -> bool:

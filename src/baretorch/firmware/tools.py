@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-# What they say when they cannot write on.
+# Messages of tools that cannot write.
 FULL = {
     "No space left on device": errno.ENOSPC,
     "NoSpaceLeft": errno.ENOSPC,

@@ -23,10 +23,10 @@ class RamUse:
     """Bytes of RAM. stack: bound from the compiler's stack usage data, of all cores together."""
 
     arena: int
-    weights: int  # those that are copied from flash at start
-    code: int  # the model's, if it is
-    model_static: int  # the model's own static data besides the arena
-    static: int  # all .data and .bss besides the arena, and code of start-up's
+    weights: int  # those that are copied from flash at start-up
+    code: int  # the model's, if it is in RAM
+    model_static: int  # the model's own static data without the arena
+    static: int  # all .data and .bss without the arena, and start-up code in RAM
     stack: int
     total: int
 
@@ -46,10 +46,10 @@ class Image:
     flash: FlashUse
     ram: RamUse
     symbols: dict[str, int]  # address of each global symbol, Thumb bit cleared
-    cores: int = 1  # that it uses
+    cores: int = 1  # the number of cores that it uses
     run_stack: int | None = None  # a bound on what a call of the run function needs
 
-    def moved_to(self, folder: Path) -> Image:
+    def move_to(self, folder: Path) -> Image:
         """Return the image after all of its files were moved to another folder."""
 
         def there(path: Path | None) -> Path | None:

@@ -12,14 +12,14 @@ from baretorch.targets.types import EMULATORS, Board
 
 
 def find_driver(emulator: str) -> Driver:
-    """Return what starts one of EMULATORS: it is in the module of this package that has its name."""
+    """Return the driver of one of EMULATORS, which is in the module of this package that has its name."""
     driver: Driver = import_module(f"{__name__}.{emulator}").DRIVER
     return driver
 
 
 def open_machine(image: Image, run_symbol: str, emulator: str | None = None, timed: bool = False) -> Machine:
-    """Boot the image on `emulator`, or on the first of its board's emulators that is installed. `timed` requests what
-    reading flash costs, where the emulator can tell: it is slower then."""
+    """Boot the image on `emulator`, or on the first of its board's emulators that is installed. `timed` requests the
+    time of flash reads from emulators that simulate it, which makes them slower."""
     emulator = choose_emulator(image.board, emulator)
     driver = find_driver(emulator)
     if image.board.usb is not None and not driver.usb:
@@ -33,7 +33,8 @@ def open_machine(image: Image, run_symbol: str, emulator: str | None = None, tim
 
 
 def choose_emulator(board: Board, emulator: str | None = None) -> str:
-    """`emulator`, or the first of the board's that is installed; CompileError if it cannot run the board."""
+    """Return `emulator`, or the first of the board's that is installed. Raise CompileError if it cannot run the
+    board."""
     if not board.emulators:
         raise CompileError(f"no emulator runs board {board.name}", have=board.title, try_=_boards_alike(board))
     if emulator is None:
@@ -46,7 +47,7 @@ def choose_emulator(board: Board, emulator: str | None = None) -> str:
 
 
 def _boards_alike(board: Board) -> str:
-    """Boards that run the same code and have an emulator; the more capable core runs the plainer one's code."""
+    """Suggest boards that have an emulator and run the same code. More capable cores run the code of simpler ones."""
     boards = [load_board(name) for name in board_names()]
     emulated = [b for b in boards if b.emulators and b.chip.cpu.gcc_prefix == board.chip.cpu.gcc_prefix]
     same = [b.name for b in emulated if b.chip.cpu.name == board.chip.cpu.name]

@@ -22,7 +22,7 @@ class Code:
     addresses: range
     in_ram: range  # addresses of the code that start-up code copies to RAM
     run: int  # the run function
-    returned: int  # where its caller goes on
+    returned: int  # where its caller continues
     home: tuple[int, int, int, int]  # two ranges: the run function, and the part of it that calls the layers
     core1_home: tuple[int, int, int, int]  # the same for core 1: the function that calls its layers, and none
     parts: tuple[tuple[int, int], ...]  # ranges: the functions that call the layers of a cluster's cores 1, 2 …
@@ -30,13 +30,13 @@ class Code:
     stacks: tuple[int, int]  # a range: of all cores
 
     def stretches(self) -> Iterator[tuple[int, bytes]]:
-        """The code, and where it is when it runs."""
+        """Yield the code and its address when it runs."""
         for section in self.elf.sections:
             if section.flags & EXECUTE:
                 yield section.address, section.data
 
     def function_at(self, address: int) -> str:
-        """The name of the function there, for people."""
+        """Return the name of the function at an address, for people."""
         for symbol in self.elf.symbols:
             if symbol.type == FUNC and symbol.address <= address < symbol.address + max(symbol.size, 2):
                 return symbol.name
@@ -78,6 +78,6 @@ def _stacks(elf: Elf) -> tuple[int, int]:
 
 
 def _range(elf: Elf, name: str) -> tuple[int, int]:
-    """First address and end of a function; an empty range if there is none of that name."""
+    """Return the first address and the end of a function; an empty range if there is none of that name."""
     found = next((s for s in elf.symbols if s.name == name and s.defined), None)
     return (0, 0) if found is None else (found.address, found.address + found.size)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 MAGIC = b"BT"
 HEADER = struct.Struct("<2sBBI")
 CRC = struct.Struct("<I")
-FRAME_BYTES = HEADER.size + CRC.size  # besides the payload
+FRAME_BYTES = HEADER.size + CRC.size  # in addition to the payload
 
 HELLO, RUN, RESET = ord("H"), ord("R"), ord("Z")  # host to device
 HELLO_REPLY, RUN_REPLY, RESET_REPLY, ERROR_REPLY = ord("h"), ord("r"), ord("z"), ord("e")  # device to host
@@ -33,37 +33,37 @@ class Frame:
 
 
 def encode(frame: Frame) -> bytes:
-    """The frame as it travels."""
+    """Return the bytes of a frame."""
     header = HEADER.pack(MAGIC, frame.kind, frame.seq, len(frame.payload))
     checked = header[len(MAGIC) :] + frame.payload
     return MAGIC + checked + CRC.pack(zlib.crc32(checked))
 
 
 class Decoder:
-    """Takes a byte stream apart, piece by piece, into frames and text (bytes).
+    """Splits a byte stream, piece by piece, into frames and text.
 
-    What looks like a frame but has an unknown type, more than `limit` payload bytes or a wrong CRC is text up to
-    its second byte; the search goes on there, so that a whole frame behind a damaged one is found.
+    Bytes that look like a frame but have an unknown type, more than `limit` payload bytes or a wrong CRC are text up to
+    the second byte. The search continues there, so that a whole frame after a damaged one is found.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._pending = bytearray()  # an unfinished frame
-        self._wanted = 0  # its length, as far as it is known
+        self._needed = 0  # its length, as far as it is known
 
     def feed(self, data: bytes) -> list[Frame | bytes]:
-        """The frames and texts that `data` completes. An unfinished frame is kept for the next call."""
+        """Return the frames and texts that `data` completes. An unfinished frame is kept for the next call."""
         self._pending += data
-        return self._take(final=False) if len(self._pending) >= self._wanted else []
+        return self._take(final=False) if len(self._pending) >= self._needed else []
 
     def give_up(self) -> list[Frame | bytes]:
-        """Nothing more will come: treat the unfinished frame as text, and look for frames inside it."""
+        """Treat the unfinished frame as text, and look for frames inside it, because no more bytes will arrive."""
         return self._take(final=True)
 
     def _take(self, final: bool) -> list[Frame | bytes]:
         data, start, text = bytes(self._pending), 0, 0
         found: list[Frame | bytes] = []
-        self._wanted = 0
+        self._needed = 0
         while (start := _find_magic(data, start)) >= 0:
             frame = self._frame_at(data, start)
             if isinstance(frame, Frame):
@@ -72,7 +72,7 @@ class Decoder:
             elif frame == NO_FRAME or final:
                 start += 1
             else:
-                self._wanted = frame
+                self._needed = frame
                 break
         stop = start if start >= 0 else len(data)
         if stop > text:
@@ -81,7 +81,7 @@ class Decoder:
         return found
 
     def _frame_at(self, data: bytes, start: int) -> Frame | int:
-        """The frame that starts there, or NO_FRAME, or how many bytes it needs to be looked at again."""
+        """Return the frame that starts at a position, or NO_FRAME, or the number of bytes that are needed to decide."""
         head = data[start : start + HEADER.size]
         if len(head) > len(MAGIC) and head[len(MAGIC)] not in KINDS:
             return NO_FRAME
@@ -99,7 +99,7 @@ class Decoder:
 
 
 def _find_magic(data: bytes, start: int) -> int:
-    """The next place where a frame starts or, with the last byte, may start; -1 if there is none."""
+    """Return the next position where a frame starts, or may start with the last byte; -1 if there is none."""
     at = data.find(MAGIC, start)
     if at < 0 and len(data) > start and data[-1] == MAGIC[0]:
         return len(data) - 1

@@ -1,7 +1,7 @@
-"""Arm's Fixed Virtual Platforms, where the user has them: closed programs with a chip, its core and its NPU in them.
+"""Arm's Fixed Virtual Platforms, if they are installed: closed programs that contain a chip, its core and its NPU.
 
-UART0 is a terminal of the platform, at a TCP port that it names when it starts; our bytes pass through it as they are.
-Nothing is counted: an FVP does not say how many instructions it executed between two addresses.
+UART0 is a terminal of the platform, at a TCP port that the platform prints when it starts. Bytes pass through it
+unchanged. Nothing is counted, because an FVP does not report how many instructions it executed between two addresses.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from baretorch.machines.types import DeviceFault, DeviceHang, Driver
 from baretorch.npu.accelerators import by_name
 from baretorch.targets.types import Board, Fvp
 
-START_SECONDS = 60.0  # until it says where its terminal is: it is a large program, and may ask for a licence
-READY_SECONDS = 5.0  # until the image says that it is ready
-SAID = 1 << 16  # characters of its own text that are kept
+START_SECONDS = 60.0  # until it prints where its terminal is: it is a large program, and may need a licence
+READY_SECONDS = 5.0  # until the image reports that it is ready
+TEXT_CHARACTERS = 1 << 16  # characters of its own text
 
 
 class FvpMachine(Process):
@@ -41,10 +41,10 @@ class FvpMachine(Process):
         line = os.fdopen(self._connect(fvp).detach(), "r+b", buffering=0)
         self._stdin = self._stdout = ends.enter_context(line)
         self._listens = False  # bytes that come before the image has set up its UART may be lost
-        self._beside = self._words
+        self._companion = self._words
 
     def read(self, timeout: float) -> bytes:
-        """Read as the other machines do, but give up waiting if the image was ready before the line was open."""
+        """Read like the other machines, but stop waiting for text if the image was ready before the line was open."""
         if not self._listens:
             try:
                 return super().read(min(timeout, READY_SECONDS))
@@ -56,13 +56,13 @@ class FvpMachine(Process):
         """Connect to the terminal as soon as it exists."""
         terminal = fvp.terminal.rpartition(".")[2]
         deadline = time.monotonic() + START_SECONDS
-        while (found := re.search(rf"\b{terminal}: Listening .* on port (\d{{1,5}})\b", self._words.said)) is None:
+        while (found := re.search(rf"\b{terminal}: Listening .* on port (\d{{1,5}})\b", self._words.text)) is None:
             if not select.select([self._words], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 self.close()
                 raise DeviceFault(f"{fvp.program} does not report where its terminal is", have=self._words.last())
             self._words.look()
             if self._words.over:
-                self._ended()
+                self._raise_ended()
         try:
             line = socket.create_connection(("127.0.0.1", int(found[1])), timeout=START_SECONDS)
         except (OSError, OverflowError) as error:
@@ -71,9 +71,9 @@ class FvpMachine(Process):
         line.setblocking(False)
         return line
 
-    def _ended(self) -> bytes:
+    def _raise_ended(self) -> bytes:
         try:
-            return super()._ended()
+            return super()._raise_ended()
         except DeviceFault as fault:
             raise DeviceFault(fault.what, have=[*self._words.last(), *fault.have]) from None
 
@@ -83,7 +83,7 @@ class _Words:
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
-        self.said = ""
+        self.text = ""
         self.over = False
 
     def fileno(self) -> int:
@@ -94,17 +94,17 @@ class _Words:
 
     def look(self) -> None:
         came = os.read(self._pipe.fileno(), CHUNK)
-        self.said = (self.said + came.decode(errors="replace"))[-SAID:]
+        self.text = (self.text + came.decode(errors="replace"))[-TEXT_CHARACTERS:]
         self.over = not came
         if self.over:
             time.sleep(0.01)  # its end of the line is about to close, too
 
     def last(self) -> list[str]:
-        return self.said.strip().splitlines()[-10:]
+        return self.text.strip().splitlines()[-10:]
 
 
 def need_fvp(board: Board) -> tuple[Fvp, str]:
-    """The platform, and the program that it is; CompileError with the remedy if it is not installed."""
+    """Return the platform and the path of its program. Raise CompileError with the remedy if it is not installed."""
     assert board.fvp is not None  # targets/checks.py
     program = shutil.which(board.fvp.program)
     if program is None:

@@ -19,7 +19,7 @@ START_SECONDS = 10.0  # for a server to listen
 
 
 class DebuggerGone(DeviceFault):
-    """gdb has ended, and with it the emulation."""
+    """gdb has ended, and the emulation with it."""
 
 
 class ChildMachine(Machine, Protocol):
@@ -30,7 +30,7 @@ class ChildMachine(Machine, Protocol):
 
 
 def stop_at_faults(board: Board) -> str:
-    """Return gdb's command for a stop in the image's own handler, which would go on with its report."""
+    """Return gdb's command for a stop in the image's own handler, which would continue with its report."""
     return "break *bt_fault_entry" if board.chip.cpu.elf_machine == ARM else "break bt_trap"
 
 

@@ -1,7 +1,8 @@
-"""A Graph as a program of this computer, run over many inputs: how models are watched while they are calibrated.
+"""Run a Graph as a program of this computer over many inputs: models are observed in this way while they are
+calibrated.
 
-It is a process of its own, so that nothing that a model does can harm this one. Constants are read when it starts:
-they need not be compiled. No sum and product are one operation, so that every x86-64 computes the same.
+It is a child process, so that nothing that a model does can harm this one. Constants are read when it starts, so they
+need not be compiled. No sum and product are fused, so that every x86-64 computes the same.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ HARNESS = RUNTIME / "host"
 
 
 def computer() -> Board:
-    """The host, with kernels as fast as a computer can be: images for it have the portable ones, as others do."""
+    """Return the host with kernels as fast as a computer can be. Images for the host have the portable kernels."""
     board = load_board("host")
     (cpu,) = (cpu for cpu in CPUS if cpu.name == "computer")
     return replace(board, chip=replace(board.chip, cpu=cpu))
@@ -43,7 +44,7 @@ def computer() -> Board:
 
 @contextmanager
 def on_host(graph: Graph) -> Iterator[RunGraph]:
-    """Runs a graph in C; by the interpreter where there is no compiler, and where nothing is computed."""
+    """Run a graph in C; in NumPy if there is no compiler, or if nothing is computed."""
     board = computer()
     try:
         tools = find_toolchain(board)
@@ -56,7 +57,7 @@ def on_host(graph: Graph) -> Iterator[RunGraph]:
     plans = {"forward": make_plan(graph, board, Options(buffers=Buffers.CALLER))}
     names = make_names("watched", plans)
     with scratch() as folder:
-        program = _built(tools, names, emit("watched", plans, Optimize.SIZE, blank=True).files, folder)
+        program = _build(tools, names, emit("watched", plans, Optimize.SIZE, blank=True).files, folder)
         process = _Process(graph, program, names)
         try:
             yield process
@@ -88,7 +89,7 @@ class _Process:
         assert self._process.stdout is not None
         raw = self._process.stdout.read(sum(t.bytes for t in self._outputs))
         if len(raw) < sum(t.bytes for t in self._outputs):
-            raise self._ended()
+            raise self._crash()
         found, at = {}, 0
         for t in self._outputs:
             found[t.name] = np.frombuffer(raw, t.dtype.numpy, t.count, at).reshape(t.shape)
@@ -102,13 +103,13 @@ class _Process:
                 self._process.stdin.write(np.ascontiguousarray(array).tobytes())
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise self._ended() from None
+            raise self._crash() from None
 
-    def _ended(self) -> InternalError:
+    def _crash(self) -> InternalError:
         return InternalError(f"a model that was watched ended with code {self._process.wait()}")
 
 
-def _built(tools: Toolchain, names: CNames, files: Mapping[str, str], folder: Path) -> Path:
+def _build(tools: Toolchain, names: CNames, files: Mapping[str, str], folder: Path) -> Path:
     """Compiles and links. Kernels are the same for every model, so their objects are kept."""
     for name, text in {**files, "watched.c": watched_c(names)}.items():
         write_scratch(folder / name, text)

@@ -27,13 +27,13 @@ from baretorch.machines.frames import (
 from baretorch.machines.types import DeviceFault, DeviceHang, Machine
 
 PROTOCOL_VERSION = 1
-ATTEMPTS = 4  # a frame lost or damaged this often is no accident
-PROBES = 3  # hellos to a device that gave no answer
-HELLO_SECONDS = 1.0  # a waiting board answers a hello at once
+ATTEMPTS = 4  # of a frame that was lost or damaged
+PROBES = 3  # hellos to a device that did not respond
+HELLO_SECONDS = 1.0  # a waiting board responds to a hello immediately
 START_SECONDS = 30.0  # an emulator may have to start first, on a busy computer
 FAULT_SECONDS = 1.0  # for the rest of a fault message to arrive
 FAULT_BEGINS, FAULT_ENDS = "FAULT:", "END OF FAULT"
-HEARD_CHARACTERS = 2000  # of the device's text kept for error messages
+HEARD_CHARACTERS = 2000  # of the device's text, for error messages
 FAULT_LINES = 60  # of a fault message
 UNKNOWN_BYTES = 1 << 24  # of all outputs, where the caller does not know their sizes
 
@@ -58,7 +58,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer of one run: outputs, counter ticks of the call, and the deepest stack so far in bytes."""
+    """The result of one run: outputs, counter ticks of the call, and the deepest stack so far in bytes."""
 
     outputs: tuple[bytes, ...]
     ticks: int
@@ -70,10 +70,11 @@ class _Damaged(Exception):
 
 
 class Link:
-    """Asks a machine, waits for the answer, asks again if a frame was damaged or lost on the way.
+    """Sends requests to a machine, and repeats them if a frame was damaged or lost.
 
-    A run whose answer was lost runs twice: a model with state then has seen its input twice. `outputs` are the byte
-    sizes that the model's outputs must have: what a device reports is not believed, and nothing larger is received.
+    A run whose reply was lost runs twice: a model with state has then seen its input twice. `outputs` are the byte
+    sizes that the model's outputs must have: sizes that a device reports are not trusted, and nothing larger is
+    received.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class Link:
             )
 
     def run(self, inputs: Sequence[bytes], timeout: float = 60.0) -> Reply:
-        """Call the model once. `timeout` limits the time of its answer, in seconds."""
+        """Call the model once. `timeout` limits the time until its reply, in seconds."""
         hello = self.hello()
         sizes = tuple(len(data) for data in inputs)
         if sizes != hello.inputs:
@@ -145,7 +146,7 @@ class Link:
         return Reply(_split(payload[_RUN_REPLY.size :], hello.outputs), ticks, stack_peak)
 
     def reset(self, seconds: float | None = None) -> None:
-        """Let the model forget what it remembers between runs."""
+        """Reset the model's state."""
         self.hello()
         self._ask(RESET, RESET_REPLY, b"", seconds or self._patience)
 
@@ -154,7 +155,7 @@ class Link:
         return HELLO_SECONDS if self.machine.name == "serial" else START_SECONDS
 
     def _ask(self, kind: int, reply: int, payload: bytes, timeout: float) -> Frame:
-        """Send a request until it is answered."""
+        """Send a request until there is a reply."""
         where: tuple[str, ...] = ()
         for attempt in range(ATTEMPTS):
             try:
@@ -179,8 +180,8 @@ class Link:
         )
 
     def _listens(self, unread: int) -> bool:
-        """Whether the device waits for requests. It may wait for the rest of a frame that lost bytes: as many zeros as
-        that frame can lack finish it, and are skipped by a device that waits for a frame's start."""
+        """Report whether the device waits for requests. It may wait for the rest of a frame that lost bytes: as many
+        zeros as that frame can lack complete it, and a device that waits for a frame's start skips them."""
         self.machine.write(bytes(unread + FRAME_BYTES))
         for _ in range(PROBES):
             try:
@@ -218,7 +219,7 @@ class Link:
                 raise DeviceHang("the device sends data, but not a valid response")
 
     def _receive(self, deadline: float) -> list[Frame]:
-        """The frames that arrived; text goes to `on_text`, a fault message is raised."""
+        """Return the frames that arrived. Text goes to `on_text`, and a fault message is raised."""
         try:
             items = self._decoder.feed(self.machine.read(max(0.0, deadline - time.monotonic())))
         except DeviceHang:
@@ -246,7 +247,7 @@ class Link:
         return text
 
     def _fault(self, message: str) -> DeviceFault:
-        """Listen to the end of a fault message, but not for ever."""
+        """Read the rest of a fault message, but not forever."""
         deadline = time.monotonic() + FAULT_SECONDS
         while FAULT_ENDS not in message and len(message) < HEARD_CHARACTERS and time.monotonic() < deadline:
             try:

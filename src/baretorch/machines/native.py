@@ -17,8 +17,8 @@ if sys.platform == "linux":
 
 
 class NativeMachine(Process):
-    """Ends with its input, and (on Linux) when it has computed for longer than anybody would wait, so that
-    not even the sudden death of this process leaves it behind."""
+    """Ends with its input and, on Linux, when it has computed for longer than the time limit, so that it ends even if
+    this process dies suddenly."""
 
     name = "native"
 
@@ -27,7 +27,7 @@ class NativeMachine(Process):
 
     def read(self, timeout: float) -> bytes:
         if sys.platform == "linux":
-            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended, as the read will tell
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended, which the read reports
                 seconds = math.ceil(self._cpu_seconds() + timeout) + 1
                 resource.prlimit(self.pid, resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
         return super().read(timeout)

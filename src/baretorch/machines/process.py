@@ -1,4 +1,4 @@
-"""An image that runs in a process of its own: bytes in on its standard input, bytes out on its standard output."""
+"""Run an image in a child process: bytes in on its standard input, bytes out on its standard output."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ class Closes(Protocol):
 
 
 class Companion(Protocol):
-    """A device next to a process: it acts when it receives data, or after some seconds of silence."""
+    """A device next to a process, which acts when it receives data, or after some seconds of silence."""
 
     def fileno(self) -> int: ...
 
     def patience(self) -> float | None:
-        """Return the seconds of silence after which it acts; None if it waits for data."""
+        """Return the seconds of silence after which the device acts; None if it waits for data."""
 
     def look(self) -> None: ...
 
 
 class Process(UncountedMachine):
-    """A child process that never outlives us: `close`, the garbage collector and the interpreter's end all stop it."""
+    """A child process that never outlives this one: `close`, the garbage collector and the interpreter's end all stop
+    it."""
 
     def __init__(
         self,
@@ -47,8 +48,11 @@ class Process(UncountedMachine):
         keep: Sequence[Closes] = (),
         apart: bool = False,
     ) -> None:
-        """`inherit` are open files that the child gets too; `keep` are closed after it has ended. If it is `apart`, a
-        Ctrl-C at the terminal is not for it."""
+        """Start a child process.
+
+        `inherit` are open files that the child gets too; `keep` are closed after it has ended. A Ctrl-C at the terminal
+        does not reach a process that is `apart`.
+        """
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._child = subprocess.Popen(
             command,
@@ -64,7 +68,7 @@ class Process(UncountedMachine):
         os.set_blocking(self._stdin.fileno(), False)
         self._unsent = b""
         self._listens = True
-        self._beside: Companion | None = None
+        self._companion: Companion | None = None
         self.close = weakref.finalize(self, _end, self._child, self._errors, *keep)
 
     @property
@@ -72,43 +76,43 @@ class Process(UncountedMachine):
         return self._child.pid
 
     def write(self, data: bytes) -> None:
-        """Queue bytes; they are sent while `read` waits, as a pipe holds only so many."""
+        """Queue bytes. They are sent while `read` waits, because a pipe holds a limited number of bytes."""
         self._unsent += data
 
     def read(self, timeout: float) -> bytes:
         deadline = time.monotonic() + timeout
         while True:
             sending = [self._stdin] if self._unsent and self._listens else []
-            left, beside = deadline - time.monotonic(), self._beside
-            patience = beside.patience() if beside is not None else None
+            left, companion = deadline - time.monotonic(), self._companion
+            patience = companion.patience() if companion is not None else None
             limit = max(0.0, left if patience is None else min(left, patience))
-            reading: list[IO[bytes] | Companion] = [self._stdout] if beside is None else [self._stdout, beside]
+            reading: list[IO[bytes] | Companion] = [self._stdout] if companion is None else [self._stdout, companion]
             readable, writable, _ = select.select(reading, sending, [], limit)
             if self._stdout in readable:
                 self._listens = True
-                return os.read(self._stdout.fileno(), CHUNK) or self._ended()
+                return os.read(self._stdout.fileno(), CHUNK) or self._raise_ended()
             if writable:
                 self._send()
                 continue
-            if beside is not None and (readable or limit < left):
-                beside.look()
+            if companion is not None and (readable or limit < left):
+                companion.look()
             if time.monotonic() >= deadline:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s")
 
     def _send(self) -> None:
-        """Send what fits."""
+        """Send as many bytes as the pipe takes."""
         try:
             sent = os.write(self._stdin.fileno(), self._unsent[:CHUNK])
         except BrokenPipeError:
-            sent = len(self._unsent)  # the other end is gone: the next read tells
+            sent = len(self._unsent)  # the other end is gone, which the next read reports
         self._unsent = self._unsent[sent:]
 
-    def _ended(self) -> bytes:
+    def _raise_ended(self) -> bytes:
         status = self._child.wait()
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip().splitlines()[-10:]
+        last = self._errors.read().decode(errors="replace").strip().splitlines()[-10:]
         how = f"by signal {-status}" if status < 0 else f"with exit status {status}"
-        raise DeviceFault(f"the image's process ended {how}", have=said)
+        raise DeviceFault(f"the image's process ended {how}", have=last)
 
 
 def _end(child: subprocess.Popen[bytes], *files: Closes) -> None:

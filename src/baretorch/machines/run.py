@@ -1,4 +1,4 @@
-"""Image + inputs -> Run: what the image answered, and what it took."""
+"""Image + inputs -> Run: the results of the image, and what it executed."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Run:
     instructions: int | None
     ticks: int
     stack_peak: int
-    blocks: tuple[Block, ...] = ()  # what was executed; empty if not known
-    cores: Cores | None = None  # what each core did, if there are two
-    emulator_cycles: int | None = None  # by the emulator's own table; ours is in measure/cycles.py
-    flash: tuple[FlashReads, ...] | None = None  # what was read from flash; None if that costs nothing, or is not known
-    trace: ClusterTrace | None = None  # what a cluster did when
+    blocks: tuple[Block, ...] = ()  # empty if not known
+    cores: Cores | None = None  # None for one core
+    emulator_cycles: int | None = None  # by the emulator's own table; Baretorch's is in measure/cycles.py
+    flash: tuple[FlashReads, ...] | None = None  # None if reading flash costs nothing, or is not known
+    trace: ClusterTrace | None = None  # the events in a cluster
     others: tuple[tuple[Array, ...], ...] = ()
 
 
@@ -41,18 +41,20 @@ def run_on(
     others: Sequence[Sequence[Array]] = (),
 ) -> Run:
     """Run the example inputs twice on the machine, then each set of `others`; the figures are of the second call."""
-    link = greeted(machine, graph)
+    link = open_link(machine, graph)
     first = call(link, graph, inputs, timeout)
     reply = link.run([np.ascontiguousarray(x).tobytes() for x in inputs], timeout)
     outputs = decode(graph, reply.outputs)
     same = (np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, outputs, strict=True))
     if not graph.state and not all(same):
         raise InternalError("the image returned two different results for the same inputs")
-    run = measured(machine, reply, first, outputs)  # before another call: a machine tells of its last one
+    run = collect_figures(
+        machine, reply, first, outputs
+    )  # before another call, because figures are those of the last one
     return replace(run, others=tuple(call(link, graph, x, timeout) for x in others))
 
 
-def measured(machine: Machine, reply: Reply, first: tuple[Array, ...], outputs: tuple[Array, ...]) -> Run:
+def collect_figures(machine: Machine, reply: Reply, first: tuple[Array, ...], outputs: tuple[Array, ...]) -> Run:
     """Return the machine's figures of its last call."""
     return Run(
         emulator=machine.name,
@@ -73,7 +75,7 @@ def _last(calls: tuple[int, ...]) -> int | None:
     return calls[-1] if calls else None
 
 
-def greeted(machine: Machine, graph: Graph) -> Link:
+def open_link(machine: Machine, graph: Graph) -> Link:
     """Return a link to the image; CompileError if it does not hold this model."""
     link = Link(machine, outputs=[t.bytes for t in graph.of(graph.outputs)])
     link.hello(c_prefix(graph.name))
@@ -81,7 +83,7 @@ def greeted(machine: Machine, graph: Graph) -> Link:
 
 
 def call(link: Link, graph: Graph, inputs: Sequence[Array], timeout: float = 60.0) -> tuple[Array, ...]:
-    """The image's answer to one set of inputs."""
+    """Return the image's outputs for one set of inputs."""
     return decode(graph, link.run([np.ascontiguousarray(x).tobytes() for x in inputs], timeout).outputs)
 
 

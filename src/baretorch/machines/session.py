@@ -1,4 +1,5 @@
-"""A booted image that is fed as PyTorch is: tensors or arrays in, arrays out, one start for any number of inputs."""
+"""A booted image that is called like a PyTorch model: tensors or arrays in, arrays out, one start for any number of
+inputs."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import Answer, Runner, arrange_inputs, arrange_outputs, real_outputs, store_inputs
 from baretorch.ir.ties import indices_of, replace_tied_indices
 from baretorch.machines.link import Hello, Reply
-from baretorch.machines.run import decode, greeted
+from baretorch.machines.run import decode, open_link
 from baretorch.machines.types import DeviceFault, Machine
 
-TOLERANCE = 1e-3  # of the largest magnitude: how far fp32 on two machines may be apart
+TOLERANCE = 1e-3  # of the largest magnitude: the allowed difference of fp32 on two machines
 
 
 class Session:
@@ -26,13 +27,13 @@ class Session:
     def __init__(self, machine: Machine, graph: Graph) -> None:
         self.machine = machine
         self._graph = graph
-        self._link = greeted(machine, graph)
+        self._link = open_link(machine, graph)
 
     def __call__(self, *inputs: Any) -> Answer:
         return self.ask(*inputs)[0]
 
     def ask(self, *inputs: Any) -> tuple[Answer, Reply]:
-        """The answer, and what the image told with it."""
+        """Return the outputs, and the reply of the image that contains them."""
         arrays = store_inputs(self._graph, arrange_inputs(self._graph, inputs))
         reply = self._link.run([np.ascontiguousarray(x).tobytes() for x in arrays])
         return arrange_outputs(self._graph, real_outputs(self._graph, decode(self._graph, reply.outputs))), reply
@@ -51,7 +52,7 @@ class Session:
 
 @dataclass
 class Recorder:
-    """Runs, and remembers a fingerprint of each input and the answer to it."""
+    """Runs a model, and records a fingerprint of each input and the outputs for it."""
 
     run: Runner
     inputs: list[int] = field(default_factory=list)
@@ -69,20 +70,20 @@ class Recorder:
 
 @dataclass
 class Checker:
-    """Goes through the inputs of a recording again. Each `every`-th is run, and must be answered as it was then:
-    exactly, or for fp32 nearly; the others get the recorded answer."""
+    """Repeats the inputs of a recording. Every `every`-th input is run again, and must have the recorded outputs:
+    exactly, or for fp32 nearly. The others return the recorded outputs."""
 
     run: Runner
     recorded: Recorder
     every: int
     exact: bool
-    name: str  # of what runs, for the error
+    name: str  # of the machine, for the error
     graph: Graph
-    asked: int = 0
+    count: int = 0
     ran: int = 0
 
     def __call__(self, *inputs: Any) -> Answer:
-        index, self.asked = self.asked, self.asked + 1
+        index, self.count = self.count, self.count + 1
         if index >= len(self.recorded.answers) or self.recorded.inputs[index] != _fingerprint(inputs):
             raise CompileError(
                 f"evaluate() sends other inputs when it is called again, from number {index} on",
@@ -103,8 +104,8 @@ class Checker:
         return answer
 
     def _same(self, inputs: Sequence[Any], answer: Answer, known: Answer) -> bool:
-        """Whether the two answers are the same but for rounding, and for indices of elements that are equal but for
-        rounding."""
+        """Report whether two outputs are equal except for rounding, and for indices of elements that are equal except
+        for rounding."""
         pairs = list(zip(_all(answer), _all(known), strict=True))
         if self.exact:
             return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
@@ -114,7 +115,8 @@ class Checker:
         return all(np.array_equal(a, b) if index else _near(a, b) for index, (a, b) in zip(indices, pairs, strict=True))
 
     def _up_to_ties(self, inputs: Sequence[Any], pairs: Sequence[tuple[Array, Array]]) -> list[tuple[Array, Array]]:
-        """Pairs of outputs in the memory order of the C interface, where the first has the indices of the second."""
+        """Return pairs of outputs in the memory order of the C interface, in which the first has the indices of the
+        second."""
         graph = self.graph
         moved = [(p.to_memory(a), p.to_memory(b)) for p, (a, b) in zip(graph.gives(), pairs, strict=True)]
         want = [b for _, b in moved]

@@ -1,4 +1,4 @@
-"""libsimavr's AVR chips, every cycle of them: hooks/simavr.c is the process, and counts."""
+"""Run an image on libsimavr's AVR chips, cycle by cycle. hooks/simavr.c is the process, and counts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def find_simavr() -> Path | None:
 
 
 def need_simavr(board: str) -> None:
-    """CompileError with the remedy if it is not installed."""
+    """Raise CompileError with the remedy if it is not installed."""
     if find_simavr() is None:
         raise CompileError(
             f"board {board} needs simavr",

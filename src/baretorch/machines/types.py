@@ -15,19 +15,19 @@ from baretorch.targets.types import Board
 
 
 class DeviceFault(CompileError):
-    """The image stopped: a fault, an exit, a jump into nowhere. `addresses` are where it was, and return addresses that
-    may be on its stack, the innermost first."""
+    """The image stopped: a fault, an exit, an invalid jump. `addresses` are the place where it stopped, and return
+    addresses that may be on its stack, the innermost first."""
 
     addresses: tuple[int, ...] = ()
 
 
 class DeviceHang(CompileError):
-    """The image did not answer within the time limit."""
+    """The image did not respond within the time limit."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """An access of a core to a byte: in the function, and in the call before `site`, as in a Block."""
+    """An access of a core to a byte. `function` contains it, and `site` is that of a Block."""
 
     core: int
     writes: bool
@@ -40,8 +40,8 @@ class Access:
 
 
 class CoresRace(DeviceFault):
-    """Both cores touch a byte in the same phase, and one of them writes: which comes first is chance. The phase counts
-    the times that the cores have met since the run function was called."""
+    """Both cores touch a byte in the same phase, and one of them writes: their order is chance. The phase counts the
+    meetings of the cores since the run function was called."""
 
     def __init__(self, phase: int, address: int, accesses: tuple[Access, Access]) -> None:
         super().__init__(
@@ -54,17 +54,19 @@ class CoresRace(DeviceFault):
         self.accesses = accesses  # of core 0 and of core 1
 
     def among(self, layers: Mapping[int, Sequence[str]]) -> CoresRace:
-        """The same, with the layers that each core works on there."""
-        told = CoresRace(self.phase, self.address, self.accesses)
-        told.have += tuple(f"core {core} works on {', '.join(names)}" for core, names in sorted(layers.items()))
-        return told
+        """Return the same error with the layers that each core works on in this phase."""
+        race = CoresRace(self.phase, self.address, self.accesses)
+        race.have += tuple(f"core {core} works on {', '.join(names)}" for core, names in sorted(layers.items()))
+        return race
 
 
 @dataclass(frozen=True)
 class Cores:
-    """The cost of a call of the run function, from its entry on core 0 to its return: for each core its instructions
-    and the time that it waited in meetings or asleep; and the total, in instructions of the core that was last. For a
-    cluster both times are cycles."""
+    """The cost of a call of the run function, from its entry on core 0 to its return.
+
+    It has the instructions of each core, the time that each waited in meetings or asleep, and the total in instructions
+    of the core that was last. For a cluster both times are cycles.
+    """
 
     instructions: tuple[int, ...]
     critical_path: int
@@ -73,10 +75,10 @@ class Cores:
 
 @dataclass(frozen=True)
 class Block:
-    """A stretch of code without branches in between, and how often a call of the run function executed it.
+    """A basic block, and how often a call of the run function executed it.
 
-    `site` is 0 in the run function itself; in all that it calls, and what that calls, it is the address behind the
-    call. `taken` is how often something else followed than the next instruction.
+    `site` is 0 in the run function itself. In all functions that it calls, directly or not, it is the address after its
+    call. `taken` counts how often another instruction followed than the next one in memory.
     """
 
     site: int
@@ -89,8 +91,10 @@ class Block:
 @dataclass(frozen=True)
 class FlashReads:
     """A core's reads from flash in a call of the run function, past its caches, and the cycles that it waited for them.
-    `site` is as in a Block. A copy that runs while the core works takes `copied` cycles from the call before that
-    address, and at `site` the core waits for the rest of it."""
+
+    `site` is as in a Block. A copy that runs while the core computes takes `copied` cycles, from the call before that
+    address; at `site` the core waits for the rest of it.
+    """
 
     core: int
     site: int
@@ -103,9 +107,11 @@ class FlashReads:
 
 @dataclass(frozen=True)
 class CoreSpan:
-    """The work of a core of a cluster on a visit to a site, as in a Block, between two cycles. The last six are cycles
-    in which it waited: for a register that is being loaded, for a bank that served another core, for slower memory, at
-    barriers, for registers of the DMA engine, and of other units."""
+    """The work of a core of a cluster on a visit to a site, as in a Block, between two cycles.
+
+    The last six are cycles in which it waited: for a register that is being loaded, for a bank that served another
+    core, for slower memory, at barriers, for registers of the DMA engine, and of other units.
+    """
 
     core: int
     site: int
@@ -129,7 +135,7 @@ BARRIER = "barrier"
 
 @dataclass(frozen=True)
 class Pause:
-    """A core slept until `what` let it go on: the BARRIER, or a unit that was done."""
+    """A core slept until `what` woke it: the BARRIER, or a unit that had finished."""
 
     core: int
     what: str
@@ -139,8 +145,8 @@ class Pause:
 
 @dataclass(frozen=True)
 class UnitWork:
-    """The work of a unit other than the cores: it was started at a site, began and ended. `bytes` are written from
-    `target` on, in one piece or in rows."""
+    """The work of a unit other than the cores: where and when it was requested, began and ended. `bytes` are written
+    from `target` on, in one piece or in rows."""
 
     unit: str
     channel: int
@@ -156,8 +162,8 @@ class UnitWork:
 
 @dataclass(frozen=True)
 class ClusterTrace:
-    """The events in a cluster between two cycles: a call of the run function. `calls` are the names of the functions
-    whose calls return to sites."""
+    """The events in a cluster during a call of the run function, between two cycles. `calls` are the names of the
+    functions whose calls return to sites."""
 
     begin: int
     end: int
@@ -232,21 +238,21 @@ class UncountedMachine:
 
 @dataclass(frozen=True)
 class GdbServer:
-    """A place for gdb's `target remote`, the commands that gdb runs then, and the machine that takes the model's
-    inputs."""
+    """The argument of gdb's `target remote`, the commands that gdb runs after it, and the machine that takes the
+    model's inputs."""
 
     target: str
     begin: tuple[str, ...]
     machine: Machine
-    close: Callable[[], object]  # ends what the machine does
-    start: Callable[[], None] = lambda: None  # in the thread that talks with the image, before it does
-    end: Callable[[], None] = lambda: None  # there, when the image has stopped for good
+    close: Callable[[], object]  # ends the emulation
+    start: Callable[[], None] = lambda: None  # in the thread that communicates with the image, before the first frame
+    end: Callable[[], None] = lambda: None  # in the same thread, when the image has stopped for good
 
 
 @dataclass(frozen=True)
 class Tool:
-    """Something that Baretorch can use. `find` returns the installed version; packages and programs need none.
-    Without a `needed` tool, `baretorch run` of a .pte is not possible on a bare machine."""
+    """A tool that Baretorch can use. `find` returns the installed version; packages and programs need no `find`.
+    Without a `needed` tool, `baretorch run` of a .pte is not possible on a computer with Baretorch alone."""
 
     name: str
     kind: str  # "package", "program", "library" with its headers, or "npm": a package of Node.js
@@ -258,11 +264,11 @@ class Tool:
 
 @dataclass(frozen=True)
 class Driver:
-    """The start of an emulator: `DRIVER` of the module that has the emulator's name. Large libraries are imported
-    when it is used.
+    """The start of an emulator: `DRIVER` of the module that has the emulator's name. Large libraries are imported when
+    it is used.
 
-    `start` boots an image whose run function has that symbol; the last argument requests what reading flash costs,
-    where the emulator can tell. `debug` boots it with gdb's server at a socket. `usb` says that it has a USB cable.
+    `start` boots an image whose run function has that symbol; its last argument requests the time of flash reads, if
+    the emulator can simulate it. `debug` boots it with gdb's server at a socket. `usb` means that it has a USB cable.
     """
 
     start: Callable[[Image, str, bool], Machine]

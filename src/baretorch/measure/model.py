@@ -13,7 +13,7 @@ from typing import Any
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch
 from baretorch.firmware.elf import read_elf
-from baretorch.firmware.fit import needed, roomy
+from baretorch.firmware.fit import needed_bytes, roomy
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.ir.graph import Graph, Tensor
@@ -86,7 +86,7 @@ def make_worksheet(board: Board, image: Image) -> Worksheet:
         flash_need, ram_need = flash.total, ram.total
     else:
         elf = read_elf(image.elf.read_bytes())
-        flash_need, ram_need = (needed(image.board, elf, name) for name in (chip.code, chip.data))
+        flash_need, ram_need = (needed_bytes(image.board, elf, name) for name in (chip.code, chip.data))
     return Worksheet(
         Account("flash", code, flash_items, code.size - flash_need),
         Account("RAM", data, ram_items, data.size - ram_need),

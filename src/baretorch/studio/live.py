@@ -15,7 +15,7 @@ from baretorch.firmware.types import Image
 from baretorch.ir.graph import Array
 from baretorch.ir.io import Answer
 from baretorch.machines.link import Reply
-from baretorch.machines.run import Run, measured
+from baretorch.machines.run import Run, collect_figures
 from baretorch.machines.session import Session
 from baretorch.machines.types import Machine
 from baretorch.measure.cycles import Time, milliseconds, time_of, time_words, unpaid_flash
@@ -188,7 +188,7 @@ def _typed(values: Array, dtype: np.dtype[Any]) -> Array:
 
 def _told(made: BuiltModel, session: Session, answer: Answer, reply: Reply) -> dict[str, Any]:
     machine, arrays = session.machine, answer if isinstance(answer, tuple) else (answer,)
-    run = measured(machine, reply, arrays, arrays)
+    run = collect_figures(machine, reply, arrays, arrays)
     return {
         "outputs": [_values(a) for a in arrays],
         "instructions": run.instructions,

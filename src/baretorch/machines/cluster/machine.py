@@ -1,4 +1,4 @@
-"""An image on a simulated cluster: its memories, units and times are those of the chip's TOML."""
+"""An image on a simulated cluster. Memories, units and times are those of the chip's TOML."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 import time
 
 from baretorch.errors import InternalError
-from baretorch.firmware.chunks import loaded
+from baretorch.firmware.chunks import load_chunks
 from baretorch.firmware.types import Image
 from baretorch.machines.blame import calls_of
 from baretorch.machines.cluster.simulator import STRUCTS, ClusterFault, ClusterStop, FaultReport, Simulator, add_unit
@@ -17,7 +17,7 @@ from baretorch.targets.parts import Cluster
 from baretorch.targets.types import Chip
 from baretorch.units import units_of
 
-SLICE = 20_000_000  # cycles between two looks at the clock on the wall
+SLICE = 20_000_000  # cycles between two checks of the time limit
 
 _TEXTS = {
     ClusterFault.ILLEGAL: "an instruction that the core does not have",
@@ -33,7 +33,7 @@ _TEXTS = {
 
 
 class ClusterMachine(UncountedMachine):
-    """It runs only while `read` waits for it, as many cores as the image uses: others sleep from the start."""
+    """A cluster that runs only while `read` waits for it. Cores that the image does not use sleep from the start."""
 
     name = "cluster"
 
@@ -44,7 +44,7 @@ class ClusterMachine(UncountedMachine):
         self._code = read_code(image, run_symbol)
         config = config_of(chip, cluster, self._code, image.cores)
         self._simulator = Simulator(config, [unit.name for unit in units_of(chip)])
-        for chunk in loaded(self._code.elf):
+        for chunk in load_chunks(self._code.elf):
             if not self._simulator.load(chunk.address, chunk.data):
                 raise InternalError(f"no memory of {chip.name} holds {chunk.address:#x}")
         self._cores = image.cores

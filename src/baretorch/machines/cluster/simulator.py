@@ -1,4 +1,4 @@
-"""A running cluster: the C of this folder, with nothing of images or boards."""
+"""A running cluster: the C of this folder, without images and boards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 HEADER = read_header(HERE / "cluster.h")
 STRUCTS = HEADER.structs
 OUTPUT_ROOM = 1 << 16
-DMA = "dma0"  # as the plan calls it
+DMA = "dma0"  # the plan's name
 _CHANNELS, _AT_BARRIER = (HEADER.constants[name] for name in ("BT_CHANNELS", "BT_AT_BARRIER"))
 
 
@@ -51,7 +51,7 @@ class ClusterFault(IntEnum):
 
 @dataclass(frozen=True)
 class FaultReport:
-    """A fault that stopped a core for good; `other` is the core that touched the byte before, or the channel of a
+    """A fault that stopped a core for good. `other` is the core that touched the byte before, or the channel of a
     transfer."""
 
     fault: ClusterFault
@@ -67,8 +67,8 @@ class FaultReport:
 
 @dataclass(frozen=True)
 class Event:
-    """A core's request for bytes (a bit each) of a word; `answer` is how many cycles later it is granted, or negative:
-    not yet."""
+    """A core's request for bytes (a bit each) of a word. `answer` is the number of cycles until it is granted; negative
+    values mean not yet."""
 
     cycle: int
     core: int
@@ -95,7 +95,7 @@ class Simulator:
         self.handle = None
 
     def load(self, address: int, data: bytes) -> bool:
-        """Whether there is memory for it."""
+        """Copy data to memory; return False if there is no memory for it."""
         return bool(self.library.bt_cluster_load(self.handle, address, data, len(data)))
 
     def peek(self, address: int, size: int) -> bytes:
@@ -116,7 +116,7 @@ class Simulator:
         return ClusterStop(self.library.bt_cluster_run(self.handle, cycles))
 
     def trace(self, room: int, registers: bool = False) -> None:
-        """Keep so many requests, the first, if there are more; all, or those to registers."""
+        """Record the first `room` requests: all, or only those to registers."""
         if not self.library.bt_cluster_trace(self.handle, room, registers):
             raise MemoryError("no memory for the trace")
 
@@ -139,7 +139,7 @@ class Simulator:
         return tuple(UnitWork(self._causes.get(w.channel, DMA), *_flatten(w)) for w in self._rows("bt_cluster_works"))
 
     def calls(self, cycles: bool) -> tuple[int, ...]:
-        """Cycles or instructions of core 0 in each call of the run function."""
+        """Return the cycles or instructions of core 0 in each call of the run function."""
         return tuple(self._rows("bt_cluster_calls", cycles))
 
     def report(self) -> FaultReport:

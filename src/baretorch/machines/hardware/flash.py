@@ -226,16 +226,16 @@ def flash_pyocd(image: Image, program: Sequence[str]) -> str:
     board = image.board
     target = board.pyocd_target or ""
     command = [*program, "load", "--target", target, str(image.hex or image.elf)]
-    if (said := _run_tool("pyOCD", command, 300)) is not None:
-        raise CompileError(f"pyOCD could not flash board {board.name}", have=said, try_=_pyocd_remedy(said, target))
+    if (output := _run_tool("pyOCD", command, 300)) is not None:
+        raise CompileError(f"pyOCD could not flash board {board.name}", have=output, try_=_pyocd_remedy(output, target))
     reset = [*program, "reset", "--target", target]
     with suppress(subprocess.TimeoutExpired):  # the image is on the board; the user can reset it
         subprocess.run(reset, capture_output=True, timeout=60)
     return f"{target} through pyOCD"
 
 
-def _pyocd_remedy(said: Sequence[str], target: str) -> str:
-    text = " ".join(said).lower()
+def _pyocd_remedy(output: Sequence[str], target: str) -> str:
+    text = " ".join(output).lower()
     if "no available debug probes" in text or "no connected" in text:
         return "connect the board's debug probe (USB); `pyocd list` shows those that are found"
     if "target" in text and ("not recognized" in text or "unknown" in text):
@@ -245,11 +245,11 @@ def _pyocd_remedy(said: Sequence[str], target: str) -> str:
 
 def _drive_for(image: Image, drives: Sequence[Drive]) -> Drive | None:
     """Return the drive for this image's chip; None if there is no drive at all."""
-    wanted = BOARD_IDS.get(image.board.chip.uf2_family or 0, "")
-    fitting = [d for d in drives if d.board_id.startswith(wanted)]
+    board_id = BOARD_IDS.get(image.board.chip.uf2_family or 0, "")
+    fitting = [d for d in drives if d.board_id.startswith(board_id)]
     seen = [f"{d.board_id} on {d.folder}" for d in drives]
     if drives and not fitting:
-        raise CompileError(f"the drive is not of board {image.board.name}", have=seen, need=f"Board-ID {wanted}")
+        raise CompileError(f"the drive is not of board {image.board.name}", have=seen, need=f"Board-ID {board_id}")
     if len(fitting) > 1:
         raise CompileError("several boards wait to be flashed", have=seen, try_="leave only one plugged in")
     return fitting[0] if fitting else None
@@ -284,9 +284,9 @@ def flash_avrdude(image: Image, program: str, port: str | None = None) -> str:
         *(program, "-p", own.part, "-c", own.programmer, "-P", where, "-b", str(own.baud)),
         *("-D", "-U", f"flash:w:{image.hex or image.elf}:{'i' if image.hex else 'e'}"),
     ]
-    if (said := _run_tool("avrdude", command, 120)) is not None:
+    if (output := _run_tool("avrdude", command, 120)) is not None:
         what = f"avrdude could not flash board {board.name}"
-        raise CompileError(what, at=" ".join(command), have=said, try_=_avrdude_remedy(said))
+        raise CompileError(what, at=" ".join(command), have=output, try_=_avrdude_remedy(output))
     return f"{own.part} on {where}"
 
 
@@ -304,8 +304,8 @@ def _only_port(board: str) -> str:
     return own[0].device
 
 
-def _avrdude_remedy(said: Sequence[str]) -> str:
-    text = " ".join(said).lower()
+def _avrdude_remedy(output: Sequence[str]) -> str:
+    text = " ".join(output).lower()
     if "permission denied" in text:
         return "on Linux your user must be in the group dialout: `sudo usermod -aG dialout $USER`, then log in again"
     if "not in sync" in text or "not responding" in text or "timeout" in text:

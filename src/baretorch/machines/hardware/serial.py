@@ -20,14 +20,15 @@ from baretorch.targets.types import Board
 POLL_SECONDS = 0.02
 WRITE_SECONDS = 10.0  # for a chunk to leave: at 9,600 baud it takes 4.3
 CHUNK = 4096
-OURS, MAKER = (0x2E8A, 0x000A), "Baretorch"  # vendor and product, and who made it
+OURS, MAKER = (0x2E8A, 0x000A), "Baretorch"  # vendor and product, and the maker
 BOOT_BAUD = 1200
 
 
 @dataclass(frozen=True)
 class SerialPort:
-    """A serial port of this computer, and what hangs on it: if an image of ours, the `board` it was built for. That is
-    empty if it may be one, and only its user knows. `vendor` is USB's number, `number` one that no other board has."""
+    """A serial port of this computer. `board` is the board for which its image was built, if it has an image of
+    Baretorch; it is empty if that cannot be detected. `vendor` is USB's number, and `number` one that no other board
+    has."""
 
     device: str
     title: str
@@ -40,12 +41,12 @@ class SerialPort:
         return self.vendor is not None
 
     def __str__(self) -> str:
-        """Such that two boards of a kind can be told apart."""
+        """Describe the port so that two boards of a kind can be distinguished."""
         return f"{self.device} ({', '.join(map(plain_text, filter(None, (self.board or self.title, self.number))))})"
 
 
 def serial_ports() -> tuple[SerialPort, ...]:
-    """The ports there are; those on USB, where boards are, first."""
+    """Return the serial ports; those on USB, where boards are, come first."""
     found = [
         SerialPort(p.device, plain_text(p.description or p.device), p.vid, _board(p), p.serial_number or None)
         for p in list_ports.comports()
@@ -54,8 +55,8 @@ def serial_ports() -> tuple[SerialPort, ...]:
 
 
 def _board(port: ListPortInfo) -> str | None:
-    """Return the board that runtime/usb/descriptors.h names. Windows reports none of its names, and the numbers are
-    those of every program that the Pico's SDK gives a serial port."""
+    """Return the board that runtime/usb/descriptors.h names. Windows reports none of the names, and the numbers are
+    those of every program that uses the Pico SDK's serial port."""
     if (port.vid, port.pid) != OURS:
         return None
     if sys.platform == "win32":
@@ -64,15 +65,14 @@ def _board(port: ListPortInfo) -> str | None:
 
 
 def find_port(name: str) -> SerialPort | None:
-    """The port of that name, which may be a link to it, or of the board with that number; None if this computer lists
-    none, such as of an address."""
+    """Return the port of that name, which may be a link to it, or of the board with that number. Return None if this
+    computer lists no such port, for example for a network address."""
     real = os.path.realpath(name)
     return next((port for port in serial_ports() if port.device in (name, real) or port.number == name), None)
 
 
 def open_port(name: str, board: Board) -> SerialMachine:
-    """The board on a port. Nothing is sent to what is certainly no image of ours: one that talks over USB says who it
-    is."""
+    """Open the board on a port. Nothing is sent to a USB device that is certainly not an image of Baretorch."""
     port = find_port(name)
     if board.usb is not None and port is not None and port.usb and port.board is None:
         raise not_ours(port)
@@ -89,7 +89,7 @@ def not_ours(port: SerialPort) -> CompileError:
 
 
 def touch(port: str) -> None:
-    """Restart the image behind a port of ours into its chip's boot loader, and the port is gone."""
+    """Restart the image on a port into its chip's boot loader. The port disappears."""
     try:
         serial.serial_for_url(port, baudrate=BOOT_BAUD).close()
     except (serial.SerialException, OSError) as error:
@@ -98,7 +98,7 @@ def touch(port: str) -> None:
 
 
 class SerialMachine(UncountedMachine):
-    """The image that runs on a board behind a serial port. Its instructions cannot be counted."""
+    """The image that runs on a board at a serial port. Its instructions cannot be counted."""
 
     name = "serial"
 
@@ -116,7 +116,7 @@ class SerialMachine(UncountedMachine):
         except serial.SerialTimeoutException:
             raise DeviceHang(f"port {self._where} takes no data") from None
         except (serial.SerialException, OSError):
-            raise self._lost() from None
+            raise self._lost_port() from None
 
     def read(self, timeout: float) -> bytes:
         deadline = time.monotonic() + timeout
@@ -124,7 +124,7 @@ class SerialMachine(UncountedMachine):
             try:
                 data = bytes(self._port.read(max(1, self._port.in_waiting)))
             except (serial.SerialException, OSError):
-                raise self._lost() from None
+                raise self._lost_port() from None
             if data:
                 return data
             if time.monotonic() >= deadline:
@@ -133,7 +133,7 @@ class SerialMachine(UncountedMachine):
     def close(self) -> None:
         self._port.close()
 
-    def _lost(self) -> DeviceFault:
+    def _lost_port(self) -> DeviceFault:
         return DeviceFault(f"port {self._where} is gone", try_="plug the board in again")
 
 

@@ -18,22 +18,23 @@ SHARED = ("-shared", "-fPIC")
 
 
 def shared_library(*sources: str, folder: Path = HERE) -> Path:
-    """The shared library made from C files of this folder, or another, from the user's cache if it is there."""
-    return _made([folder / source for source in sources], SHARED, (), ".so")
+    """Return a shared library made from C files of this folder, or another one. It is kept in the user's cache."""
+    return _build([folder / source for source in sources], SHARED, (), ".so")
 
 
 def program(source: str, *libraries: str) -> Path:
-    """The program made from a C file of this folder and libraries of the system; from the cache if it is there."""
-    return _made([HERE / source], (), tuple(f"-l{name}" for name in libraries), "")
+    """Return a program made from a C file of this folder and libraries of the system. It is kept in the user's
+    cache."""
+    return _build([HERE / source], (), tuple(f"-l{name}" for name in libraries), "")
 
 
-def _made(paths: list[Path], kind: tuple[str, ...], libraries: tuple[str, ...], suffix: str) -> Path:
+def _build(paths: list[Path], kind: tuple[str, ...], libraries: tuple[str, ...], suffix: str) -> Path:
     compiler = _compiler()
     files = (path.read_bytes() for path in (*paths, *sorted(paths[0].parent.glob("*.h"))))
     name = fingerprint(*compiler, *FLAGS, *kind, *libraries, platform.system(), platform.machine(), *files)
     file = f"{paths[0].stem}-{name}{suffix}"
     return recall_program(file, name) or remember_program(
-        file, name, _compiled((*compiler, *FLAGS, *kind), paths, libraries)
+        file, name, _compile((*compiler, *FLAGS, *kind), paths, libraries)
     )
 
 
@@ -42,7 +43,7 @@ def _compiler() -> tuple[str, ...]:
     return (found,) if found else (sys.executable, "-m", "ziglang", "cc")
 
 
-def _compiled(command: tuple[str, ...], sources: list[Path], libraries: tuple[str, ...]) -> bytes:
+def _compile(command: tuple[str, ...], sources: list[Path], libraries: tuple[str, ...]) -> bytes:
     with scratch() as folder:
         run = run_tool([*command, *map(str, sources), *libraries, "-o", "made"], folder)
         if run.returncode:

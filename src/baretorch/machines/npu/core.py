@@ -24,7 +24,7 @@ class NpuCore:
     memory: NpuMemory
     registers: Registers = field(default_factory=Registers)
     chained: dict[int, Ints] = field(default_factory=dict)  # U85: buffers that hand one operation's output to the next
-    sums: Ints | None = None  # U85: accumulators that the next operation goes on with
+    sums: Ints | None = None  # U85: accumulators with which the next operation continues
 
 
 def read_window(core: NpuCore, names: FeatureMap, w: Window, out: Shape, depth: int) -> Ints:

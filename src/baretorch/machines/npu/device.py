@@ -84,7 +84,7 @@ class OddNpu:
     """Differences from a normal chip, for tests of drivers."""
 
     stuck: bool = False  # it never ends
-    config: int = 0  # bits that its CONFIG has besides those of the accelerator
+    config: int = 0  # bits of its CONFIG in addition to those of the accelerator
     id: int | None = None  # its ID
     prot: int | None = None  # its PROT after each reset, whatever the driver demands
     ecc: bool = False  # its internal memory fails

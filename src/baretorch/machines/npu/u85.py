@@ -86,7 +86,7 @@ PAIRS: dict[int, Pair] = {
     AND_NOT: lambda a, b: a & ~b,
 }
 
-LUT = {  # number of an activation function: type of its entries, how many, and whether numbers of 16 bits look them up
+LUT = {  # by activation function: type and number of the table's entries, and whether its index has 16 bits
     1: ("u1", 256, False),
     4: ("i1", 256, False),
     5: ("<i2", 256, False),

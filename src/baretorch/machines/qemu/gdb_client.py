@@ -1,4 +1,4 @@
-"""The other end of QEMU's gdb stub: a few of gdb's packets, over a socket that both ends were born with."""
+"""The client of QEMU's gdb stub: a few of gdb's packets, over an inherited socket."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 from baretorch.machines.types import DeviceFault
 
-PACKET = 0x1000  # characters of a packet, as QEMU says
+PACKET = 0x1000  # characters of a packet, as in QEMU
 CHUNK = 0x700  # bytes that fit into one as hexadecimal digits
 PATIENCE = 30.0  # seconds
 INTERRUPT = b"\x03"
@@ -27,7 +27,7 @@ class GdbClient:
         self._socket.close()
 
     def greet(self) -> None:
-        """QEMU tells of registers only after it was asked what there are."""
+        """Query the registers, because QEMU sends their values only after that."""
         self.ask("qSupported:xmlRegisters=arm")
         self.ask("qXfer:features:read:target.xml:0,fff")
 
@@ -45,7 +45,7 @@ class GdbClient:
         self._socket.sendall(b"$" + data + b"#%02x" % (sum(data) & 0xFF))
 
     def take(self) -> str:
-        """The next packet."""
+        """Return the next packet."""
         deadline = time.monotonic() + PATIENCE
         while (packet := self.poll(max(0.0, deadline - time.monotonic()))) is None:
             if time.monotonic() >= deadline:
@@ -53,7 +53,7 @@ class GdbClient:
         return packet
 
     def poll(self, patience: float = 0.0) -> str | None:
-        """The next packet, if it is there soon."""
+        """Return the next packet, if it arrives soon."""
         if (packet := self._packet()) is not None:
             return packet
         if select.select([self._socket], [], [], patience)[0]:
@@ -73,7 +73,7 @@ class GdbClient:
         return data.decode("latin-1")
 
     def interrupt(self) -> None:
-        """Stop what runs; it is known to have stopped then."""
+        """Stop the core, and wait until it has stopped."""
         self._socket.sendall(INTERRUPT)
         self.take()
 

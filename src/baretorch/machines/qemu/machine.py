@@ -1,4 +1,4 @@
-"""An image on one of QEMU's machines: a process with a plugin that counts."""
+"""Run an image on one of QEMU's machines: a process with a plugin that counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from baretorch.targets.types import Board
 
 PROGRAMS = {ARM: "qemu-system-arm", RISCV: "qemu-system-riscv32"}
 PACKAGES = {ARM: "qemu-system-arm", RISCV: "qemu-system-misc"}
-STARTS = {"mps3-an547": 0x10000000}  # where a machine's core looks for its first stack and program counter
+STARTS = {
+    "mps3-an547": 0x10000000
+}  # the address from which a machine's core loads its first stack pointer and program counter
 
 
 class QemuMachine(Process):
@@ -41,7 +43,7 @@ class QemuMachine(Process):
         lifeline, held = os.fdopen(ends[0], "rb"), os.fdopen(ends[1], "wb")
         home = ",".join(f"home{i}={address}" for i, address in enumerate(code.home))
         plugin = (
-            f"{_escaped(shared_library('qemu.c'))},thumb={int(code.elf.machine == ARM)},"
+            f"{_escape(shared_library('qemu.c'))},thumb={int(code.elf.machine == ARM)},"
             f"run={code.run},returned={code.returned},{home},"
             f"counts={counts.fileno()},lifeline={lifeline.fileno()}"
         )
@@ -51,17 +53,17 @@ class QemuMachine(Process):
             if (start := _starts_elsewhere(image.board)) is not None:
                 first.write(code.elf.bytes_at(image.board.chip.memory(image.board.chip.code).origin, 8))
                 first.flush()
-                command += ["-device", f"loader,file={_escaped(Path(first.name))},addr={start:#x},force-raw=on"]
+                command += ["-device", f"loader,file={_escape(Path(first.name))},addr={start:#x},force-raw=on"]
             npu = _npu(image.board) if gdb is None else None
             if gdb is not None:
-                command += ["-S", "-gdb", f"unix:{_escaped(gdb)},server=on,wait=off"]
+                command += ["-S", "-gdb", f"unix:{_escape(gdb)},server=on,wait=off"]
             elif npu is not None:
                 command += npu.options
             files: list[HasFileno] = [counts, lifeline, *(npu.files if npu is not None else ())]
             super().__init__(command, inherit=files, keep=(held, first, *([npu] if npu else ())), apart=gdb is not None)
             if npu is not None:
                 npu.start()
-                self._beside = npu
+                self._companion = npu
         self._listens = False  # bytes that reach QEMU's UARTs before the image has set them up are lost
 
     def instructions(self) -> tuple[int, ...]:
@@ -102,7 +104,7 @@ def _starts_elsewhere(board: Board) -> int | None:
 
 
 def _npu(board: Board) -> AttachedNpu | None:
-    """The chip's NPU, which none of QEMU's machines has."""
+    """Return the chip's NPU, which none of QEMU's machines has."""
     npu, chip = board.chip.npu, board.chip
     if npu is None:
         return None
@@ -113,6 +115,6 @@ def _npu(board: Board) -> AttachedNpu | None:
     return AttachedNpu(accelerator, place, board.qemu_machine or "")
 
 
-def _escaped(path: Path) -> str:
+def _escape(path: Path) -> str:
     """A path inside an option of QEMU, where commas separate."""
     return str(path).replace(",", ",,")

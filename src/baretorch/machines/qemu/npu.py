@@ -1,10 +1,11 @@
-"""An emulated Ethos-U beside one of QEMU's machines, which have none: attached from outside, by two of its doors.
+"""An emulated Ethos-U next to one of QEMU's machines, which have none: it is attached by two of QEMU's interfaces.
 
-QEMU's gdb stub stops the core before each access to the NPU's page; what the access would do is done here, and the core
-goes on behind it. The interrupt line is driven through QEMU's test interface. Nothing of the image knows of that.
+QEMU's gdb stub stops the core before each access to the NPU's page. The access is executed here, and the core continues
+after it. QEMU's test interface drives the interrupt line. The image does not notice any of that.
 
-QEMU fails if it is stopped from outside just when an access stops it. So an NPU with an interrupt does its work when
-the core has looked and seen it run: the core may sleep next, and is woken. One without is looked at until it is done.
+QEMU fails if it is stopped from outside just when an access stops it. So an NPU with an interrupt computes when the
+core has read that it runs: the core may sleep next, and is woken. A core whose NPU has no interrupt reads its status
+until it is done.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from baretorch.machines.types import DeviceFault
 from baretorch.npu.accelerators import Accelerator
 
 PAGE = 1 << 11  # bytes that are fetched at once
-SILENCE = 0.5  # seconds without an access, after which the core is taken to sleep without having looked
+SILENCE = 0.5  # seconds without an access, after which the core is assumed to sleep
 LINES = {  # of QEMU's machines: from which number on which device takes interrupts, and by which inputs
     "mps3-an547": (
         (32, "/machine/iotkit", "EXP_IRQ"),
@@ -44,7 +45,7 @@ class NpuPlace:
 
 
 class _Copy:
-    """A copy of a memory of QEMU's, fetched page by page on demand."""
+    """A copy of a memory of QEMU, fetched page by page on demand."""
 
     def __init__(self, stub: GdbClient, origin: int, size: int) -> None:
         self._stub, self._origin = stub, origin
@@ -74,7 +75,7 @@ class _Copy:
 
 
 class AttachedNpu:
-    """The NPU beside a QEMU that is going to be started with `options`, and with `files` open."""
+    """The NPU of a QEMU that will be started with `options` and with `files` open."""
 
     def __init__(self, accelerator: Accelerator, place: NpuPlace, machine: str) -> None:
         ours, theirs = socket.socketpair()
@@ -102,7 +103,7 @@ class AttachedNpu:
         self._lines.close()
 
     def start(self) -> None:
-        """QEMU runs, and waits."""
+        """Let QEMU, which waits, run."""
         for file in self.files:
             file.close()
         self._stub.greet()
@@ -110,21 +111,21 @@ class AttachedNpu:
         self._stub.send("c")
 
     def patience(self) -> float | None:
-        """Seconds until the core is taken to sleep; None if it does not matter."""
+        """Return the seconds until the core is assumed to sleep; None if that does not matter."""
         sleeps = self.device.busy and self._place.irq is not None
         return max(0.0, self._last + SILENCE - time.monotonic()) if sleeps else None
 
     def look(self) -> None:
-        """An access came, or silence."""
+        """Handle an access, or silence."""
         if (why := self._stub.poll()) is not None:
-            self._stopped(why)
+            self._handle_access(why)
         elif self.patience() is not None and time.monotonic() >= self._last + SILENCE:
             self._stub.interrupt()
-            self._settle(self.device.work)
+            self._use_device(self.device.work)
             self._stub.send("c")
             self._last = time.monotonic()
 
-    def _stopped(self, why: str) -> None:
+    def _handle_access(self, why: str) -> None:
         if why[:1] in ("W", "X"):
             return
         if "watch:" not in why:
@@ -137,20 +138,20 @@ class AttachedNpu:
             raise DeviceFault(f"the image reaches the NPU otherwise than by a word, at {pc:#010x}", have=f"code {code}")
         offset = what.address - self._place.base
         if what.load:
-            self._settle(lambda: stub.set_register(what.register, self.device.read(offset)))
+            self._use_device(lambda: stub.set_register(what.register, self.device.read(offset)))
             if self.device.seen and self._place.irq is not None:
-                self._settle(self.device.work)
+                self._use_device(self.device.work)
         else:
             value = stub.register(what.register)
-            self._settle(lambda: self.device.write(offset, value))
+            self._use_device(lambda: self.device.write(offset, value))
         if what.back is not None:
             stub.set_register(*what.back)
         stub.set_register(PC, pc + what.length)
         stub.send("c")
         self._last = time.monotonic()
 
-    def _settle(self, do: Callable[[], None]) -> None:
-        """Do something with the device while the core stands still, and show the core what came of it."""
+    def _use_device(self, do: Callable[[], None]) -> None:
+        """Use the device while the core is stopped, and copy the changed memory to QEMU."""
         for copy in self._copies:
             copy.forget()
         try:

@@ -31,13 +31,13 @@ class By(StrEnum):
 class Breaks(StrEnum):
     """The parts that can fail."""
 
-    UNPLUGGED = "unplugged"  # nothing of the camera is there
-    OTHER_CHIP = "other chip"  # one with another number answers at the camera's address
-    NO_FRAMES = "no frames"  # it answers, and sends none
+    UNPLUGGED = "unplugged"  # the camera is missing
+    OTHER_CHIP = "other chip"  # a chip with another number is at the camera's address
+    NO_FRAMES = "no frames"  # it responds, and sends none
     BUS_STUCK = "bus stuck"  # SDA is held low
     CLOCK_STUCK = "clock stuck"  # SCL is
-    DISPLAY_SILENT = "display silent"  # it does nothing at all
-    DISPLAY_STUCK = "display stuck"  # the SPI controller never gets rid of what it has to send
+    DISPLAY_SILENT = "display silent"  # it does nothing
+    DISPLAY_STUCK = "display stuck"  # the SPI controller never sends its data
 
 
 @dataclass(frozen=True)

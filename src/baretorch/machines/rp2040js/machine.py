@@ -1,4 +1,4 @@
-"""An image on rp2040js: a process of node."""
+"""Run an image on rp2040js, in a process of node."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ class Rp2040JsMachine(Process):
         attached: Attached | None = None,
         gdb: Path | None = None,
     ) -> None:
-        """Unless `quad`, its flash chip cannot be read by four lines. An image with an `app` may have a camera and a
-        display `attached`, and does not talk frames. At the socket `gdb` it waits for a debugger before the first
-        instruction, and a Ctrl-C at the terminal is for that one."""
+        """Start node.
+
+        Unless `quad`, its flash chip cannot be read with four lines. An image with an `app` may have a camera and a
+        display `attached`, and does not use frames. At the socket `gdb` it waits for a debugger before the first
+        instruction, and a Ctrl-C at the terminal does not reach it.
+        """
         node, library = find_node(), find_package()
         chip, uf2 = image.board.chip, image.uf2
         assert uf2 is not None and chip.uf2_family is not None  # targets/checks.py
@@ -63,7 +66,7 @@ class Rp2040JsMachine(Process):
         }
         files = (self._counts, self.events.file)
         super().__init__([node, str(PROGRAM), json.dumps(about)], inherit=files, keep=files, apart=gdb is not None)
-        self._told: dict[str, Any] = {"instructions": [], "cycles": [], "flash": "", "cores": [], "rows": []}
+        self._counted: dict[str, Any] = {"instructions": [], "cycles": [], "flash": "", "cores": [], "rows": []}
 
     def instructions(self) -> tuple[int, ...]:
         return tuple(self._read()["instructions"])
@@ -93,5 +96,5 @@ class Rp2040JsMachine(Process):
         """Read what the process wrote at the end of the last call."""
         if not self._counts.closed:
             written = os.pread(self._counts.fileno(), os.fstat(self._counts.fileno()).st_size, 0)
-            self._told = json.loads(written) if written else self._told
-        return self._told
+            self._counted = json.loads(written) if written else self._counted
+        return self._counted

@@ -34,7 +34,7 @@ def find_node() -> str:
 
 def find_package() -> Path:
     """Return the package's entry; CompileError with the remedy if it is not installed, or another version is."""
-    found = _found()
+    found = _find()
     if found is None:
         raise CompileError(
             f"the emulator {PACKAGE} needs the npm package of that name", need=f"version {VERSION}", try_=_remedy()
@@ -52,11 +52,11 @@ def find_package() -> Path:
 
 def installed_version() -> str | None:
     """Return the version of the package that is installed, if there is one."""
-    found = _found()
+    found = _find()
     return found[1] if found else None
 
 
-def _found() -> tuple[Path, str] | None:
+def _find() -> tuple[Path, str] | None:
     """Find the package's folder and version."""
     for folder in (root / PACKAGE for root in package_roots()):
         with suppress(OSError, ValueError, KeyError):
@@ -69,11 +69,11 @@ def package_roots() -> tuple[Path, ...]:
     node itself is. The current folder is not among them: it may contain other people's code."""
     listed = [Path(p) for p in os.environ.get("NODE_PATH", "").split(os.pathsep) if p]
     node = shutil.which("node")
-    beside = [Path(node).resolve().parents[1] / "lib" / "node_modules"] if node else []
+    near_node = [Path(node).resolve().parents[1] / "lib" / "node_modules"] if node else []
     return (
         Path(sys.prefix) / "lib" / "node_modules",
         *listed,
-        *beside,
+        *near_node,
         Path("/usr/local/lib/node_modules"),
     )
 

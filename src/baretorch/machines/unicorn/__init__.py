@@ -28,7 +28,7 @@ def _debug(image: Image, run_symbol: str, path: Path) -> Iterator[GdbServer]:
         listener.listen(1)
         machine = UnicornMachine(image, run_symbol)
         stub = GdbStub(listener, image.board.chip.cpu.has_fpu)
-        yield GdbServer(str(path), (), machine, stub.close, lambda: stub.attach(machine), stub.ended)
+        yield GdbServer(str(path), (), machine, stub.close, lambda: stub.attach(machine), stub.report_end)
 
 
 DRIVER = Driver(

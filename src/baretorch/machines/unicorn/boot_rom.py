@@ -1,8 +1,7 @@
 """Emulate the boot ROM on core 1 of the RP2040 and the RP2350, until core 0 has sent the start address.
 
-It answers each word that core 0 sends, and starts over, with a 0, at anything unexpected: at a 0 where it expects more
-than that, or at another command than 1. So 0, 0, 1, vector table, stack pointer, entry brings it to `entry` from
-wherever it is.
+It returns each word that core 0 sends. At anything unexpected it starts again with a 0: at a 0 instead of an address,
+or at another command than 1. So the words 0, 0, 1, vector table, stack pointer, entry start core 1 from any state.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ class Mailbox(Protocol):
     def has_room(self) -> bool: ...
 
     def send(self, word: int) -> None:
-        """And wake core 0."""
+        """Send a word and wake core 0."""
 
 
 Waiting: TypeAlias = Generator[None, None, int]
 
 
 def boot_rom(mailbox: Mailbox) -> Generator[None, None, Launch]:
-    """Goes on until it waits for an event, and yields then."""
+    """Run the ROM. It yields whenever it waits for an event."""
     while True:
         while mailbox.has_mail():
             mailbox.take()
@@ -63,7 +62,8 @@ def _send(mailbox: Mailbox, word: int) -> Generator[None, None, None]:
 
 
 def _answer(mailbox: Mailbox, word: int) -> Waiting:
-    """Send `word`; the word that comes next. It sleeps before it looks, so that core 0 must signal what it sent."""
+    """Send `word`, and return the next word. It sleeps before it reads, so that core 0 must signal that it has sent a
+    word."""
     yield from _send(mailbox, word)
     while True:
         yield

@@ -26,7 +26,7 @@ from baretorch.targets.types import Chip
 HOOKS = ("unicorn.c", "registers.c", "interrupts.c", "alarm.c", "watchdog.c", "usb.c", "cores.c", "flash.c")
 PAGE = 0x1000
 SEV = (0xBF40).to_bytes(2, "little")
-WFE, WFI = b"\x20\xbf", b"\x30\xbf"  # where Unicorn stops: it calls the first invalid
+WFE, WFI = b"\x20\xbf", b"\x30\xbf"  # where Unicorn stops: it reports the first as invalid
 DOZING = {
     Doze.AWAKE: StopReason.NOT_STOPPED,
     Doze.UNTIL_INPUT: StopReason.WAITS_FOR_INPUT,
@@ -43,7 +43,7 @@ REGISTERS = {f"r{i}": arm.UC_ARM_REG_R0 + i for i in range(13)} | {
 
 
 class SharedMemory:
-    """A bank of the chip's, for all of its cores. `touched` is what the hooks note of each byte if they are to."""
+    """A memory bank that all cores share. The hooks record accesses to each byte in `touched`, if there is one."""
 
     def __init__(self, name: str, origin: int, size: int, access: int, touched: mmap.mmap | None) -> None:
         self.name = name
@@ -54,7 +54,7 @@ class SharedMemory:
 
 
 class Core:
-    """A core that is alone passes over waiting for an event; of a pair, core 1 begins in its boot ROM."""
+    """A core. It ignores WFE if it is the only one; core 1 of a pair begins in its boot ROM."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class Core:
         number: int,
         usb: Usb | None = None,
     ) -> None:
-        """`usb` is its console, if it has one on USB."""
+        """Map memories and registers. `usb` is the console, if it is on USB."""
         self.number = number
         self.pc = 0
         self.fault: DeviceFault | None = None
-        self.heard: list[int] = []  # words that the boot ROM got
+        self.heard: list[int] = []  # words that the boot ROM received
         self.state, self._rows = core_state(shared, code, number)
         self._chip = chip
         self._shared = shared
@@ -77,16 +77,16 @@ class Core:
         self._memories = memories
         self._rom: Generator[None, None, Launch] | None = None
         self._bad_access: tuple[str, int] | None = None
-        self.explain: Callable[[int], list[str]] = lambda address: []  # why a write there is bad
-        self.handled: Callable[[], None] = lambda: None  # called when an interrupt has been
+        self.explain: Callable[[int], list[str]] = lambda address: []  # reasons why a write there is invalid
+        self.on_handled: Callable[[], None] = lambda: None  # called when an interrupt handler has returned
         self.before_sleep: Callable[[], object] = lambda: None  # called before it sleeps
-        self.stepping = False  # stop behind each instruction
+        self.stepping = False  # stop after each instruction
         self._breakpoints: dict[int, int] = {}  # the hooks, by address
-        self._passed: int | None = None  # the breakpoint that it goes on from
+        self._passed: int | None = None  # the breakpoint from which it continues
         self._functions = RomFunctions(chip.boot) if usb is not None else None
         self._usb = usb
         self._hooks = ctypes.CDLL(str(shared_library(*HOOKS)))
-        # With UC_MODE_MCLASS it would be a Cortex-M33, whatever model is asked for.
+        # With UC_MODE_MCLASS it would be a Cortex-M33 for every model.
         self.uc = uc.Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
         self.uc.ctl_set_cpu_model(getattr(arm, chip.cpu.unicorn or ""))
         for memory in memories:
@@ -112,7 +112,7 @@ class Core:
             self.uc.ctl_flush_tb()
 
     def pass_breakpoint(self) -> None:
-        """Go on from the breakpoint that it is at."""
+        """Continue from the breakpoint at which the core stopped."""
         self._passed = self.pc if self.pc in self._breakpoints else None
 
     def _on_breakpoint(self, _uc: object, address: int, _size: int, _data: object) -> None:
@@ -123,7 +123,7 @@ class Core:
         self.uc.emu_stop()
 
     def time_flash(self) -> None:
-        """Let the hooks see what is read from flash, and what shares its cache."""
+        """Let the hooks see what is read from flash, and from memory that shares its cache."""
         path = self._chip.flash_path
         banks = {name for cache in path.caches for name in cache.beside} if path else ()
         kinds = {self._chip.code: ("bt_on_flash_read", uc.UC_HOOK_MEM_READ)}
@@ -139,7 +139,7 @@ class Core:
         self.pc = pc
 
     def pair(self, other: Core) -> None:
-        """Let the core know of the other one, and watch what both do to memory."""
+        """Connect the core with the other one, and record what both do to memory."""
         self.state.other = ctypes.pointer(other.state)
         for start, raw in self._code.stretches():
             for at in range(0, len(raw), 2):
@@ -231,11 +231,11 @@ class Core:
         self._hooks.bt_signal(ctypes.byref(self.state))
 
     def _wait(self) -> bool:
-        """WFE: whether the core goes on."""
+        """Execute WFE; return whether the core continues."""
         return self.alone or bool(self._hooks.bt_wait(ctypes.byref(self.state)))
 
     def _emulate(self) -> bool:
-        """Whether it stopped to wait for an event."""
+        """Run instructions; return whether the core stopped to wait for an event."""
         error = None
         try:
             self.uc.emu_start(self.pc | 1, 0xFFFFFFFF, count=int(self.stepping))
@@ -260,7 +260,7 @@ class Core:
         return opcode == WFE
 
     def sleeps_until_alarm(self) -> bool:
-        """Whether there is one that ends its sleep; time goes on until then."""
+        """Report whether an alarm ends the core's sleep. If so, time passes until then."""
         state, alarm = self.state, self.state.alarm
         if not state.dozing or not alarm.wakes or alarm.due == NEVER:
             return False
@@ -268,7 +268,7 @@ class Core:
         return True
 
     def _doze(self) -> StopReason:
-        """WFI: what comes of it."""
+        """Execute WFI; return the reason to stop."""
         self.before_sleep()
         dozing = Doze(self._hooks.bt_doze(ctypes.byref(self.state)))
         self.state.halted = dozing is Doze.FOR_EVER
@@ -278,7 +278,7 @@ class Core:
         state, irq = self.state, self._shared.taken_irq
         if irq == NO_IRQ or state.handling or not state.enabled[irq // 32] & state.pending[irq // 32] & 1 << irq % 32:
             return
-        state.masked = exceptions.masked(self.uc)
+        state.masked = exceptions.is_masked(self.uc)
         if state.masked:
             return
         state.pending[irq // 32] &= ~(1 << irq % 32)
@@ -289,7 +289,7 @@ class Core:
         self._bad_access = None
         self.pc = exceptions.leave(self.uc, self.pc)
         self.state.handling = 0
-        self.handled()
+        self.on_handled()
 
     def _run_rom(self) -> bool:
         assert self._rom is not None

@@ -1,8 +1,8 @@
-"""The engine that copies from flash beside the cores: channel 0 of the RP2040's and RP2350's DMA, fed by the stream of
+"""The DMA engine that copies from flash while the cores work: channel 0 of the RP2040 and RP2350, fed by the stream of
 the flash controller.
 
-What it copies is there when it has been waited for, and not before: until then its target holds nothing useful. A core
-that waits goes on when the time is over that flash takes for it. What the data sheets forbid ends the emulation.
+Copied bytes arrive when a core waits for the copy; until then the target holds nothing useful. A core that waits
+continues after the time that flash takes for the copy. Whatever the data sheets forbid ends the emulation.
 """
 
 from __future__ import annotations
@@ -45,16 +45,19 @@ class DmaEngine(ChipDevice):
         self,
         dma: FlashDma,
         memories: Sequence[SharedMemory],
-        answers: Callable[[], bool],
+        is_alive: Callable[[], bool],
         word: Callable[[], Waits],
         left: bool,
     ) -> None:
-        """`answers`: whether it is out of reset. `word`: what one takes from flash. `left`: another program may have
-        begun something."""
+        """Set up the engine.
+
+        `is_alive` reports whether it is out of reset, `word` returns the time of a word from flash, and `left` means
+        that another program may have started something.
+        """
         self._dma, self._bits = dma, DRIVERS[dma.driver]
-        self._memories, self._answers, self._word = memories, answers, word
+        self._memories, self._is_alive, self._word = memories, is_alive, word
         self._registers: dict[int, int] = {}
-        self._left: tuple[int, int, int] | None = None  # from, to, bytes of what is under way
+        self._left: tuple[int, int, int] | None = None  # source, target and bytes of the running copy
         self._done = 0.0  # clock
         self._began = 0  # site
         self._stale = left  # words of an earlier stream come first
@@ -69,7 +72,7 @@ class DmaEngine(ChipDevice):
 
     def _access(self, address: int, value: int, why: int, clock: int) -> int:
         try:
-            if not self._answers():
+            if not self._is_alive():
                 raise Stopped("the engine is in reset", "rule: RESETS first")
             if why == ChipChange.READ:
                 return self._read(address, clock)
@@ -85,12 +88,12 @@ class DmaEngine(ChipDevice):
         return int(self.error is not None)
 
     def _read(self, address: int, clock: int) -> int:
-        """Whoever looks whether it is busy waits until it is not."""
+        """Read a register. A core that reads whether the channel is busy waits until it is not."""
         if address == self._dma.base + CTRL and self._left is not None:
             core = self._core.state
             waits = max(0, int(self._done - clock))
             core.idle += waits
-            core.entered[2] += waits  # they are no instructions of a call
+            core.entered[2] += waits  # a call does not count them as instructions
             source, target, size = self._left
             self._put(target, self._bytes(source, size))
             self._left = None
@@ -103,16 +106,16 @@ class DmaEngine(ChipDevice):
         dma, bits = self._dma, self._bits
         source, words = (self._registers.get(dma.stream + at, 0) for at in (STREAM_ADDR, STREAM_CTR))
         read, target, count = (self._registers.get(dma.base + at, 0) for at in (READ_ADDR, WRITE_ADDR, TRANS_COUNT))
-        wanted = ENABLED | WORDS | bits.incr_write | dma.dreq << bits.treq
+        needed = ENABLED | WORDS | bits.incr_write | dma.dreq << bits.treq
         if self._stale:
-            raise Stopped("words that another program asked for come first", "rule: STREAM_CTR = 0 ends its stream")
+            raise Stopped("words that another program requested come first", "rule: STREAM_CTR = 0 ends its stream")
         if self._left is not None:
             raise Stopped("a copy begins while another one is under way", "rule: wait until it is not BUSY")
-        if control != wanted:
-            raise Stopped(f"CTRL is {control:#010x}", f"rule: {wanted:#010x} takes words from the stream to memory")
+        if control != needed:
+            raise Stopped(f"CTRL is {control:#010x}", f"rule: {needed:#010x} takes words from the stream to memory")
         if read != dma.fifo or not words or words != count or source % 4 or target % 4:
-            told = f"from {source:#010x}, {words} words, read at {read:#010x}; to {target:#010x}, {count} words"
-            raise Stopped("stream and channel do not agree", told)
+            have = f"from {source:#010x}, {words} words, read at {read:#010x}; to {target:#010x}, {count} words"
+            raise Stopped("stream and channel do not agree", have)
         self._bytes(source, 4 * words)
         self._put(target, NOTHING_USEFUL * (4 * words))
         self._left = source, target, 4 * words

@@ -24,13 +24,13 @@ def clear_it_state(engine: uc.Uc) -> None:
         engine.reg_write(arm.UC_ARM_REG_XPSR, psr & ~IT_STATE)
 
 
-def masked(engine: uc.Uc) -> bool:
+def is_masked(engine: uc.Uc) -> bool:
     return bool(engine.reg_read(arm.UC_ARM_REG_PRIMASK) & 1)
 
 
 def enter(engine: uc.Uc, irq: int, pc: int, vectors: int, fpu: bool) -> int:
-    """Save what the interrupted code may not miss, on its stack; where the handler begins. With an FPU its registers
-    are saved as well, as if they were in use always."""
+    """Save the registers of the interrupted code on its stack, and return the address of the handler. The registers of
+    an FPU are always saved, as if they were in use."""
     sp, psr = engine.reg_read(arm.UC_ARM_REG_SP), engine.reg_read(arm.UC_ARM_REG_XPSR)
     padded = sp & 4
     sp -= padded
@@ -49,7 +49,7 @@ def enter(engine: uc.Uc, irq: int, pc: int, vectors: int, fpu: bool) -> int:
 
 
 def leave(engine: uc.Uc, address: int) -> int:
-    """Undo it; where the interrupted code goes on."""
+    """Restore the registers, and return the address at which the interrupted code continues."""
     sp = engine.reg_read(arm.UC_ARM_REG_SP)
     *saved, pc, psr = _FRAME.unpack(engine.mem_read(sp, _FRAME.size))
     sp += _FRAME.size

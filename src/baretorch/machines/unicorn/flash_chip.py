@@ -1,4 +1,4 @@
-"""The flash chip of a board, as far as start-up code talks to it: status registers, and which reads it understands.
+"""The flash chip of a board, as far as start-up code uses it: status registers, and the reads that it understands.
 
 Commands and times are those of Winbond's W25Q080 and W25Q16JV data sheets, which the Picos have.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-NOTHING = 0xFF  # what the lines read as that nobody drives
+NOTHING = 0xFF  # the value of lines that no chip drives
 BUSY, WRITE_ENABLED, QUAD_ENABLED = 1, 2, 2  # in the first status register twice, in the second once
 WRITE_US = 10_000  # of a status register
 WRITE_STATUS, WRITE_STATUS_2 = 0x01, 0x31
@@ -20,7 +20,7 @@ OTHERS = frozenset({WRITE_STATUS, READ_STATUS, READ_STATUS_2, WRITE_ENABLE, WRIT
 
 @dataclass(frozen=True)
 class Format:
-    """The rest of a read after its command: lines of the address and of the data, whether a mode byte follows the
+    """The format of a read after its command: lines of the address and of the data, whether a mode byte follows the
     address, and dummy clocks."""
 
     address: int
@@ -39,7 +39,7 @@ READS: Mapping[int, Format] = {
 
 @dataclass(frozen=True)
 class FlashRequest:
-    """A read as a controller makes it; without a command where the chip is to be in continuous mode."""
+    """A read as a controller sends it; without a command if the chip is expected to be in continuous mode."""
 
     command: int | None
     format: Format
@@ -54,8 +54,8 @@ class FlashRequest:
 
 @dataclass(frozen=True)
 class FlashKind:
-    """A make of flash chip: the commands it knows with the fastest clock of its reads, whether QE is set when it comes
-    from the factory, whether it can be set, and whether it has a continuous mode."""
+    """A kind of flash chip: the commands that it knows, with the fastest clock of each read; whether QE is set at the
+    factory, whether it can be set, and whether there is a continuous mode."""
 
     reads: Mapping[int, float] = field(default_factory=lambda: {0x03: 50e6, 0x0B: 104e6, 0xBB: 104e6, 0xEB: 104e6})
     others: frozenset[int] = OTHERS
@@ -71,15 +71,15 @@ class FlashChip:
     def __init__(self, kind: FlashKind) -> None:
         self.kind = kind
         self.status = [0, QUAD_ENABLED if kind.quad else 0]
-        self.continuous: int | None = None  # the command that is not sent any more
+        self.continuous: int | None = None  # the command that is no longer sent
         self._sent: list[int] = []
         self.writes = 0  # of status registers
         self._done = 0.0  # when the last is done
 
     def exchange(self, byte: int, now: float) -> int:
-        """A byte on one line each way, since the chip was selected."""
+        """Exchange a byte on one line in each direction, after the chip was selected."""
         self._sent.append(byte)
-        if self.continuous is not None:  # the seventh bit stands where a mode has its fourth
+        if self.continuous is not None:  # the seventh bit is where a mode byte has its fourth
             if len(self._sent) == 1 and byte & 2:
                 self.continuous = None
                 self._sent = [NOTHING]
@@ -90,8 +90,8 @@ class FlashChip:
         if command == READ_STATUS:
             return self.status[0] | (BUSY if self._is_busy(now) else 0)
         if command == READ_NUMBER:
-            told = bytes([NOTHING] * SILENCE) + self.kind.number
-            return told[len(more) - 1] if len(more) <= len(told) else NOTHING
+            number = bytes([NOTHING] * SILENCE) + self.kind.number
+            return number[len(more) - 1] if len(more) <= len(number) else NOTHING
         return self.status[1] if command == READ_STATUS_2 else NOTHING
 
     def deselect(self, now: float) -> None:
@@ -113,13 +113,13 @@ class FlashChip:
         self.writes += 1
 
     def read(self, request: FlashRequest, now: float) -> None:
-        """Data is asked for."""
+        """Execute a read, which may enter continuous mode."""
         if not self._misunderstands(request, now):
             command = request.command if request.command is not None else self.continuous
             self.continuous = command if request.continues and self.kind.continuous else None
 
     def refuses(self, request: FlashRequest, now: float) -> str:
-        """Return the reason why the chip does not answer a read; empty if it does."""
+        """Return the reason why the chip does not respond to a read; empty if it does."""
         if why := self._misunderstands(request, now):
             return why
         command = request.command if request.command is not None else self.continuous

@@ -1,4 +1,4 @@
-"""The path to flash of an emulated chip: the hooks simulate it (hooks/flash.c), here it is set up and priced."""
+"""Set up the simulated path to flash of an emulated chip, and compute its time. hooks/flash.c simulates it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ VISIT = struct.Struct(f"<I4x{4 * VIEWS}Q")  # bt_visit
 
 
 class FlashSimulation:
-    """A view for each number of bytes that a miss may read. `recorded` is how many accesses are kept for a replay."""
+    """A view for each number of bytes that a miss may read. `recorded` is the number of accesses that are kept for a
+    replay."""
 
     def __init__(self, chip: Chip, path: FlashPath, recorded: int = 0) -> None:
         bank = chip.memory(chip.code)
         views = [_view(path, fill) for fill in path.fills]
         self._path = path
         fields = CONTROLLERS[path.controller].fields if path.controller != FIXED else ()
-        self.watched = (*fields, *(c.name for cache in path.caches for c in cache.when))  # what `publish` asks for
+        self.watched = (
+            *fields,
+            *(c.name for cache in path.caches for c in cache.when),
+        )  # the fields that `publish` reads
         self.prices: list[Price] = []
         self._events = (STRUCTS["bt_event"] * recorded)()
         self._visits: list[tuple[CoreState, mmap.mmap]] = []
@@ -46,7 +50,7 @@ class FlashSimulation:
         self._visits.append((core, memory))
 
     def publish(self, number: Number, holds: Holds) -> None:
-        """Registers may have changed."""
+        """Copy the settings of the path's registers to the hooks."""
         self.prices = [price_of(self._path, fill, number) for fill in self._path.fills]
         for view, price in zip(self.state.views, self.prices, strict=False):
             view.window, view.page, view.ahead = price.window, price.page, price.ahead
@@ -94,7 +98,7 @@ def _cost(price: Price, fills: list[int]) -> Waits:
 
 
 def _slots(path: FlashPath) -> Iterator[tuple[int, FlashCache]]:
-    """The caches and their places in a view, by what they serve first."""
+    """Yield the caches and their places in a view, which are those of the kinds that they serve first."""
     for slot, kind in enumerate(KINDS):
         cache = path.cache_of(kind)
         if cache is not None and (kind == "code" or cache is not path.cache_of("code")):

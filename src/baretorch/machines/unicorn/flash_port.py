@@ -1,7 +1,8 @@
-"""The controllers between an emulated chip and its flash: what start-up code tells them, and whether flash can be read.
+"""The controllers between an emulated chip and its flash: their settings by start-up code, and whether flash can be
+read.
 
-Registers are those of the chip's silicon file, and their values the model's; here is what happens when they are
-written and read.
+Their registers are those of the chip's silicon file, and the chip's model has the values. This module defines the
+effects of writing and reading them.
 """
 
 from __future__ import annotations
@@ -11,28 +12,28 @@ from typing import Protocol
 
 from baretorch.machines.unicorn.flash_chip import READS, FlashChip, FlashRequest, Format
 
-Number = Callable[[str], int]  # what a field says
-EARLY_HZ = 50e6  # assumed: above, a bit arrives later than half a clock after it was asked for
+Number = Callable[[str], int]  # returns the value of a field
+EARLY_HZ = 50e6  # assumed: above, a bit arrives later than half a clock after its request
 LINES = (1, 2, 4)
-FIFO = 16  # bytes or words that are kept until somebody takes them
+FIFO = 16  # bytes or words that are kept until they are read
 
 
 class FlashPort(Protocol):
-    """`block` has its registers; those that are `live` are asked for when they are read. Times are in microseconds, and
-    `hz` is the chip's clock."""
+    """A controller. `block` has its registers, and `live` are those whose values `read` computes. Times are in
+    microseconds, and `hz` is the chip's clock."""
 
     block: str
     live: tuple[str, ...]
 
-    def wrote(self, name: str, value: int, now: float, hz: float) -> None: ...
+    def write(self, name: str, value: int, now: float, hz: float) -> None: ...
 
     def read(self, name: str, now: float) -> int: ...
 
-    def looked(self, now: float, hz: float) -> None:
-        """Somebody read flash past the cache."""
+    def read_past_cache(self, now: float, hz: float) -> None:
+        """Handle a read of flash past the cache."""
 
     def unreadable(self, now: float, hz: float) -> str:
-        """Return the reasons why flash cannot be read; empty if it can."""
+        """Return the reason why flash cannot be read; empty if it can."""
 
 
 class Ssi:
@@ -49,7 +50,7 @@ class Ssi:
         self._until = 0.0  # when all is sent
         self._selected = False
 
-    def wrote(self, name: str, value: int, now: float, hz: float) -> None:
+    def write(self, name: str, value: int, now: float, hz: float) -> None:
         self._pass(now)
         if name == "SSI.SSIENR" and not value & 1:
             self._received, self._sent, self._until = [], [], now
@@ -68,7 +69,7 @@ class Ssi:
         self._received += [answer] if len(self._received) < FIFO else []
 
     def _ask(self, word: int, now: float, hz: float) -> None:
-        """Command, then address and mode in one word; then data comes in."""
+        """Handle a command, then address and mode in one word, after which data arrives."""
         self._sent.append(word)
         if len(self._sent) == 2:
             command, address = self._sent
@@ -90,7 +91,7 @@ class Ssi:
         busy, empty = now < self._until, now >= self._until
         return int(busy) | 1 << 1 | empty << 2 | bool(there) << 3
 
-    def looked(self, now: float, hz: float) -> None:
+    def read_past_cache(self, now: float, hz: float) -> None:
         self._chip.read(self._request(hz), now)
 
     def unreadable(self, now: float, hz: float) -> str:
@@ -104,7 +105,7 @@ class Ssi:
             return "the flash controller's divider is not an even number"
         request = self._request(hz)
         if request.hz > EARLY_HZ and not number("SSI.RX_SAMPLE_DLY.RSD"):
-            return f"at {request.hz / 1e6:g} MHz flash's bits are looked at too early"
+            return f"at {request.hz / 1e6:g} MHz flash's bits are read_past_cache at too early"
         return self._chip.refuses(request, now)
 
     def _request(self, hz: float) -> FlashRequest:
@@ -125,7 +126,7 @@ class Ssi:
         return count * self._number("SSI.BAUDR.SCKDV") * 1e6 / hz
 
     def _pass(self, now: float) -> None:
-        """The chip is deselected as soon as nothing is left to send."""
+        """Deselect the chip when nothing is left to send."""
         if self._selected and now >= self._until:
             self._selected = False
             self._chip.deselect(self._until)
@@ -143,7 +144,7 @@ class Qmi:
         self._until = 0.0
         self._selected = False
 
-    def wrote(self, name: str, value: int, now: float, hz: float) -> None:
+    def write(self, name: str, value: int, now: float, hz: float) -> None:
         direct = self._number("QMI.DIRECT_CSR.EN")
         if name == "QMI.DIRECT_CSR":
             selected = bool(direct and self._number("QMI.DIRECT_CSR.ASSERT_CS0N"))
@@ -159,7 +160,7 @@ class Qmi:
         busy = now < self._until
         return self._number(name) | busy << 1 | (not busy) << 11 | 1 << 16
 
-    def looked(self, now: float, hz: float) -> None:
+    def read_past_cache(self, now: float, hz: float) -> None:
         self._chip.read(self._request(hz), now)
 
     def unreadable(self, now: float, hz: float) -> str:
@@ -181,7 +182,7 @@ class Qmi:
 
 
 def left_by_qmi_boot_rom(chip: FlashChip) -> Mapping[str, int]:
-    """The RP2350's boot ROM tries the fastest read first, and leaves what gave it an image."""
+    """Return the settings that the RP2350's boot ROM leaves: of the fastest read that finds an image."""
     formats = {0xEB: 0x000492A8, 0xBB: 0x00009154, 0x0B: 0x00021000, 0x03: 0x00001000}
     for command, value in formats.items():
         request = FlashRequest(command, READS[command], 0 if READS[command].mode else None, 0)

@@ -1,6 +1,6 @@
-"""gdb's remote protocol for an image on Unicorn: a debugger that the machine asks whenever a core stops.
+"""gdb's remote protocol for an image on Unicorn: a debugger that the machine calls whenever a core stops.
 
-It speaks with one gdb over a socket. While gdb looks, the emulation waits in `stopped`; then it goes on.
+It communicates with one gdb over a socket. The emulation waits in `on_stop` until gdb lets it continue.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ class GdbStub:
         self._registers = (*CORE, *(FPU if has_fpu else ()))
         self._has_fpu = has_fpu
         self._unread = b""
-        self._asked = False  # for a stop
+        self._stop_requested = False  # for a stop
 
     def attach(self, machine: UnicornMachine) -> None:
         machine.debugger = self
-        self.stopped(machine.core, None, first=True)
+        self.on_stop(machine.core, None, first=True)
 
-    def stopped(self, core: Core, fault: DeviceFault | None, first: bool = False) -> None:
-        """Do what gdb says until it lets the core go on."""
+    def on_stop(self, core: Core, fault: DeviceFault | None, first: bool = False) -> None:
+        """Execute gdb's commands until it lets the core continue."""
         if first:
             self._gdb = self._listener.accept()[0]
         core.stepping = False
-        signal = SEGMENT if fault is not None else INTERRUPTED if self._asked else TRAP
-        self._asked = False
+        signal = SEGMENT if fault is not None else INTERRUPTED if self._stop_requested else TRAP
+        self._stop_requested = False
         if not first:
             self._send(f"S{signal:02x}")
         while (packet := self._packet()) is not None:
@@ -80,32 +80,32 @@ class GdbStub:
                 break
             else:
                 self._send(self._answer(core, packet))
-        raise self._gone()
+        raise self._leave()
 
-    def wants(self) -> bool:
-        """gdb has sent Ctrl-C."""
+    def wants_stop(self) -> bool:
+        """Report whether gdb has sent Ctrl-C."""
         while self._gdb is None or self._gdb.fileno() < 0 or select.select([self._gdb], [], [], 0)[0]:
             more = b"" if self._gdb is None or self._gdb.fileno() < 0 else self._gdb.recv(PACKET)
             if not more:
-                raise self._gone()
+                raise self._leave()
             self._unread += more
-        self._asked = INTERRUPT in self._unread
+        self._stop_requested = INTERRUPT in self._unread
         self._unread = self._unread.replace(INTERRUPT, b"")
-        return self._asked
+        return self._stop_requested
 
-    def ended(self) -> None:
-        """The image runs no more."""
+    def report_end(self) -> None:
+        """Report to gdb that the image has stopped for good."""
         self._send(f"X{SEGMENT:02x}")
 
     def close(self) -> None:
-        """Stop the emulation too, if it goes on."""
+        """Close the connection, which also stops a running emulation."""
         for one in filter(None, (self._gdb, self._left)):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
 
-    def _gone(self) -> DebuggerGone:
-        self._left, self._gdb = self._gdb, None  # open: gdb may have a last word
+    def _leave(self) -> DebuggerGone:
+        self._left, self._gdb = self._gdb, None  # still open, because gdb may send a last packet
         return DebuggerGone("the debugger is gone")
 
     def _answer(self, core: Core, packet: str) -> str:
@@ -137,7 +137,7 @@ class GdbStub:
             address = int(packet.split(",")[1], 16) & ~1
             (core.set_breakpoint if kind == "Z" else core.remove_breakpoint)(address)
             return "OK"
-        return ""  # which says that we do not know it
+        return ""  # an unknown packet
 
     def _read(self, core: Core, register: GdbRegister) -> str:
         value = core.pc if register.name == "pc" else core.uc.reg_read(register.number)
@@ -166,7 +166,7 @@ class GdbStub:
                 self._gdb = None
 
     def _packet(self) -> str | None:
-        """The next packet, acknowledged; None if gdb is gone."""
+        """Return the next packet, acknowledged; None if gdb is gone."""
         while self._gdb is not None:
             begin = self._unread.find(b"$")
             end = self._unread.find(b"#", begin)

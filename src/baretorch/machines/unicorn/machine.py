@@ -1,12 +1,12 @@
-"""A chip made from its description, on Unicorn's Cortex-M: the very image that is flashed boots and answers.
+"""Emulate a chip from its description, on Unicorn's Cortex-M. It boots and runs the same image that is flashed.
 
-Memories and register space are where the chip has them; the console and the counter behave, and so do clocks, resets
-and supplies where a silicon file describes them; other registers read as zero. There are no interrupts and no
-exceptions: what would be a fault on the chip ends the emulation with a DeviceFault. One kind passes unnoticed and takes
-QEMU to be found: LDM, LDRD and VLDR at unaligned addresses on Armv7-M and later.
+Memories and registers have the chip's addresses. The console and the counter work, and so do clocks, resets and
+supplies if a silicon file describes them. Other registers read as zero. Only USB has interrupts, and no exceptions are
+emulated: what would be a fault on the chip ends the emulation with a DeviceFault. LDM, LDRD and VLDR at unaligned
+addresses on Armv7-M and later are not detected; QEMU detects them.
 
 Images that use two cores run on two engines over the same memory, one at a time and always in the same order: a core
-runs until it waits, or for so many instructions if the other could run too.
+runs until it waits, or for a fixed number of instructions if the other could run too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Protocol
 import unicorn as uc
 
 from baretorch.firmware.boot import BOOT2, FLASH, check_rp2040, check_rp2350
-from baretorch.firmware.chunks import loaded
+from baretorch.firmware.chunks import load_chunks
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import decode_uf2, flash_contents
 from baretorch.machines.code import read_code
@@ -50,19 +50,19 @@ from baretorch.targets.flash import Waits
 from baretorch.targets.types import Chip
 
 BOOT2_ADDRESS = 0x20041F00  # where the RP2040's boot ROM copies the second stage to
-IDLE_SECONDS = 2  # that pass while nobody writes: longer than an image waits for the rest of a frame
-LISTEN_SECONDS = 0.1  # how often a debugger is asked whether it wants to stop
+IDLE_SECONDS = 2  # that pass without input: longer than an image waits for the rest of a frame
+LISTEN_SECONDS = 0.1  # between two queries whether a debugger wants to stop
 UNSET = b"\xa5"  # RAM holds nothing useful after power-up
 
 
 class Debugger(Protocol):
-    """Somebody who may look at a core whenever it stops, and says when it goes on."""
+    """A debugger that is called whenever a core stops, and returns when the core continues."""
 
-    def stopped(self, core: Core, fault: DeviceFault | None) -> None:
-        """It is at a breakpoint, or behind a step, or at its end."""
+    def on_stop(self, core: Core, fault: DeviceFault | None) -> None:
+        """Handle a breakpoint, a step, or the end of the image."""
 
-    def wants(self) -> bool:
-        """Whether the core is to stop."""
+    def wants_stop(self) -> bool:
+        """Report whether the core is to stop."""
 
 
 class UnicornMachine(UncountedMachine):
@@ -79,9 +79,12 @@ class UnicornMachine(UncountedMachine):
         timed: bool = False,
         recorded: int = 0,
     ) -> None:
-        """`left` are registers' values that another program has left, by name; else the chip comes from power-up. Its
-        flash chip is of the make `flash`, if that is another than usual. `timed` simulates the path to flash, and
-        keeps so many accesses as are to be `recorded`."""
+        """Boot the image.
+
+        `left` are values of registers, by name, that another program has left; otherwise the chip starts from power-up.
+        `flash` replaces the usual kind of flash chip. `timed` simulates the path to flash, of which the first
+        `recorded` accesses are kept.
+        """
         chip = image.board.chip
         path = chip.flash_path if timed else None
         self._image = image
@@ -92,7 +95,7 @@ class UnicornMachine(UncountedMachine):
         self._start(left)
 
     def _start(self, left: Mapping[str, int] | None) -> None:
-        """Start the chip from power-up, or restart all of it."""
+        """Start the chip from power-up, or restart it as a whole."""
         image, chip = self._image, self._image.board.chip
         self._wiring = Wiring(chip, chip.silicon, left, self._flash, self.path) if chip.silicon is not None else None
         modelled = self._wiring.registers() if self._wiring is not None else ()
@@ -138,7 +141,7 @@ class UnicornMachine(UncountedMachine):
         while self._fault is None:
             why = self._run(deadline)
             if sent := self._take_output():
-                self._watch_no_more()
+                self._end_watch()
                 return sent
             if why is StopReason.TIME_IS_UP:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s", have=self._where())
@@ -148,7 +151,7 @@ class UnicornMachine(UncountedMachine):
                 asleep = any(core.state.dozing for core in self._cores)
                 raise DeviceHang("the image waits for input", have="asleep" if asleep else "awake")
             if why is StopReason.SLEEPS:
-                raise self._all_wait()
+                raise self._deadlock()
             if why is StopReason.WATCHDOG_BITES:
                 scratch = self._state.watchdog.scratch
                 self._start(None)
@@ -164,11 +167,11 @@ class UnicornMachine(UncountedMachine):
 
     @property
     def core(self) -> Core:
-        """The one that runs, or would."""
+        """Return the core that runs, or will run next."""
         return self._turn
 
-    def executed(self) -> int:
-        """Instructions of core 0 since reset."""
+    def count_executed(self) -> int:
+        """Return the number of instructions of core 0 since reset."""
         return int(self._cores[0].state.instructions)
 
     def cores(self) -> Cores | None:
@@ -192,7 +195,7 @@ class UnicornMachine(UncountedMachine):
         return (*reads, *self._dma.reads)
 
     def close(self) -> None:
-        """Free the chip's memories; what was counted stays."""
+        """Free the chip's memories. The counts remain."""
         self._fault = DeviceFault("the emulation was closed")
         for core in self._cores:
             core.__dict__.pop("uc", None)
@@ -202,7 +205,7 @@ class UnicornMachine(UncountedMachine):
         if chip.dma is None or path is None:
             return None
 
-        def answers() -> bool:
+        def is_alive() -> bool:
             return wiring is None or bool(wiring.model.number("RESETS.RESET_DONE.DMA"))
 
         def word() -> Waits:
@@ -211,7 +214,7 @@ class UnicornMachine(UncountedMachine):
                 return Waits(*(4 * path.cycles_per_byte,) * 3)
             return Waits(*(4 * cycles / path.fills[0] for cycles in self.path.prices[0].next_data))
 
-        engine = DmaEngine(chip.dma, self._memories, answers, word, left)
+        engine = DmaEngine(chip.dma, self._memories, is_alive, word, left)
         engine.attach(self._state, self._cores[0])
         return engine
 
@@ -229,17 +232,17 @@ class UnicornMachine(UncountedMachine):
         state.deadline, state.polls = deadline, 0
         if self.debugger is not None:
             state.deadline = min(deadline, _now() + LISTEN_SECONDS)
-            if self.debugger.wants():
-                self.debugger.stopped(self._turn, None)
+            if self.debugger.wants_stop():
+                self.debugger.on_stop(self._turn, None)
         state.idle_until = max(core.clock for core in self._cores) + IDLE_SECONDS * self._image.board.chip.clock_hz
         while True:
             state.stopped = 0
             why = self._turn.run()
-            if why is StopReason.CHIP_CHANGED and not self._chip_changed():
+            if why is StopReason.CHIP_CHANGED and not self._handle_change():
                 continue
             if why is StopReason.INTERRUPTED:
                 continue
-            if self.debugger is not None and self._debugged(self.debugger, why, deadline):
+            if self.debugger is not None and self._call_debugger(self.debugger, why, deadline):
                 continue
             if self.usb is not None and why in (StopReason.BUS_TURN, StopReason.WAITS_FOR_INPUT):
                 goes_on = self.usb.turn(asleep=why is StopReason.WAITS_FOR_INPUT)
@@ -262,21 +265,21 @@ class UnicornMachine(UncountedMachine):
                     continue
             return why
 
-    def _debugged(self, debugger: Debugger, why: StopReason, deadline: float) -> bool:
-        """Let the debugger look, if it has reason to; whether the core goes on."""
+    def _call_debugger(self, debugger: Debugger, why: StopReason, deadline: float) -> bool:
+        """Call the debugger if it has a reason to look; return whether the core continues."""
         if why is StopReason.TIME_IS_UP and _now() < deadline:
             self._state.deadline = min(deadline, _now() + LISTEN_SECONDS)
-            if debugger.wants():
-                debugger.stopped(self._turn, None)
+            if debugger.wants_stop():
+                debugger.on_stop(self._turn, None)
             return True
         if why is StopReason.BREAKPOINT:
-            debugger.stopped(self._turn, None)
+            debugger.on_stop(self._turn, None)
         if why is StopReason.FAULT:
-            debugger.stopped(self._turn, self._turn.fault)
+            debugger.on_stop(self._turn, self._turn.fault)
         return why is StopReason.BREAKPOINT
 
-    def _chip_changed(self) -> bool:
-        """Whether that was the end; else memories can be written that could not."""
+    def _handle_change(self) -> bool:
+        """Handle a change of the chip; return whether it ends the emulation."""
         for device in (self.usb, self.npu, self._dma, self._wiring):
             if device is not None and device.error is not None:
                 self._fault = self._fault or device.fault(self._where())
@@ -287,7 +290,7 @@ class UnicornMachine(UncountedMachine):
                 for core in self._cores:
                     core.make_writable(memory)
         self._wiring.fresh.clear()
-        if self._wiring.turned:  # what is in flash is not what was translated
+        if self._wiring.turned:  # the contents of flash differ from the translated code
             self._wiring.turned = False
             for core in self._cores:
                 core.uc.ctl_flush_tb()
@@ -303,20 +306,20 @@ class UnicornMachine(UncountedMachine):
         self._wiring.watch_flash(memory.bytes, lambda: self._turn.state.last_end - 1 in flash)
         last = window.uncached + len(memory.bytes) - 1
         for core in self._cores:
-            hook = core.uc.hook_add(uc.UC_HOOK_MEM_READ, self._looked, begin=window.uncached, end=last)
+            hook = core.uc.hook_add(uc.UC_HOOK_MEM_READ, self._read_past_cache, begin=window.uncached, end=last)
             self._watches.append((core, hook))
 
-    def _watch_no_more(self) -> None:
-        """Only start-up sets flash up, and one hook of memory makes every load slow."""
+    def _end_watch(self) -> None:
+        """Remove the hooks on flash, because only start-up code sets it up, and a hook makes every load slow."""
         for core, hook in self._watches:
             core.uc.hook_del(hook)
             core.uc.ctl_flush_tb()
         self._watches.clear()
 
-    def _looked(self, engine: uc.Uc, *_: object) -> None:
+    def _read_past_cache(self, engine: uc.Uc, *_: object) -> None:
         assert self._wiring is not None
         clear_it_state(engine)
-        self._wiring.looked()
+        self._wiring.read_past_cache()
 
     def _take_output(self) -> bytes:
         if self.usb is not None:
@@ -328,7 +331,7 @@ class UnicornMachine(UncountedMachine):
     def _boot(self, image: Image) -> None:
         """Load the image and do what the chip does at reset."""
         chip, core = image.board.chip, self._cores[0]
-        chunks = loaded(self._code.elf)
+        chunks = load_chunks(self._code.elf)
         vectors = chip.memory(chip.code).origin
         if image.uf2 is not None and chip.uf2_family is not None:
             chunks = flash_contents(decode_uf2(image.uf2.read_bytes()), chip.uf2_family)
@@ -351,7 +354,7 @@ class UnicornMachine(UncountedMachine):
             return self._turn.where()
         return [f"core {core.number} {line}" for core in self._cores for line in core.place()]
 
-    def _all_wait(self) -> DeviceHang:
+    def _deadlock(self) -> DeviceHang:
         last = self._cores[-1]
         if last.in_rom and not self._cores[0].state.halted:
             text = "core 1 was never started"
@@ -396,5 +399,5 @@ def _array(data: bytes) -> ctypes.Array[ctypes.c_uint8]:
 
 
 def _now() -> float:
-    """The clock that hooks/unicorn.c looks at."""
+    """Return the time of the clock that hooks/unicorn.c reads."""
     return time.clock_gettime(time.CLOCK_MONOTONIC)

@@ -1,4 +1,5 @@
-"""An emulated Ethos-U in a chip on Unicorn: its page of registers, the memory that it reaches, its interrupt line."""
+"""Connect an emulated Ethos-U to a chip on Unicorn: its page of registers, the memory that it reaches, its interrupt
+line."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class NpuPort(ChipDevice):
         core.before_sleep = lambda: self._sleep(core)
 
     def _sleep(self, core: Core) -> None:
-        """It works while the core sleeps. If it does not end, the image does not wait for input, but for its alarm."""
+        """Let the NPU compute while the core sleeps. If it does not end, the image does not wait for input, but for its
+        alarm."""
         self._do(core, self.device.work)
         if self.device.busy:
             self._state.idle_until = NEVER

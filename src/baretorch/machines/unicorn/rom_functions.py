@@ -1,8 +1,8 @@
-"""Functions of the RP2040's and the RP2350's boot ROM, as far as images call them: one finds others by two letters,
-and of those the one that restarts the chip into the USB boot loader is known.
+"""Functions of the boot ROM of the RP2040 and the RP2350 that images call: one finds others by two letters, and one of
+these restarts the chip into the USB boot loader.
 
-The ROM is only there once somebody looks for a function. Before, address 0 is as empty as on chips without a ROM, so
-that reading through a null pointer is noticed.
+The ROM appears when code looks for a function. Before that, address 0 is empty, as on chips without a ROM, so that
+reads through a null pointer are detected.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from unicorn import arm_const as arm
 from baretorch.machines.types import DeviceFault
 
 PAGE = 0x1000
-TABLE, FIND, FOUND = 0x100, 0x200, 0x300  # addresses that ours happen to have
+TABLE, FIND, FOUND = 0x100, 0x200, 0x300  # addresses in the emulated ROM
 UNDEFINED = (0xDE00).to_bytes(2, "little")  # Unicorn stops there
-# What each chip's start-up code is called: where the ROM says which function finds others, what the one that restarts
-# is called, and what it must be told.
+# By the kind of start-up code: the address at which the ROM names the function that finds others, the name of the one
+# that restarts the chip, and its arguments.
 KINDS = {"boot2": (0x18, "UB", (0, 0)), "image_def": (0x16, "RB", (0x102, 10, 0, 0))}
 ARGUMENTS = tuple(arm.UC_ARM_REG_R0 + i for i in range(4))
 
@@ -27,10 +27,10 @@ class Restarted(DeviceFault):
 
 class RomFunctions:
     def __init__(self, boot: str) -> None:
-        self._at, self._name, self._told = KINDS[boot]
+        self._at, self._name, self._arguments = KINDS[boot]
 
     def appear(self, engine: uc.Uc, address: int) -> bool:
-        """Whether somebody looks for a function there."""
+        """Map the ROM if the address is one where code looks for a function; return whether it is."""
         if address not in (0x14, self._at):
             return False
         rom = bytearray(PAGE)
@@ -49,10 +49,10 @@ class RomFunctions:
         given = [engine.reg_read(register) for register in ARGUMENTS]
         back = engine.reg_read(arm.UC_ARM_REG_LR) & ~1
         if engine.reg_read(arm.UC_ARM_REG_PC) & ~2 == FIND:
-            wanted = given[1] if self._name == "UB" else given[0]
-            found = wanted == int.from_bytes(self._name.encode(), "little") and (self._name == "UB" or given[1] == 4)
+            code = given[1] if self._name == "UB" else given[0]
+            found = code == int.from_bytes(self._name.encode(), "little") and (self._name == "UB" or given[1] == 4)
             engine.reg_write(arm.UC_ARM_REG_R0, FOUND | 1 if found else 0)
             return back, None
-        if tuple(given[: len(self._told)]) != self._told:
-            return back, DeviceFault(f"the boot ROM's {self._name} is told {given}", need=str(self._told))
+        if tuple(given[: len(self._arguments)]) != self._arguments:
+            return back, DeviceFault(f"the boot ROM's {self._name} is called with {given}", need=str(self._arguments))
         return back, Restarted("the chip restarted into its boot loader")

@@ -1,8 +1,8 @@
-"""Clocks, resets and supplies of an emulated chip as they change: targets/silicon.py says what there is.
+"""The state of clocks, resets and supplies of an emulated chip. targets/silicon.py defines its description.
 
-Whenever a register is written, or something that takes time is done, all of it is worked out anew. What that comes to
-is for others: how fast the cores run, whether a register answers and with what, and whether memory can be written.
-Nothing here knows a chip, and nothing costs time once start-up is over.
+The whole state is recomputed whenever a register is written, or something that takes time ends. Other modules use the
+results: how fast the cores run, whether a register responds and with what, and whether memory can be written. Nothing
+here is specific to a chip, and nothing takes time after start-up.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ class ChipModel:
         left: Mapping[str, int] | None = None,
         watched: Sequence[str] = (),
     ) -> None:
-        """`devices` and `rules` are the drivers'. `left` is what another program has left in registers: of some chips a
-        reset reaches the cores alone. `watched` are fields that others want to know of when they change."""
+        """Compute the state after reset.
+
+        `devices` and `rules` are those of drivers. `left` are the values that another program has left in registers,
+        because a reset of some chips reaches the cores only. `watched` are fields whose changes matter to others.
+        """
         self.silicon = silicon
         self._rules = (*silicon.rules, *rules)
         self.now = 0.0
@@ -53,31 +56,31 @@ class ChipModel:
         self._clocks = {clock.name: clock for clock in silicon.clocks}
         self._fields = dict(self._all_fields())
         self.values = {name: register.reset for name, register in self._registers.items()} | dict(left or {})
-        self._unread: dict[str, int] = {}  # what is written to registers that must be read back
-        self._due: dict[str, float] = {}  # of signals whose condition holds and that are not set
-        self._seen: dict[str, tuple[int, ...]] = {}  # what their `restarts` were
+        self._unread: dict[str, int] = {}  # values written to registers that must be read back
+        self._due: dict[str, float] = {}  # when signals will be set whose condition holds
+        self._seen: dict[str, tuple[int, ...]] = {}  # the values of their `restarts`
         self._muxes = {c.name: _Mux(self.number(c.select), self.number(c.select)) for c in silicon.clocks if c.select}
         self._driven = self._hardware_bits()
         self._matters = self._registers_that_matter() | {self._fields[name][0] for name in watched}
         self._dead: set[str] = set()
-        self._kept: dict[Rule, tuple[int, ...]] = {}  # what was fixed when the rule last applied
+        self._kept: dict[Rule, tuple[int, ...]] = {}  # the fixed values when the rule last applied
         for name in self._names():
             self._check(name)
         for signal in silicon.signals:
             self._seen[signal.field] = self._restarts(signal.restarts)
             register, field = self._fields[signal.field]
-            if signal.when and self.holds(signal.when):  # has been so for long
+            if signal.when and self.holds(signal.when):  # has held for a long time
                 self.values[register] |= field.mask
         self.settle()
 
-    # --- what others ask ---------------------------------------------------------------------------------------------
+    # --- queries by others -------------------------------------------------------------------------------------------
 
     def places(self) -> Mapping[int, tuple[str, int]]:
-        """The register at each address, and which of ALIASES that is."""
+        """Return the register at each address, and which of ALIASES the address is."""
         return self._places
 
     def write(self, address: int, value: int) -> bool:
-        """Whether that could change anything else than the register."""
+        """Write a register; return whether that can change anything else."""
         name, alias = self._places[address]
         block = name.split(".")[0]
         if block in self._dead:
@@ -117,7 +120,7 @@ class ChipModel:
         return field.means[bits] if field.means else bits
 
     def hz(self, name: str) -> float:
-        """The rate of a clock, 0 if it does not run."""
+        """Return the rate of a clock; 0 if it does not run."""
         if not name:
             return 0.0
         clock = self._clocks[name]
@@ -126,19 +129,19 @@ class ChipModel:
         return self.hz(clock.sources[self._muxes[name].on]) if clock.select else self._product(clock.of)
 
     def holds(self, conditions: Iterable[Condition]) -> bool:
-        return all(map(self._is_so, conditions))
+        return all(map(self._holds, conditions))
 
     def failing(self, conditions: Iterable[Condition]) -> list[str]:
         """Describe the conditions that do not hold."""
-        return [f"{c}, and it {self._how(c)}" for c in conditions if not self._is_so(c)]
+        return [f"{c}, and it {self._how(c)}" for c in conditions if not self._holds(c)]
 
     def answers(self, block: str) -> bool:
         return block not in self._dead
 
     def settle(self) -> None:
-        """Work out what follows from what is written, and from the time."""
+        """Compute the consequences of the written values and of the time."""
         for _ in range(20):
-            if not (self._signals() | self._selections() | self._resets()):
+            if not (self._update_signals() | self._update_selections() | self._update_resets()):
                 break
         else:
             raise InternalError(f"silicon/{self.silicon.name}.toml has a circular dependency")
@@ -161,7 +164,7 @@ class ChipModel:
         if broken:
             raise Stopped(rule.why, *broken, f"source: {rule.source}")
 
-    def _signals(self) -> bool:
+    def _update_signals(self) -> bool:
         changed = False
         for signal in self.silicon.signals:
             register, field = self._fields[signal.field]
@@ -181,21 +184,21 @@ class ChipModel:
                     changed = True
         return changed
 
-    def _selections(self) -> bool:
+    def _update_selections(self) -> bool:
         changed = False
         for name, mux in self._muxes.items():
-            clock, wanted = self._clocks[name], self.number(self._clocks[name].select)
+            clock, selected = self._clocks[name], self.number(self._clocks[name].select)
             if clock.glitchless:
-                changed |= self._glitchless(clock, mux, wanted)
-            elif wanted != mux.on:
-                if name in self._used(self.silicon.cpu):
+                changed |= self._switch(clock, mux, selected)
+            elif selected != mux.on:
+                if name in self._all_sources(self.silicon.cpu):
                     raise Stopped(
                         f"the core's clock glitches: {clock.select} changes while it is in use",
                         f"rule: {name} is not a glitchless selection; the core must leave it first",
                         f"source: {clock.source}",
                     )
                 self._need_no_device_on(name)
-                mux.on = wanted
+                mux.on = selected
                 changed = True
             if clock.shows:
                 register, field = self._fields[clock.shows]
@@ -205,16 +208,16 @@ class ChipModel:
 
     def _need_no_device_on(self, name: str) -> None:
         for device in filter(None, (self.silicon.uart, self.silicon.usb)):
-            if name in self._used(device.clock) and self.hz(device.clock) and self.holds(device.needs):
+            if name in self._all_sources(device.clock) and self.hz(device.clock) and self.holds(device.needs):
                 raise Stopped(
                     f"a device's clock glitches: {self._clocks[name].select} changes while it is in use",
                     f"rule: {name} is not a glitchless selection; it must be off, or its blocks in reset",
                     f"source: {self._clocks[name].source}",
                 )
 
-    def _glitchless(self, clock: Clock, mux: _Mux, wanted: int) -> bool:
-        if wanted != mux.to:
-            mux.to, mux.due = wanted, (NEVER if wanted == mux.on else self.now + SWITCH_US)
+    def _switch(self, clock: Clock, mux: _Mux, selected: int) -> bool:
+        if selected != mux.to:
+            mux.to, mux.due = selected, (NEVER if selected == mux.on else self.now + SWITCH_US)
         if mux.to == mux.on or (mux.due > self.now and mux.due != NEVER):
             return False
         new = clock.sources[mux.to]
@@ -230,8 +233,8 @@ class ChipModel:
         mux.on, mux.due = mux.to, NEVER
         return True
 
-    def _resets(self) -> bool:
-        """Blocks that came to life, or died: these have their reset values afterwards."""
+    def _update_resets(self) -> bool:
+        """Find blocks that start or stop responding. Those that stop have their reset values afterwards."""
         dead = {block.name for block in self._blocks.values() if not self.holds(block.needs)}
         for name in dead - self._dead:
             for register in self._blocks[name].registers:
@@ -241,7 +244,7 @@ class ChipModel:
 
     # --- how it is ---------------------------------------------------------------------------------------------------
 
-    def _is_so(self, condition: Condition) -> bool:
+    def _holds(self, condition: Condition) -> bool:
         if condition.name in self._clocks:
             is_now = self.hz(condition.name)
             if not condition.compare:
@@ -285,18 +288,18 @@ class ChipModel:
         return [factor.name for factor in clock.of if factor.name in self._clocks]
 
     def _path(self, name: str) -> list[str]:
-        """The clock, and those it is made of."""
+        """Return a clock, and those that it is derived from."""
         if not name:
             return []
         return [name, *(up for source in self._inputs(self._clocks[name]) for up in self._path(source))]
 
-    def _used(self, name: str) -> set[str]:
-        """The clock, those it is made of, and those that it is about to be made of."""
+    def _all_sources(self, name: str) -> set[str]:
+        """Return a clock, those that it is derived from, and those that it will be derived from."""
         clock = self._clocks.get(name)
         if clock is None:
             return set()
         sources = self._inputs(clock) + ([clock.sources[self.number(clock.select)]] if clock.glitchless else [])
-        return {name}.union(*map(self._used, sources))
+        return {name}.union(*map(self._all_sources, sources))
 
     def _why_dead(self, name: str) -> list[str]:
         for clock in (self._clocks[up] for up in reversed(self._path(name))):

@@ -1,4 +1,4 @@
-"""Ties the model of a chip to the hooks: what its registers read as, how fast it runs, what becomes of its console."""
+"""Connect the model of a chip to the hooks: the values of its registers, its clock, and the state of its console."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from baretorch.machines.unicorn.state import CALLBACK, NEVER, ChipChange, ChipSt
 from baretorch.targets.silicon import Silicon
 from baretorch.targets.types import Chip
 
-NOTHING = b"\xff"  # what lines read as that nobody drives
+NOTHING = b"\xff"  # the value of lines that no chip drives
 TOLERANCE = 0.025  # of the baud rate; both ends together lose a byte at 5 %
 
 
 class Wiring(ChipDevice):
-    """The hooks call `_change` when a register of the model is written or read back, or it is time that something
-    happens. Then all that they need to know until the next such moment is written to their structure."""
+    """The hooks call `_change` when a register of the model is written or read back, or when its next change is due.
+    Then everything that they need until the next call is written to their structure."""
 
     faults: ClassVar[Mapping[type[Exception], str]] = {Stopped: "the chip stopped"}
 
@@ -48,11 +48,11 @@ class Wiring(ChipDevice):
         self.model = ChipModel(silicon, device_blocks(chip), device_rules(chip), left, path.watched if path else ())
         self._uart, self._counter = device_settings(chip)
         self._path = path
-        self.fresh: list[str] = []  # memories that can be written since the last look
-        self.turned = False  # whether flash has begun or ceased to be readable since the last look
+        self.fresh: list[str] = []  # memories that have become writable since the last check
+        self.turned = False  # whether flash has become readable or unreadable since the last check
         self._port = _flash_port(silicon, self.model, self.flash_chip)
         self._window: mmap.mmap | None = None
-        self._hidden: bytes | None = None  # what is in flash while it cannot be read
+        self._hidden: bytes | None = None  # the contents of flash while it cannot be read
         self._unreadable = ""
         self._code_in_flash: Callable[[], bool] = lambda: False
         self._chip = chip
@@ -62,7 +62,7 @@ class Wiring(ChipDevice):
         self._values = (ctypes.c_uint32 * len(names))()
         self._anchor = 0, 0.0  # a clock in instructions, and the time it was then
         self.hz = self.model.hz(silicon.cpu)
-        self.version = 0  # goes up when something changes
+        self.version = 0  # increases when something changes
         self.watch: Callable[[], object] = lambda: None  # called then
         self._callback = CALLBACK(self._change)
 
@@ -81,13 +81,13 @@ class Wiring(ChipDevice):
         self._publish(0)
 
     def watch_flash(self, window: mmap.mmap, code_in_flash: Callable[[], bool]) -> None:
-        """`window` is where flash is seen, and `code_in_flash` tells whether what runs now is in it."""
+        """Show flash in `window`. `code_in_flash` reports whether the running code is in it."""
         self._window, self._code_in_flash = window, code_in_flash
 
-    def looked(self) -> None:
-        """Somebody read flash past the cache."""
+    def read_past_cache(self) -> None:
+        """Handle a read of flash past the cache."""
         if self._port is not None:
-            self._port.looked(self.model.now, self.model.hz(self.model.silicon.cpu))
+            self._port.read_past_cache(self.model.now, self.model.hz(self.model.silicon.cpu))
             self._show_flash()
 
     def why_unreadable(self) -> list[str]:
@@ -126,7 +126,7 @@ class Wiring(ChipDevice):
                 matters = model.write(address, value)
                 if port is not None and name.startswith(f"{port.block}."):
                     self._need_code_in_ram(name)
-                    port.wrote(name, value, model.now, hz)
+                    port.write(name, value, model.now, hz)
                     self._show_flash()
                 if not matters:
                     self._values[self._slots[name]] = model.read(name)
@@ -218,9 +218,9 @@ def line(ratio: float) -> list[int]:
     the middle of a bit, and beyond the tolerance the edge of the last one, which is then as likely wrong as right."""
     if abs(ratio - 1) <= TOLERANCE:
         return list(range(256))
-    return [_sampled(byte, ratio) ^ 0x80 for byte in range(256)]
+    return [_sample(byte, ratio) ^ 0x80 for byte in range(256)]
 
 
-def _sampled(byte: int, ratio: float) -> int:
+def _sample(byte: int, ratio: float) -> int:
     frame = byte << 1 | ~0x1FF  # a start bit, the byte, and silence, which is high
     return sum((frame >> min(int((bit + 1.5) * ratio), 15) & 1) << bit for bit in range(8))

@@ -17,7 +17,7 @@ class HostError(Exception):
 
 
 class Handshake(Enum):
-    """The answer of a device to a transaction. A host treats SILENCE as a lost or damaged packet."""
+    """The result of a transaction. A host treats SILENCE as a lost or damaged packet."""
 
     ACK = "ACK"
     NAK = "NAK"
@@ -28,7 +28,7 @@ class Handshake(Enum):
 
 @dataclass(frozen=True)
 class Packet:
-    """An answer. Data are DATA0 or DATA1 by `toggle`."""
+    """The response of a device. Data are DATA0 or DATA1 by `toggle`."""
 
     kind: Handshake
     toggle: int = 0
@@ -41,23 +41,23 @@ ACK, NAK, STALL, SILENCE = (Packet(kind) for kind in (Handshake.ACK, Handshake.N
 class Bus(Protocol):
     """A device at full speed. Between two calls the device has time to act."""
 
-    def attached(self) -> bool:
-        """Whether a device pulls its line up."""
+    def is_attached(self) -> bool:
+        """Report whether a device pulls its line up."""
 
     def reset(self) -> None:
-        """Drive both lines low for long enough; over when it returns."""
+        """Drive both lines low for long enough. The reset is over when this returns."""
 
     def suspend(self) -> None:
-        """No more frames."""
+        """Stop sending frames."""
 
     def resume(self) -> None: ...
 
     def setup(self, address: int, data: bytes) -> Packet:
-        """SETUP to endpoint 0."""
+        """Send SETUP to endpoint 0."""
 
     def out(self, address: int, endpoint: int, toggle: int, data: bytes) -> Packet: ...
 
     def take(self, address: int, endpoint: int) -> Packet:
-        """IN. Data are only taken when the device sees `acknowledge`."""
+        """Send IN. The device keeps its data until `acknowledge`."""
 
     def acknowledge(self, address: int, endpoint: int) -> None: ...

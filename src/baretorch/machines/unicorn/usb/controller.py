@@ -1,8 +1,8 @@
 """The USB device controller of the RP2040 and the RP2350: its registers and memory on one side, the cable on the other.
 
-What the data sheets forbid, or leave to chance, ends the emulation: buffers that are handed over in one write with what
-they hold, or before that has settled; buffers that are changed while the controller has them; endpoints whose buffers
-lie where they cannot; on the RP2040, data for the host that are handed over at the end of a frame (E15).
+Whatever the data sheets forbid, or leave to chance, ends the emulation: buffers that are handed over in one write with
+their description, or before that has settled; buffers that are changed while the controller has them; endpoints with
+invalid buffer addresses; on the RP2040, data for the host that are handed over at the end of a frame (E15).
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ FRAME_US, EARLY_US = 1000.0, 800.0
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The rest of the chip: whether the controller is out of reset, what keeps it off the bus, and the time."""
+    """The rest of the chip: whether the controller is out of reset, the reasons that keep it off the bus, and the
+    time."""
 
     alive: Callable[[], bool]
     failing: Callable[[], list[str]]
@@ -49,13 +50,17 @@ class Surroundings:
 
 
 class UsbController:
-    """`memory` is shared with the hooks, which store what the core writes there, and tell of the first 256 bytes."""
+    """The controller. The hooks share its `memory`, where they store what the core writes; they report writes to the
+    first 256 bytes."""
 
     def __init__(
         self, memory: memoryview, around: Surroundings, main_ctrl: int = 0, version: int | None = None
     ) -> None:
-        """`main_ctrl` is a reset value. `version` is that of an RP2040: all have the erratum E15, B0 and B1 (1) also
-        E2 and E5."""
+        """Set up the controller.
+
+        `main_ctrl` is a reset value. `version` is that of an RP2040: all have the erratum E15, and B0 and B1 (1) also
+        E2 and E5.
+        """
         self.memory = memory
         self.sends_early = version is not None
         self.first_chips = version is not None and version < 2
@@ -67,7 +72,7 @@ class UsbController:
         self._deaf = False
         self._forced_at = 0.0
         self._frame = 0  # number of the last one that was noted
-        self._frame_began = False  # since somebody looked
+        self._frame_began = False  # since the last read
         self.done = 0  # transactions
 
     # --- the core's side ---------------------------------------------------------------------------------------------
@@ -81,16 +86,16 @@ class UsbController:
                 self._frame_began = False
                 return self._frame & 0x7FF
             case 0x8C:
-                return self._raised()
+                return self._interrupt_status()
             case 0x98:
-                return self._raised() & self[INTE] | self[INTF]
+                return self._interrupt_status() & self[INTE] | self[INTF]
             case 0x50:
-                line = LINE_J if self.attached() else 0
+                line = LINE_J if self.is_attached() else 0
                 return self[SIE_STATUS] | line | (CONNECTED if line and not self._deaf else 0)
         return self[offset]
 
     def write(self, offset: int, value: int) -> None:
-        """`offset` includes the alias: as it is, toggle, set, clear."""
+        """Write a register. `offset` includes the alias: write, toggle, set, clear."""
         if not self.lives():
             return
         alias, at = offset >> 12, offset & 0xFFF
@@ -110,7 +115,7 @@ class UsbController:
         return bool(self[INTE] & FRAME_BEGAN)
 
     def interrupts(self) -> bool:
-        return self.lives() and bool(self._raised() & self[INTE] | self[INTF])
+        return self.lives() and bool(self._interrupt_status() & self[INTE] | self[INTF])
 
     def memory_written(self, offset: int, old: int, clock: float) -> None:
         """Handle a write to one of the first 64 words, which held `value` before."""
@@ -135,7 +140,7 @@ class UsbController:
         if new & AVAILABLE:
             if (old | AVAILABLE) != new:
                 raise Stopped(
-                    f"the buffer {name} is handed over together with what is told of it",
+                    f"the buffer {name} is handed over together with its description",
                     f"it was {old:#06x}, and is written as {new:#06x}",
                     "rule: AVAILABLE is set in a second write",
                 )
@@ -154,10 +159,10 @@ class UsbController:
         return bulk and late and self.sends_early and self._has_frames()
 
     def _has_frames(self) -> bool:
-        return not self._suspended and self.attached()
+        return not self._suspended and self.is_attached()
 
     def pass_time(self) -> None:
-        """Note a frame that has begun."""
+        """Record that a frame has begun, if so."""
         frame = int(self._around.microseconds() // FRAME_US)
         if frame != self._frame:
             self._frame = frame
@@ -189,12 +194,12 @@ class UsbController:
     def __getitem__(self, offset: int) -> int:
         return self._registers.get(offset, 0)
 
-    def _raised(self) -> int:
+    def _interrupt_status(self) -> int:
         raised = (BUFFERS_DONE if self[BUFF_STATUS] else 0) | (FRAME_BEGAN if self._frame_began else 0)
         return raised | sum(bit for status, bit in RAISES.items() if self[SIE_STATUS] & status)
 
     def _force_line(self, old: int) -> None:
-        """RP2040-E5: the line is forced to J for some time, with the pull-up kept."""
+        """Handle forcing the line to J for some time with the pull-up kept (RP2040-E5)."""
         if self[MUXING] == TO_PADS and self[PHY_OVERRIDE] & KEEP_PULL_UP:
             self._forced_at = self._around.microseconds()
         elif old == TO_PADS and self._around.microseconds() - self._forced_at >= FORCED_US:
@@ -202,7 +207,7 @@ class UsbController:
 
     # --- the cable's side --------------------------------------------------------------------------------------------
 
-    def attached(self) -> bool:
+    def is_attached(self) -> bool:
         return not self.missing()
 
     def missing(self) -> list[str]:
@@ -260,7 +265,7 @@ class UsbController:
             return NAK
         if bool(control & DATA1) != bool(toggle):
             self._note(SEQUENCE_ERROR)
-            return ACK  # it was there before, and its ACK was lost
+            return ACK  # the packet arrived before, and its ACK was lost
         if len(data) > control & LENGTH:
             return SILENCE
         self.memory[place : place + len(data)] = data
@@ -286,7 +291,7 @@ class UsbController:
             self._finish(buffer, control & ~(AVAILABLE | FULL))
 
     def _hears(self, address: int) -> bool:
-        there = self.attached() and not self._suspended and not self._deaf
+        there = self.is_attached() and not self._suspended and not self._deaf
         return there and address == self[ADDRESS] & 0x7F
 
     def _note(self, bit: int) -> None:
@@ -303,8 +308,8 @@ class UsbController:
 
     def _finish(self, buffer: int, control: int) -> None:
         self._put(CONTROLS.start + 4 * buffer, control)
-        told = self[SIE_CTRL] & EP0_INTERRUPTS if buffer < 2 else self._word(4 * buffer) & EP_INTERRUPTS
-        if told:
+        interrupts = self[SIE_CTRL] & EP0_INTERRUPTS if buffer < 2 else self._word(4 * buffer) & EP_INTERRUPTS
+        if interrupts:
             self._registers[BUFF_STATUS] = self[BUFF_STATUS] | 1 << buffer
         self.done += 1
 

@@ -1,8 +1,8 @@
-"""A strict USB host: it brings a serial port up as Linux does, and then carries its bytes.
+"""A strict USB host: it brings up a serial port as Linux does, and then carries its bytes.
 
-It goes by chapters 8 and 9 of USB 2.0, and says so with a HostError where the device does not. `step` is one
-transaction; what takes several is a generator that yields after each, so that whoever emulates the device can let it
-run in between. A yielded False says that the device had nothing for it.
+It follows chapters 8 and 9 of USB 2.0, and raises HostError where the device does not. `step` is one transaction. A
+generator performs several, and yields after each one, so that the emulated device can run in between; it yields False
+if the device had nothing to send.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from baretorch.machines.unicorn.usb.bus import PACKET, Bus, Handshake, HostError
 T = TypeVar("T")
 Steps: TypeAlias = Generator[bool, None, T]
 
-ERRORS = 3  # transactions in a row without an answer, after which hosts give up
+ERRORS = 3  # transactions in a row without a response, after which hosts give up
 NAKS = 20_000  # in a row, of a control transfer: hosts wait five seconds
 RECOVERY = 30  # steps
 OPEN, CLOSED = 3, 0  # DTR and RTS
@@ -111,8 +111,11 @@ class UsbHost:
         errors: int = ERRORS,
         attempts: int = 1,
     ) -> None:
-        """`script` is how the device is brought up; as Linux does it, if none is given. Computers make several
-        `attempts`: if the last ACK of SET_ADDRESS is lost, a device cannot know its address."""
+        """Connect the host to a bus.
+
+        `script` brings up the device; the default does it as Linux does. Computers make several `attempts`: if the last
+        ACK of SET_ADDRESS is lost, a device cannot know its address.
+        """
         self.bus = bus
         self.address = 0
         self.received = b""
@@ -144,7 +147,7 @@ class UsbHost:
         """Do one transaction, or none. Return whether the device acted on it."""
         if self.suspended:
             return False
-        if not self.bus.attached():
+        if not self.bus.is_attached():
             self.up, self._coming = False, None
             return False
         if not self.up:
@@ -175,7 +178,7 @@ class UsbHost:
 
     @property
     def busy(self) -> bool:
-        """Whether there is something to do that the device has not asked for."""
+        """Report whether the host has something to do other than to wait for data."""
         return bool(self._to_do or self._unsent) or not self.up
 
     def reset(self) -> None:
@@ -211,7 +214,7 @@ class UsbHost:
         return data is not None
 
     def send_packet(self, endpoint: int, data: bytes) -> bool:
-        """Whether the device took it."""
+        """Send data; return whether the device took it."""
         answer = self._heard(endpoint, self.bus.out(self.address, endpoint, self._toggles.get(endpoint, 0), data))
         if answer.kind is Handshake.ACK:
             self._toggles[endpoint] = self._toggles.get(endpoint, 0) ^ 1
@@ -228,7 +231,7 @@ class UsbHost:
         self.bus.acknowledge(self.address, endpoint & 0x7F)
         if answer.toggle != self._toggles.get(endpoint, 0):
             self.retries += 1
-            return None  # our ACK was lost: the same again
+            return None  # the host's ACK was lost: the packet is repeated
         self._toggles[endpoint] = answer.toggle ^ 1
         return answer.data
 
@@ -238,13 +241,14 @@ class UsbHost:
         self._silent[endpoint] = self._silent.get(endpoint, 0) + 1 if answer.kind is Handshake.SILENCE else 0
         self.retries += answer.kind is Handshake.SILENCE
         if self._silent[endpoint] >= self._errors:
-            raise HostError(f"endpoint {endpoint:#x} does not answer")
+            raise HostError(f"endpoint {endpoint:#x} does not respond")
         return answer
 
     # --- control transfers -------------------------------------------------------------------------------------------
 
     def control(self, request: SetupPacket, data: bytes = b"", packets: int | None = None) -> Steps[bytes]:
-        """Return the device's answer. The transfer ends after `packets` packets, if that is given."""
+        """Perform a control transfer, and return the device's data. The transfer ends after `packets` packets, if that
+        is given."""
         yield from self.setup(request)
         if request.type & 0x80 and request.length:
             received = yield from self._data_in(request, packets)
@@ -260,7 +264,7 @@ class UsbHost:
         return b""
 
     def setup(self, request: SetupPacket) -> Steps[None]:
-        """The setup stage alone: what follows may never come."""
+        """Perform the setup stage alone; the other stages need not follow."""
         packet = request.encode()
         yield from self._transaction(request, lambda: self.bus.setup(self.address, packet), Handshake.ACK, naks=0)
 
@@ -272,7 +276,7 @@ class UsbHost:
             toggle ^= 1
             packets = None if packets is None else packets - 1
             if len(received) > request.length:
-                raise HostError(f"{request}: {len(received)} bytes came, and {request.length} were asked for")
+                raise HostError(f"{request}: {len(received)} bytes arrived, and {request.length} were requested")
             if len(piece) < PACKET or len(received) == request.length:
                 break
         return received
@@ -283,7 +287,7 @@ class UsbHost:
             self.bus.acknowledge(self.address, 0)
             if answer.toggle == toggle:
                 return answer.data
-            self.retries += 1  # our ACK was lost: the same again
+            self.retries += 1  # the host's ACK was lost: the packet is repeated
 
     def _transaction(
         self, request: SetupPacket, ask: Callable[[], Packet], want: Handshake, naks: int = NAKS
@@ -305,8 +309,8 @@ class UsbHost:
             if silent >= self._errors or waited > naks:
                 raise HostError(f"{request}: {answer.kind.value}, {max(silent, waited)} times")
 
-    def refused(self, request: SetupPacket) -> Steps[None]:
-        """A request that the device does not know: it must say so at once."""
+    def expect_stall(self, request: SetupPacket) -> Steps[None]:
+        """Send a request that the device does not know. The device must refuse it immediately."""
         try:
             yield from self.control(request)
         except Stalled:
@@ -318,7 +322,7 @@ class UsbHost:
 
 
 def like_linux(host: UsbHost) -> Steps[None]:
-    """usbcore, then cdc-acm with a program that opens the port."""
+    """Bring up the device as usbcore does, and then as cdc-acm does for a program that opens the port."""
     yield from reset(host)
     first = yield from host.control(get_descriptor(DEVICE, 0, 64))
     yield from reset(host)
@@ -327,7 +331,7 @@ def like_linux(host: UsbHost) -> Steps[None]:
     if first != device:
         raise HostError("the device descriptor is another at address 0")
     for _ in range(3):
-        yield from host.refused(get_descriptor(QUALIFIER, 0, 10))
+        yield from host.expect_stall(get_descriptor(QUALIFIER, 0, 10))
     head = yield from host.control(get_descriptor(CONFIGURATION, 0, 9))
     whole = yield from host.control(get_descriptor(CONFIGURATION, 0, int.from_bytes(head[2:4], "little")))
     yield from read_strings(host, device)
@@ -352,7 +356,7 @@ def give_address(host: UsbHost, address: int) -> Steps[None]:
 
 
 def _pause() -> Steps[None]:
-    """A device has 10 ms to recover from a reset, and 2 ms to take its address on. This is less."""
+    """Wait for less than the 10 ms that a device has to recover from a reset, and the 2 ms to accept its address."""
     for _ in range(RECOVERY):
         yield True
 

@@ -1,4 +1,4 @@
-"""The emulated chip's USB port, with a cable to the model of a host: ties controller and host to the hooks."""
+"""The emulated chip's USB port, with a cable to the model of a host. It connects controller and host to the hooks."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from baretorch.machines.unicorn.usb.host import UsbHost
 from baretorch.machines.unicorn.wiring import Wiring
 from baretorch.targets.parts import Usb
 
-TRANSACTION_US = 60.0  # for 64 bytes, there and back
-IDLE = 64  # transactions in a row that came to nothing, after which both ends are said to wait
+TRANSACTION_US = 60.0  # for 64 bytes in both directions
+IDLE = 64  # transactions in a row without effect, after which both ends are assumed to wait
 USED = {PHY_OVERRIDE: 1 << 8, SIE_CTRL: PULL_UP}
-PATIENCE = 2000  # the same, if the host has something to say
-SOON = 1000  # instructions in which an image is told that a frame has begun, if it wants to know
+PATIENCE = 2000  # the same, if the host has something to send
+SOON = 1000  # instructions after which an image that watches frames learns that one has begun
 
 
 class UsbPort(ChipDevice):
-    """Time goes on in turns: the core runs until it sleeps, or for a while, and then comes one transaction."""
+    """Time passes in turns: the core runs until it sleeps, or for a while, and then one transaction happens."""
 
     faults: ClassVar[Mapping[type[Exception], str]] = {
         HostError: "the USB host stops",
@@ -40,7 +40,7 @@ class UsbPort(ChipDevice):
     }
 
     def __init__(self, usb: Usb, wiring: Wiring | None, used: bool = False) -> None:
-        """`used`: by another program before, which had its pins."""
+        """Connect a controller and a host. `used` means that another program has used the port before."""
         self._usb = usb
         self._wiring = wiring
         self._memory = (ctypes.c_uint8 * MEMORY)(*[0xA5] * MEMORY)  # nothing useful after power-up
@@ -59,27 +59,27 @@ class UsbPort(ChipDevice):
         self._callback = CALLBACK(self._access)
         self._raised = False
         self._idle = 0
-        self._stepped = 0  # clock: when the host had its last turn
+        self._stepped = 0  # the clock at the host's last turn
 
     def attach(self, state: ChipState, core: Core) -> None:
-        """`core` takes its interrupts."""
+        """Connect the port to the hooks. `core` takes its interrupts."""
         self._core, self._state = core, state
         state.usb = pointer_to(self._callback)
         state.usb_memory = self._memory
         state.taken_irq = self._usb.irq
         if self._wiring is not None:
             self._wiring.watch = self.controller.lives
-        core.handled = self._handled
+        core.on_handled = self._pend_again
 
     def turn(self, asleep: bool) -> bool:
-        """A transaction. False if both ends wait: the core sleeps, and the host has nothing that it could do."""
+        """Perform a transaction. Return False if both ends wait: the core sleeps, and the host has nothing to do."""
         watched = self.controller.watches_frames
         soon = FRAME_US - self._microseconds() % FRAME_US
         begins = asleep and watched and soon < TRANSACTION_US  # a frame, before a transaction would be over
         if asleep:
             self._core.state.idle += math.ceil((soon if begins else TRANSACTION_US) * self._core_hz() / 1e6)
         self.controller.pass_time()
-        if begins or (not asleep and self._core.clock - self._stepped < TURN):  # it is only told of a frame
+        if begins or (not asleep and self._core.clock - self._stepped < TURN):  # only a frame begins
             self._drive_line()
             return True
         self._stepped = self._core.clock
@@ -121,20 +121,20 @@ class UsbPort(ChipDevice):
         core.next_look = min(core.next_look, core.instructions + state.turn)
 
     def _drive_line(self) -> None:
-        """An interrupt is pending when its line rises, and when it has been handled and is still up."""
+        """Make an interrupt pending when its line rises, or when it was handled and the line is still up."""
         raised = self.controller.interrupts()
         if raised and not self._raised:
             self._pend()
         self._raised = raised
 
-    def _handled(self) -> None:
+    def _pend_again(self) -> None:
         if self._raised:
             self._pend()
 
     def _pend(self) -> None:
         self._core.state.pending[self._usb.irq // 32] |= 1 << self._usb.irq % 32
 
-    # What the controller needs, looked at anew when the chip has changed.
+    # The controller's needs are checked again when the chip has changed.
 
     def _look(self) -> None:
         if self._wiring is None or self._seen == self._wiring.version:
