@@ -30,7 +30,7 @@ ROWS = (
     (
         "frontends/aten/elementwise.py",
         "ROWS: dict[str, AtenRow] = {\n",
-        '    "aten::lerp": AtenRow(lambda g, a, b, weight: g.b.add(Lerp(weight), a, b), (Lerp,)),\n',
+        '    **rows("lerp", lambda g, a, b, weight: g.b.add(Lerp(weight), a, b), Lerp),\n',
     ),
 )
 

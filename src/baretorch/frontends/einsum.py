@@ -7,7 +7,7 @@ from math import prod
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import constants
-from baretorch.frontends.aten.sequence import matmul
+from baretorch.frontends.aten.products import matmul
 from baretorch.frontends.lowering import Lowering
 from baretorch.ops.reduce import Sum
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Array, Builder, Node, Op, Tensor
+from baretorch.ops import OPS
+from baretorch.ops.elementwise import Elementwise, FormatNames
 from baretorch.ops.layout import Permute, Reshape
 
 Ints: TypeAlias = Sequence[int]
@@ -20,6 +22,12 @@ Result: TypeAlias = str | tuple[str, ...]
 UNFIT = (ValueError, IndexError, KeyError, TypeError, ArithmeticError)
 TO_NHWC = (0, 2, 3, 1)
 TO_NCHW = (0, 3, 1, 2)
+
+
+def named_operators(names_in: Callable[[FormatNames], str]) -> dict[str, type[Elementwise]]:
+    """Return the operators without attributes by their names in a format; ops/ has their names in all formats."""
+    elementwise = [row.op for row in OPS if issubclass(row.op, Elementwise)]
+    return {name: op for op in elementwise for name in names_in(op.names).split()}
 
 
 class Complex(str):

@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.rows import AtenRow
+from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.lowering import Lowering, Scalar
 from baretorch.ops.activations import (
     Elu,
     Gelu,
     Hardshrink,
-    Hardsigmoid,
-    Hardswish,
     LeakyRelu,
-    LogSigmoid,
-    Mish,
     Prelu,
-    Silu,
     Softplus,
     Softshrink,
     Threshold,
@@ -65,22 +60,15 @@ def threshold(g: Lowering, x: str, limit: Scalar, value: Scalar) -> str:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::leaky_relu": AtenRow(leaky_relu, (LeakyRelu,)),
-    "aten::rrelu": AtenRow(rrelu, (LeakyRelu,)),
-    "aten::prelu": AtenRow(prelu, (Prelu,)),
-    "aten::_prelu_kernel": AtenRow(prelu, (Prelu,)),
-    "aten::elu": AtenRow(elu, (Elu,)),
-    "aten::selu": AtenRow(lambda g, x: g.b.add(Elu(*SELU), x), (Elu,)),
-    "aten::celu": AtenRow(celu, (Elu,)),
-    "aten::gelu": AtenRow(gelu, (Gelu,)),
-    "aten::silu": AtenRow(lambda g, x: g.b.add(Silu(), x), (Silu,)),
-    "aten::mish": AtenRow(lambda g, x: g.b.add(Mish(), x), (Mish,)),
-    "aten::hardsigmoid": AtenRow(lambda g, x: g.b.add(Hardsigmoid(), x), (Hardsigmoid,)),
-    "aten::hardswish": AtenRow(lambda g, x: g.b.add(Hardswish(), x), (Hardswish,)),
-    "aten::softplus": AtenRow(softplus, (Softplus,)),
-    "aten::log_sigmoid": AtenRow(lambda g, x: g.b.add(LogSigmoid(), x), (LogSigmoid,)),
-    "aten::log_sigmoid_forward": AtenRow(lambda g, x: g.b.add(LogSigmoid(), x), (LogSigmoid,)),
-    "aten::hardshrink": AtenRow(lambda g, x, limit=0.5: g.b.add(Hardshrink(float(limit)), x), (Hardshrink,)),
-    "aten::softshrink": AtenRow(lambda g, x, limit=0.5: g.b.add(Softshrink(float(limit)), x), (Softshrink,)),
-    "aten::threshold": AtenRow(threshold, (Threshold,)),
+    **rows("leaky_relu", leaky_relu, LeakyRelu),
+    **rows("rrelu", rrelu, LeakyRelu),
+    **rows("prelu _prelu_kernel", prelu, Prelu),
+    **rows("elu", elu, Elu),
+    **rows("selu", lambda g, x: g.b.add(Elu(*SELU), x), Elu),
+    **rows("celu", celu, Elu),
+    **rows("gelu", gelu, Gelu),
+    **rows("softplus", softplus, Softplus),
+    **rows("hardshrink", lambda g, x, limit=0.5: g.b.add(Hardshrink(float(limit)), x), Hardshrink),
+    **rows("softshrink", lambda g, x, limit=0.5: g.b.add(Softshrink(float(limit)), x), Softshrink),
+    **rows("threshold", threshold, Threshold),
 }

@@ -10,7 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.elementwise import div
 from baretorch.frontends.aten.index import cut, embedding, put_back
 from baretorch.frontends.aten.promotion import cast, operand
-from baretorch.frontends.aten.rows import AtenRow
+from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.aten.shapes import slice_
 from baretorch.frontends.lowering import Lowering, known_value
 from baretorch.ir.graph import DType
@@ -128,8 +128,17 @@ def _mean(g: Lowering, sums: str, axis: int, index: str, include_self: bool) -> 
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::embedding_bag": AtenRow(embedding_bag, (IndexSelect, Sum, Mean, Amax, Mul, Div, Maximum, Ne)),
-    "aten::_embedding_bag": AtenRow(embedding_bag, (IndexSelect, Sum, Mean, Amax, Mul, Div, Maximum, Ne)),
-    "aten::_embedding_bag_forward_only": AtenRow(embedding_bag, (IndexSelect, Sum, Mean, Amax, Mul, Div, Maximum, Ne)),
-    "aten::scatter_reduce": AtenRow(scatter_reduce, (ScatterReduce, Scatter, Mul, Div, Maximum)),
+    **rows(
+        "embedding_bag _embedding_bag _embedding_bag_forward_only",
+        embedding_bag,
+        IndexSelect,
+        Sum,
+        Mean,
+        Amax,
+        Mul,
+        Div,
+        Maximum,
+        Ne,
+    ),
+    **rows("scatter_reduce", scatter_reduce, ScatterReduce, Scatter, Mul, Div, Maximum),
 }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.rows import AtenRow
+from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.aten.shapes import permute, reshape, slice_
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, known_value
 from baretorch.ir.graph import Array, DType
@@ -98,20 +98,19 @@ def diagonal(g: Lowering, x: str, offset: int = 0, dim1: int = 0, dim2: int = 1)
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::full": AtenRow(full),
-    "aten::tril": AtenRow(tril, (IndexPut,)),
-    "aten::triu": AtenRow(triu, (IndexPut,)),
-    "aten::diagonal": AtenRow(diagonal, (Slice,)),
-    "aten::arange": AtenRow(arange),
-    "aten::eye": AtenRow(eye),
-    "aten::full_like": AtenRow(full_like),
-    "aten::new_full": AtenRow(new_full),
-    "aten::zeros": AtenRow(lambda g, shape, dtype=None, *_: full(g, shape, 0, dtype or "float32")),
-    "aten::ones": AtenRow(lambda g, shape, dtype=None, *_: full(g, shape, 1, dtype or "float32")),
-    "aten::empty": AtenRow(lambda g, shape, dtype=None, *_: full(g, shape, 0, dtype or "float32")),
-    "aten::zeros_like": AtenRow(lambda g, x, dtype=None, *_: full_like(g, x, 0, dtype)),
-    "aten::ones_like": AtenRow(lambda g, x, dtype=None, *_: full_like(g, x, 1, dtype)),
-    "aten::new_zeros": AtenRow(lambda g, x, shape, dtype=None, *_: new_full(g, x, shape, 0, dtype)),
-    "aten::new_ones": AtenRow(lambda g, x, shape, dtype=None, *_: new_full(g, x, shape, 1, dtype)),
-    "aten::scalar_tensor": AtenRow(lambda g, value, dtype=None, *_: full(g, (), value, dtype or "float32")),
+    **rows("full", full),
+    **rows("tril", tril, IndexPut),
+    **rows("triu", triu, IndexPut),
+    **rows("diagonal", diagonal, Slice),
+    **rows("arange", arange),
+    **rows("eye", eye),
+    **rows("full_like", full_like),
+    **rows("new_full", new_full),
+    **rows("zeros empty", lambda g, shape, dtype=None, *_: full(g, shape, 0, dtype or "float32")),
+    **rows("ones", lambda g, shape, dtype=None, *_: full(g, shape, 1, dtype or "float32")),
+    **rows("zeros_like", lambda g, x, dtype=None, *_: full_like(g, x, 0, dtype)),
+    **rows("ones_like", lambda g, x, dtype=None, *_: full_like(g, x, 1, dtype)),
+    **rows("new_zeros", lambda g, x, shape, dtype=None, *_: new_full(g, x, shape, 0, dtype)),
+    **rows("new_ones", lambda g, x, shape, dtype=None, *_: new_full(g, x, shape, 1, dtype)),
+    **rows("scalar_tensor", lambda g, value, dtype=None, *_: full(g, (), value, dtype or "float32")),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.rows import AtenRow
+from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.aten.volumes import conv3d
 from baretorch.frontends.lowering import TO_NHWC, Ints, Lowering, sides, spatial
 from baretorch.frontends.windows import sliding
@@ -97,10 +97,8 @@ def _dims(g: Lowering, weight: str, most: int = 2) -> int:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::convolution": AtenRow(convolution, (Conv2d, ConvTranspose2d, DepthWindows)),
-    "aten::conv1d": AtenRow(conv, (Conv2d,)),
-    "aten::conv2d": AtenRow(conv, (Conv2d,)),
-    "aten::conv3d": AtenRow(conv, (Conv2d, DepthWindows)),
-    "aten::conv_transpose1d": AtenRow(conv_transpose, (ConvTranspose2d,)),
-    "aten::conv_transpose2d": AtenRow(conv_transpose, (ConvTranspose2d,)),
+    **rows("convolution", convolution, Conv2d, ConvTranspose2d, DepthWindows),
+    **rows("conv1d conv2d", conv, Conv2d),
+    **rows("conv3d", conv, Conv2d, DepthWindows),
+    **rows("conv_transpose1d conv_transpose2d", conv_transpose, ConvTranspose2d),
 }

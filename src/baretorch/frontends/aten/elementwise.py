@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -9,48 +10,54 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.promotion import cast, common_type, floating, operand, promoted, truths
-from baretorch.frontends.aten.rows import AtenRow
-from baretorch.frontends.lowering import Lowering, Scalar
+from baretorch.frontends.aten.rows import AtenRow, rows
+from baretorch.frontends.lowering import Lowering, Scalar, named_operators
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import (
+    FLOAT,
     Add,
     Clamp,
     Div,
+    Elementwise,
     FloorDivide,
-    Fmod,
     Maximum,
     Minimum,
     Mul,
     Pow,
-    Remainder,
     Sub,
     TruncDivide,
+    Unary,
 )
 from baretorch.ops.fft import Magnitude
 from baretorch.ops.functions import (
     Abs,
-    Ceil,
     Cos,
-    Erf,
-    Exp,
-    Expm1,
-    Floor,
-    Log,
-    Log1p,
-    Log2,
-    Neg,
     Reciprocal,
     Round,
     Rounding,
     Rsqrt,
-    Sigmoid,
-    Sign,
     Sin,
     Sqrt,
-    Tanh,
-    Trunc,
 )
-from baretorch.ops.logic import Cast, Comparison, Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
+from baretorch.ops.logic import (
+    BOOL,
+    BitAnd,
+    BitOr,
+    Bitwise,
+    BitXor,
+    Cast,
+    Comparison,
+    Eq,
+    Le,
+    LogicalAnd,
+    LogicalNot,
+    LogicalOr,
+    Lt,
+    Ne,
+    ShiftLeft,
+    ShiftRight,
+    Where,
+)
 
 Operand = str | Scalar
 
@@ -181,6 +188,29 @@ def masked_fill(g: Lowering, x: str, mask: str, value: Operand) -> str:
     return g.b.add(Where(), *truths(g, mask), operand(g, value, g[x].dtype), x)
 
 
+# --- bits of integers; for booleans they are the logical operators ------------------------------------------
+
+
+def bitwise(g: Lowering, integers: Bitwise, truths: Elementwise | None, *operands: Operand) -> str:
+    dtype = common_type(g, operands)
+    if dtype is DType.BOOL and truths is not None:
+        return g.b.add(truths, *promoted(g, *operands))
+    if dtype not in integers.types:
+        raise CompileError(
+            f"{integers.name}: {dtype.label} is not supported",
+            have=", ".join(str(g[x]) for x in operands if isinstance(x, str)),
+            need=" or ".join(t.label for t in integers.types),
+            try_="cast the tensors to torch.int32 in the model",
+        )
+    return g.b.add(integers, *promoted(g, *operands))
+
+
+def invert(g: Lowering, x: str) -> str:
+    if g[x].dtype is DType.BOOL:
+        return g.b.add(LogicalNot(), x)
+    return bitwise(g, BitXor(), None, x, 255 if g[x].dtype is DType.UINT8 else -1)
+
+
 # --- casts ------------------------------------------------------------------------------------------------
 
 
@@ -200,61 +230,51 @@ def to(g: Lowering, x: str, *args: Any) -> str:
     return x
 
 
+def with_pytorch_types(kind: type[Elementwise]) -> Callable[..., str]:
+    """Return the row of an operator whose operands become one type as in PyTorch."""
+    op = kind()
+    if isinstance(op, Rounding):
+        return lambda g, x: rounded(g, op, x)
+    if isinstance(op, Comparison):
+        return lambda g, x, y: compared(g, op, x, y)
+    convert = floating if op.types == FLOAT else truths if op.types == BOOL else promoted
+    if isinstance(op, Unary):
+        return lambda g, x: g.b.add(op, *convert(g, x))
+    return lambda g, x, y: g.b.add(op, *convert(g, x, y))
+
+
 ROWS: dict[str, AtenRow] = {
-    "aten::add": AtenRow(add, (Add, Mul, LogicalOr)),
-    "aten::sub": AtenRow(sub, (Add, Sub, Mul)),
-    "aten::rsub": AtenRow(lambda g, x, y, alpha=1: sub(g, y, x, alpha), (Add, Sub, Mul)),
-    "aten::mul": AtenRow(mul, (Mul, LogicalAnd)),
-    "aten::div": AtenRow(div, (Mul, Div, FloorDivide, TruncDivide, Magnitude)),
-    "aten::floor_divide": AtenRow(lambda g, x, y: div(g, x, y, "floor"), (FloorDivide,)),
-    "aten::remainder": AtenRow(lambda g, x, y: g.b.add(Remainder(), *promoted(g, x, y)), (Remainder,)),
-    "aten::fmod": AtenRow(lambda g, x, y: g.b.add(Fmod(), *promoted(g, x, y)), (Fmod,)),
-    "aten::pow": AtenRow(pow_, (Mul, Pow, Sqrt, Rsqrt, Reciprocal)),
-    "aten::square": AtenRow(square, (Mul,)),
-    "aten::minimum": AtenRow(lambda g, x, y: g.b.add(Minimum(), *promoted(g, x, y)), (Minimum,)),
-    "aten::maximum": AtenRow(lambda g, x, y: g.b.add(Maximum(), *promoted(g, x, y)), (Maximum,)),
-    "aten::clamp": AtenRow(clamp, (Clamp, Minimum, Maximum)),
-    "aten::clamp_min": AtenRow(lambda g, x, lo: clamp(g, x, lo), (Clamp, Maximum)),
-    "aten::clamp_max": AtenRow(lambda g, x, hi: clamp(g, x, None, hi), (Clamp, Minimum)),
-    "aten::relu": AtenRow(lambda g, x: clamp(g, x, 0), (Clamp, Maximum)),
-    "aten::relu6": AtenRow(lambda g, x: clamp(g, x, 0, 6), (Clamp, Minimum, Maximum)),
-    "aten::hardtanh": AtenRow(lambda g, x, lo=-1, hi=1: clamp(g, x, lo, hi), (Clamp, Minimum, Maximum)),
-    "aten::neg": AtenRow(lambda g, x: g.b.add(Neg(), x), (Neg,)),
-    "aten::abs": AtenRow(lambda g, x: g.b.add(Abs(), x), (Abs, Magnitude)),
-    "aten::sign": AtenRow(lambda g, x: g.b.add(Sign(), x), (Sign,)),
-    "aten::sgn": AtenRow(lambda g, x: g.b.add(Sign(), x), (Sign,)),
-    "aten::floor": AtenRow(lambda g, x: rounded(g, Floor(), x), (Floor,)),
-    "aten::ceil": AtenRow(lambda g, x: rounded(g, Ceil(), x), (Ceil,)),
-    "aten::trunc": AtenRow(lambda g, x: rounded(g, Trunc(), x), (Trunc,)),
-    "aten::round": AtenRow(round_, (Mul, Div, Round)),
-    "aten::sqrt": AtenRow(lambda g, x: g.b.add(Sqrt(), *floating(g, x)), (Sqrt,)),
-    "aten::rsqrt": AtenRow(lambda g, x: g.b.add(Rsqrt(), *floating(g, x)), (Rsqrt,)),
-    "aten::reciprocal": AtenRow(lambda g, x: g.b.add(Reciprocal(), *floating(g, x)), (Reciprocal,)),
-    "aten::exp": AtenRow(lambda g, x: g.b.add(Exp(), *floating(g, x)), (Exp,)),
-    "aten::expm1": AtenRow(lambda g, x: g.b.add(Expm1(), *floating(g, x)), (Expm1,)),
-    "aten::log": AtenRow(lambda g, x: g.b.add(Log(), *floating(g, x)), (Log,)),
-    "aten::log1p": AtenRow(lambda g, x: g.b.add(Log1p(), *floating(g, x)), (Log1p,)),
-    "aten::log2": AtenRow(lambda g, x: g.b.add(Log2(), *floating(g, x)), (Log2,)),
-    "aten::sin": AtenRow(lambda g, x: g.b.add(Sin(), *floating(g, x)), (Sin,)),
-    "aten::cos": AtenRow(lambda g, x: g.b.add(Cos(), *floating(g, x)), (Cos,)),
-    "aten::tan": AtenRow(tan, (Div, Sin, Cos)),
-    "aten::tanh": AtenRow(lambda g, x: g.b.add(Tanh(), *floating(g, x)), (Tanh,)),
-    "aten::sigmoid": AtenRow(lambda g, x: g.b.add(Sigmoid(), *floating(g, x)), (Sigmoid,)),
-    "aten::erf": AtenRow(lambda g, x: g.b.add(Erf(), *floating(g, x)), (Erf,)),
-    "aten::eq": AtenRow(lambda g, x, y: compared(g, Eq(), x, y), (Eq,)),
-    "aten::ne": AtenRow(lambda g, x, y: compared(g, Ne(), x, y), (Ne,)),
-    "aten::lt": AtenRow(lambda g, x, y: compared(g, Lt(), x, y), (Lt,)),
-    "aten::le": AtenRow(lambda g, x, y: compared(g, Le(), x, y), (Le,)),
-    "aten::gt": AtenRow(lambda g, x, y: compared(g, Lt(), y, x), (Lt,)),
-    "aten::ge": AtenRow(lambda g, x, y: compared(g, Le(), y, x), (Le,)),
-    "aten::isnan": AtenRow(lambda g, x: compared(g, Ne(), x, x), (Ne,)),
-    "aten::isinf": AtenRow(isinf, (Abs, Eq)),
-    "aten::isfinite": AtenRow(isfinite, (Abs, Lt)),
-    "aten::logical_and": AtenRow(lambda g, x, y: g.b.add(LogicalAnd(), *truths(g, x, y)), (LogicalAnd,)),
-    "aten::logical_or": AtenRow(lambda g, x, y: g.b.add(LogicalOr(), *truths(g, x, y)), (LogicalOr,)),
-    "aten::logical_xor": AtenRow(lambda g, x, y: g.b.add(Ne(), *truths(g, x, y)), (Ne,)),
-    "aten::logical_not": AtenRow(lambda g, x: g.b.add(LogicalNot(), *truths(g, x)), (LogicalNot,)),
-    "aten::where": AtenRow(where, (Where,)),
-    "aten::masked_fill": AtenRow(masked_fill, (Where,)),
-    "aten::type_as": AtenRow(to, (Cast,)),
+    **{f"aten::{n}": AtenRow(with_pytorch_types(op), (op,)) for n, op in named_operators(lambda n: n.aten).items()},
+    **rows("add", add, Add, Mul, LogicalOr),
+    **rows("sub", sub, Add, Sub, Mul),
+    **rows("rsub", lambda g, x, y, alpha=1: sub(g, y, x, alpha), Add, Sub, Mul),
+    **rows("mul", mul, Mul, LogicalAnd),
+    **rows("div", div, Mul, Div, FloorDivide, TruncDivide, Magnitude),
+    **rows("floor_divide", lambda g, x, y: div(g, x, y, "floor"), FloorDivide),
+    **rows("pow", pow_, Mul, Pow, Sqrt, Rsqrt, Reciprocal),
+    **rows("square", square, Mul),
+    **rows("clamp", clamp, Clamp, Minimum, Maximum),
+    **rows("clamp_min", lambda g, x, lo: clamp(g, x, lo), Clamp, Maximum),
+    **rows("clamp_max", lambda g, x, hi: clamp(g, x, None, hi), Clamp, Minimum),
+    **rows("relu", lambda g, x: clamp(g, x, 0), Clamp, Maximum),
+    **rows("relu6", lambda g, x: clamp(g, x, 0, 6), Clamp, Minimum, Maximum),
+    **rows("hardtanh", lambda g, x, lo=-1, hi=1: clamp(g, x, lo, hi), Clamp, Minimum, Maximum),
+    **rows("abs", lambda g, x: g.b.add(Abs(), x), Abs, Magnitude),
+    **rows("round", round_, Mul, Div, Round),
+    **rows("tan", tan, Div, Sin, Cos),
+    **rows("gt", lambda g, x, y: compared(g, Lt(), y, x), Lt),
+    **rows("ge", lambda g, x, y: compared(g, Le(), y, x), Le),
+    **rows("isnan", lambda g, x: compared(g, Ne(), x, x), Ne),
+    **rows("isinf", isinf, Abs, Eq),
+    **rows("isfinite", isfinite, Abs, Lt),
+    **rows("logical_xor", lambda g, x, y: g.b.add(Ne(), *truths(g, x, y)), Ne),
+    **rows("where", where, Where),
+    **rows("masked_fill", masked_fill, Where),
+    **rows("type_as", to, Cast),
+    **rows("bitwise_and __and__", lambda g, x, y: bitwise(g, BitAnd(), LogicalAnd(), x, y), LogicalAnd, BitAnd),
+    **rows("bitwise_or __or__", lambda g, x, y: bitwise(g, BitOr(), LogicalOr(), x, y), LogicalOr, BitOr),
+    **rows("bitwise_xor __xor__", lambda g, x, y: bitwise(g, BitXor(), Ne(), x, y), Ne, BitXor),
+    **rows("bitwise_not", invert, LogicalNot, BitXor),
+    **rows("bitwise_left_shift __lshift__", lambda g, x, y: bitwise(g, ShiftLeft(), None, x, y), ShiftLeft),
+    **rows("bitwise_right_shift __rshift__", lambda g, x, y: bitwise(g, ShiftRight(), None, x, y), ShiftRight),
 }

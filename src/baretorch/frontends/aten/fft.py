@@ -16,7 +16,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import elementwise, reduce, shapes
 from baretorch.frontends.aten.moves import expand, flip
 from baretorch.frontends.aten.promotion import floating
-from baretorch.frontends.aten.rows import AtenRow
+from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.lowering import Complex, Ints, Lowering, Result
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.fft import Fft, Irfft, Magnitude, Rfft
@@ -262,23 +262,18 @@ def summary(row: Callable[..., str]) -> Callable[..., Complex]:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::_fft_r2c": AtenRow(r2c, (Rfft, Fft, Mul)),
-    "aten::_fft_c2r": AtenRow(c2r, (Irfft, Fft)),
-    "aten::_fft_c2c": AtenRow(c2c, (Fft,)),
-    "aten::complex": AtenRow(make, (Cat,)),
-    "aten::polar": AtenRow(polar, (Mul, Sin, Cos)),
-    "aten::view_as_complex": AtenRow(view_as_complex),
-    "aten::view_as_real": AtenRow(lambda g, z: _plain(z)),
-    "aten::real": AtenRow(lambda g, z: part(g, z, 0), (Slice,)),
-    "aten::imag": AtenRow(lambda g, z: part(g, z, 1), (Slice,)),
-    "aten::angle": AtenRow(angle_of_real, (Ne, Lt, Where, Atan2)),
-    "aten::to": AtenRow(to, (Cast,)),
-    "aten::_to_copy": AtenRow(to, (Cast,)),
-    "aten::_conj": AtenRow(shapes.same),
-    "aten::_conj_physical": AtenRow(shapes.same),
-    "aten::conj_physical": AtenRow(shapes.same),
-    "aten::resolve_conj": AtenRow(shapes.same),
-    "aten::resolve_neg": AtenRow(shapes.same),
+    **rows("_fft_r2c", r2c, Rfft, Fft, Mul),
+    **rows("_fft_c2r", c2r, Irfft, Fft),
+    **rows("_fft_c2c", c2c, Fft),
+    **rows("complex", make, Cat),
+    **rows("polar", polar, Mul, Sin, Cos),
+    **rows("view_as_complex", view_as_complex),
+    **rows("view_as_real", lambda g, z: _plain(z)),
+    **rows("real", lambda g, z: part(g, z, 0), Slice),
+    **rows("imag", lambda g, z: part(g, z, 1), Slice),
+    **rows("angle", angle_of_real, Ne, Lt, Where, Atan2),
+    **rows("to _to_copy", to, Cast),
+    **rows("_conj _conj_physical conj_physical resolve_conj resolve_neg", shapes.same),
 }
 
 COMPLEX: dict[str, Callable[..., Result]] = {

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.rows import AtenRow
+from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.aten.shapes import permute, reshape, slice_
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, known_value
 from baretorch.ir.graph import Array, DType
@@ -236,19 +236,17 @@ def put_back(g: Lowering, x: str, part: str) -> str:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::index_select": AtenRow(index_select, (IndexSelect,)),
-    "aten::embedding": AtenRow(embedding, (IndexSelect,)),
-    "aten::one_hot": AtenRow(one_hot, (IndexSelect,)),
-    "aten::unfold": AtenRow(unfold, (Unfold,)),
-    "aten::gather": AtenRow(gather, (Gather,)),
-    "aten::take_along_dim": AtenRow(take_along_dim, (Gather,)),
-    "aten::scatter": AtenRow(scatter, (Scatter, ScatterReduce)),
-    "aten::scatter_add": AtenRow(scatter_add, (Scatter,)),
-    "aten::index": AtenRow(index, (IndexSelect, RavelIndex)),
-    "aten::_unsafe_index": AtenRow(index, (IndexSelect, RavelIndex)),
-    "aten::index_put": AtenRow(index_put, (IndexPut, RavelIndex)),
-    "aten::_unsafe_index_put": AtenRow(index_put, (IndexPut, RavelIndex)),
-    "aten::index_copy": AtenRow(index_copy, (IndexPut,)),
-    "aten::index_add": AtenRow(index_add, (Mul, IndexPut)),
-    "aten::index_fill": AtenRow(index_fill, (IndexPut,)),
+    **rows("index_select", index_select, IndexSelect),
+    **rows("embedding", embedding, IndexSelect),
+    **rows("one_hot", one_hot, IndexSelect),
+    **rows("unfold", unfold, Unfold),
+    **rows("gather", gather, Gather),
+    **rows("take_along_dim", take_along_dim, Gather),
+    **rows("scatter", scatter, Scatter, ScatterReduce),
+    **rows("scatter_add", scatter_add, Scatter),
+    **rows("index _unsafe_index", index, IndexSelect, RavelIndex),
+    **rows("index_put _unsafe_index_put", index_put, IndexPut, RavelIndex),
+    **rows("index_copy", index_copy, IndexPut),
+    **rows("index_add", index_add, Mul, IndexPut),
+    **rows("index_fill", index_fill, IndexPut),
 }

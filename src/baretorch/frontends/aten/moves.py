@@ -9,7 +9,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.index import take
-from baretorch.frontends.aten.rows import AtenRow
+from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.aten.shapes import cat, constant_pad, reshape, slice_, transpose, unsqueeze
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
 from baretorch.ir.graph import Array
@@ -180,26 +180,21 @@ def fill(g: Lowering, x: str, value: str | Scalar) -> str:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::expand": AtenRow(expand, (Expand,)),
-    "aten::broadcast_to": AtenRow(expand, (Expand,)),
-    "aten::expand_as": AtenRow(expand_as, (Expand,)),
-    "aten::broadcast_tensors": AtenRow(broadcast_tensors, (Expand,)),
-    "aten::meshgrid": AtenRow(meshgrid, (Expand,)),
-    "aten::repeat": AtenRow(repeat, (Expand,)),
-    "aten::tile": AtenRow(tile, (Expand,)),
-    "aten::repeat_interleave": AtenRow(repeat_interleave, (Expand, IndexSelect)),
-    "aten::flip": AtenRow(flip, (Flip,)),
-    "aten::rot90": AtenRow(rot90, (Flip,)),
-    "aten::roll": AtenRow(roll, (Slice, Cat)),
-    "aten::pad": AtenRow(pad, (Pad, IndexSelect)),
-    "aten::reflection_pad1d": AtenRow(reflection_pad, (IndexSelect,)),
-    "aten::reflection_pad2d": AtenRow(reflection_pad, (IndexSelect,)),
-    "aten::reflection_pad3d": AtenRow(reflection_pad, (IndexSelect,)),
-    "aten::replication_pad1d": AtenRow(replication_pad, (IndexSelect,)),
-    "aten::replication_pad2d": AtenRow(replication_pad, (IndexSelect,)),
-    "aten::replication_pad3d": AtenRow(replication_pad, (IndexSelect,)),
-    "aten::slice_scatter": AtenRow(slice_scatter, (SliceScatter,)),
-    "aten::select_scatter": AtenRow(select_scatter, (SliceScatter,)),
-    "aten::copy": AtenRow(copy, (Expand,)),
-    "aten::fill": AtenRow(fill, (Expand,)),
+    **rows("expand broadcast_to", expand, Expand),
+    **rows("expand_as", expand_as, Expand),
+    **rows("broadcast_tensors", broadcast_tensors, Expand),
+    **rows("meshgrid", meshgrid, Expand),
+    **rows("repeat", repeat, Expand),
+    **rows("tile", tile, Expand),
+    **rows("repeat_interleave", repeat_interleave, Expand, IndexSelect),
+    **rows("flip", flip, Flip),
+    **rows("rot90", rot90, Flip),
+    **rows("roll", roll, Slice, Cat),
+    **rows("pad", pad, Pad, IndexSelect),
+    **rows("reflection_pad1d reflection_pad2d reflection_pad3d", reflection_pad, IndexSelect),
+    **rows("replication_pad1d replication_pad2d replication_pad3d", replication_pad, IndexSelect),
+    **rows("slice_scatter", slice_scatter, SliceScatter),
+    **rows("select_scatter", select_scatter, SliceScatter),
+    **rows("copy", copy, Expand),
+    **rows("fill", fill, Expand),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from baretorch.frontends.aten.rows import AtenRow
+from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.aten.volumes import pool_volume
 from baretorch.frontends.lowering import Ints, Lowering, spatial
 from baretorch.frontends.windows import Windows, sliding
@@ -97,20 +97,20 @@ def equal_windows(g: Lowering, x: str, size: Ints) -> list[int] | None:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::max_pool1d": AtenRow(partial(max_pool, dims=1), (MaxPool2d,)),
-    "aten::max_pool2d": AtenRow(max_pool, (MaxPool2d,)),
-    "aten::max_pool2d_with_indices": AtenRow(max_pool, (MaxPool2d,)),
-    "aten::max_pool3d": AtenRow(partial(max_pool, dims=3), (MaxPool2d,)),
-    "aten::max_pool3d_with_indices": AtenRow(partial(max_pool, dims=3), (MaxPool2d,)),
-    "aten::avg_pool1d": AtenRow(partial(avg_pool, dims=1), (AvgPool2d,)),
-    "aten::avg_pool2d": AtenRow(avg_pool, (AvgPool2d,)),
-    "aten::avg_pool3d": AtenRow(partial(avg_pool, dims=3), (AvgPool2d,)),
-    "aten::adaptive_avg_pool1d": AtenRow(adaptive_avg_pool, (AvgPool2d, AdaptiveAvgPool2d, Mean)),
-    "aten::adaptive_avg_pool2d": AtenRow(adaptive_avg_pool, (AvgPool2d, AdaptiveAvgPool2d, Mean)),
-    "aten::_adaptive_avg_pool2d": AtenRow(adaptive_avg_pool, (AvgPool2d, AdaptiveAvgPool2d, Mean)),
-    "aten::adaptive_avg_pool3d": AtenRow(adaptive_avg_pool, (AvgPool2d, AdaptiveAvgPool2d, Mean)),
-    "aten::_adaptive_avg_pool3d": AtenRow(adaptive_avg_pool, (AvgPool2d, AdaptiveAvgPool2d, Mean)),
-    "aten::adaptive_max_pool1d": AtenRow(adaptive_max_pool, (MaxPool2d, AdaptiveMaxPool2d)),
-    "aten::adaptive_max_pool2d": AtenRow(adaptive_max_pool, (MaxPool2d, AdaptiveMaxPool2d)),
-    "aten::adaptive_max_pool3d": AtenRow(adaptive_max_pool, (MaxPool2d, AdaptiveMaxPool2d)),
+    **rows("max_pool1d", partial(max_pool, dims=1), MaxPool2d),
+    **rows("max_pool2d max_pool2d_with_indices", max_pool, MaxPool2d),
+    **rows("max_pool3d max_pool3d_with_indices", partial(max_pool, dims=3), MaxPool2d),
+    **rows("avg_pool1d", partial(avg_pool, dims=1), AvgPool2d),
+    **rows("avg_pool2d", avg_pool, AvgPool2d),
+    **rows("avg_pool3d", partial(avg_pool, dims=3), AvgPool2d),
+    **rows(
+        "adaptive_avg_pool1d adaptive_avg_pool2d _adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool3d",
+        adaptive_avg_pool,
+        AvgPool2d,
+        AdaptiveAvgPool2d,
+        Mean,
+    ),
+    **rows(
+        "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d", adaptive_max_pool, MaxPool2d, AdaptiveMaxPool2d
+    ),
 }

@@ -1,4 +1,4 @@
-"""Rows of the ATen table: reductions, norms, and operators along one axis.
+"""Rows of the ATen table: reductions, operators along one axis, and distances.
 
 Several overloads share a row; the number and kind of their arguments selects one.
 """
@@ -6,17 +6,20 @@ Several overloads share a row; the number and kind of their arguments selects on
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from baretorch.frontends.aten import elementwise, layers, shapes
-from baretorch.frontends.aten.rows import AtenRow
+from baretorch.frontends.aten import elementwise, shapes
+from baretorch.frontends.aten.index import expanded
+from baretorch.frontends.aten.promotion import floating
+from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.lowering import Ints, Lowering, Result, Scalar
-from baretorch.ops.elementwise import Add, Maximum, Minimum, Mul
-from baretorch.ops.norm import GroupNorm, LayerNorm
+from baretorch.ops.cdist import Cdist
+from baretorch.ops.elementwise import Maximum, Minimum
 from baretorch.ops.reduce import AllOf, Amax, Amin, AnyOf, LogSumExp, Mean, Prod, Reduction, Std, Sum, Var, VectorNorm
-from baretorch.ops.scan import ArgMax, ArgMin, CumSum, TopK
+from baretorch.ops.scan import ArgMax, ArgMin, Chosen, CumSum, KthValue, Median, Mode, TopK
 from baretorch.ops.softmax import LogSoftmax, Softmax
 
 Axes = int | Ints | None
@@ -170,102 +173,80 @@ def log_softmax(g: Lowering, x: str, axis: int, dtype: str | bool | None = None)
     return g.b.add(LogSoftmax(g.axis(x, axis)), x)
 
 
-# --- norms --------------------------------------------------------------------------------------------------
+# --- elements selected by the order of the values, and distances between rows -------------------------------
 
 
-def layer_norm(
-    g: Lowering, x: str, shape: Ints, weight: str | None = None, bias: str | None = None, eps: float = 1e-5, *_: Any
-) -> str:
-    return g.b.add(LayerNorm(last(g, x, shape), eps), x, *affine(g, weight, bias))
+def median(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> Result:
+    return middle(g, x, axis, keepdim, quiet=False)
 
 
-def rms_norm(g: Lowering, x: str, shape: Ints, weight: str | None = None, eps: float | None = None) -> str:
-    small = float(np.finfo(np.float32).eps) if eps is None else eps
-    return g.b.add(LayerNorm(last(g, x, shape), small, centred=False), x, *affine(g, weight, None))
+def nanmedian(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> Result:
+    return middle(g, x, axis, keepdim, quiet=True)
 
 
-def last(g: Lowering, x: str, shape: Ints) -> tuple[int, ...]:
-    rank = len(g.shape(x))
-    return tuple(range(rank - len(shape), rank))
+def middle(g: Lowering, x: str, axis: int | None, keepdim: bool, quiet: bool) -> Result:
+    """Lower median. Without an axis it is that of all elements, and only the value is returned."""
+    if axis is None:
+        return g.b.add_many(Median(0, quiet), g.reshape(x, (g[x].count,)))[0]
+    return chosen(g, Median(g.axis(x, axis), quiet), x, keepdim)
 
 
-def affine(g: Lowering, weight: str | None, bias: str | None) -> tuple[str, str]:
-    """Return weight and bias, or ones and zeros for missing ones."""
-    one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
-    return weight or g.b.const("norm_one", one), bias or g.b.const("norm_zero", zero)
+def kthvalue(g: Lowering, x: str, k: int, axis: int = -1, keepdim: bool = False) -> Result:
+    return chosen(g, KthValue(g.axis(x, axis), k - 1), x, keepdim)
 
 
-def group_norm(
-    g: Lowering, x: str, groups: int, weight: str | None = None, bias: str | None = None, eps: float = 1e-5, *_: Any
-) -> str:
-    return g.b.add(GroupNorm(groups, eps), x, *affine(g, weight, bias))
+def mode(g: Lowering, x: str, axis: int = -1, keepdim: bool = False) -> Result:
+    return chosen(g, Mode(g.axis(x, axis)), x, keepdim)
 
 
-def native_group_norm(
-    g: Lowering, x: str, weight: str | None, bias: str | None, _n: int, _c: int, _hw: int, groups: int, eps: float
-) -> str:
-    return group_norm(g, x, groups, weight, bias, eps)
+def chosen(g: Lowering, op: Chosen, x: str, keepdim: bool) -> Result:
+    """Return values and indices. A single number is a row of one."""
+    shape = g.shape(x)
+    kept = (*shape[: op.axis], 1, *shape[op.axis + 1 :]) if shape else ()
+    if not shape:
+        op, x = replace(op, axis=0), g.reshape(x, (1,))
+    made = g.b.add_many(op, x)
+    return tuple(g.reshape(y, kept) for y in made) if keepdim else made
 
 
-def instance_norm(
-    g: Lowering,
-    x: str,
-    weight: str | None,
-    bias: str | None,
-    running_mean: str | None,
-    running_var: str | None,
-    use_input_stats: bool,
-    momentum: float,
-    eps: float,
-    *_: Any,
-) -> str:
-    if not use_input_stats:
-        return layers.batch_norm(g, x, weight, bias, running_mean, running_var, False, momentum, eps)
-    if running_mean is not None:
-        raise layers.trains("instance_norm", running=True)
-    return group_norm(g, x, g.shape(x)[1], weight, bias, eps)
-
-
-def batch_norm_of_batch(g: Lowering, x: str, weight: str | None, bias: str | None, *rest: Any) -> str:
-    """Lower batch_norm with the statistics of the batch itself."""
-    raise layers.trains("batch_norm", running=not isinstance(rest[0], bool))
+def cdist(g: Lowering, a: str, b: str, order: Scalar = 2.0, *_: object) -> str:
+    """Lower cdist exactly. For many rows, PyTorch may use the matrix product, which loses digits where rows are
+    near."""
+    a, b = floating(g, a, b)
+    batch = np.broadcast_shapes(g.shape(a)[:-2], g.shape(b)[:-2])
+    a, b = (expanded(g, t, (*batch, *g.shape(t)[-2:])) for t in (a, b))
+    return g.b.add(Cdist(float(order)), a, b)
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::sum": AtenRow(sum_, (Sum,)),
-    "aten::mean": AtenRow(mean, (Mean,)),
-    "aten::prod": AtenRow(prod, (Prod,)),
-    "aten::amax": AtenRow(amax, (Amax,)),
-    "aten::amin": AtenRow(amin, (Amin,)),
-    "aten::aminmax": AtenRow(aminmax, (Amax, Amin)),
-    "aten::max": AtenRow(max_, (Amax, ArgMax, Maximum)),
-    "aten::min": AtenRow(min_, (Amin, ArgMin, Minimum)),
-    "aten::any": AtenRow(any_, (AnyOf,)),
-    "aten::all": AtenRow(all_, (AllOf,)),
-    "aten::var": AtenRow(var, (Var,)),
-    "aten::std": AtenRow(std, (Std,)),
-    "aten::var_mean": AtenRow(var_mean, (Mean, Var)),
-    "aten::std_mean": AtenRow(std_mean, (Mean, Std)),
-    "aten::logsumexp": AtenRow(logsumexp, (LogSumExp,)),
-    "aten::linalg_vector_norm": AtenRow(vector_norm, (VectorNorm,)),
-    "aten::norm": AtenRow(norm, (VectorNorm,)),
-    "aten::argmax": AtenRow(argmax, (ArgMax,)),
-    "aten::argmin": AtenRow(argmin, (ArgMin,)),
-    "aten::cumsum": AtenRow(cumsum, (CumSum,)),
-    "aten::topk": AtenRow(topk, (TopK,)),
-    "aten::sort": AtenRow(sort, (TopK,)),
-    "aten::argsort": AtenRow(argsort, (TopK,)),
-    "aten::softmax": AtenRow(softmax, (Softmax,)),
-    "aten::_softmax": AtenRow(softmax, (Softmax,)),
-    "aten::log_softmax": AtenRow(log_softmax, (LogSoftmax,)),
-    "aten::_log_softmax": AtenRow(log_softmax, (LogSoftmax,)),
-    "aten::layer_norm": AtenRow(layer_norm, (LayerNorm,)),
-    "aten::native_layer_norm": AtenRow(layer_norm, (LayerNorm,)),
-    "aten::rms_norm": AtenRow(rms_norm, (LayerNorm,)),
-    "aten::_fused_rms_norm": AtenRow(rms_norm, (LayerNorm,)),
-    "aten::group_norm": AtenRow(group_norm, (GroupNorm,)),
-    "aten::native_group_norm": AtenRow(native_group_norm, (GroupNorm,)),
-    "aten::instance_norm": AtenRow(instance_norm, (GroupNorm, Add, Mul)),
-    "aten::_native_batch_norm_legit": AtenRow(batch_norm_of_batch, refused=True),
-    "aten::_native_batch_norm_legit_functional": AtenRow(batch_norm_of_batch, refused=True),
+    **rows("sum", sum_, Sum),
+    **rows("mean", mean, Mean),
+    **rows("prod", prod, Prod),
+    **rows("amax", amax, Amax),
+    **rows("amin", amin, Amin),
+    **rows("aminmax", aminmax, Amax, Amin),
+    **rows("max", max_, Amax, ArgMax, Maximum),
+    **rows("min", min_, Amin, ArgMin, Minimum),
+    **rows("any", any_, AnyOf),
+    **rows("all", all_, AllOf),
+    **rows("var", var, Var),
+    **rows("std", std, Std),
+    **rows("var_mean", var_mean, Mean, Var),
+    **rows("std_mean", std_mean, Mean, Std),
+    **rows("logsumexp", logsumexp, LogSumExp),
+    **rows("linalg_vector_norm", vector_norm, VectorNorm),
+    **rows("norm", norm, VectorNorm),
+    **rows("argmax", argmax, ArgMax),
+    **rows("argmin", argmin, ArgMin),
+    **rows("cumsum", cumsum, CumSum),
+    **rows("topk", topk, TopK),
+    **rows("sort", sort, TopK),
+    **rows("argsort", argsort, TopK),
+    **rows("softmax _softmax", softmax, Softmax),
+    **rows("log_softmax _log_softmax", log_softmax, LogSoftmax),
+    **rows("kthvalue", kthvalue, KthValue),
+    **rows("median", median, Median),
+    **rows("nanmedian", nanmedian, Median),
+    **rows("mode", mode, Mode),
+    **rows("cdist _cdist_forward", cdist, Cdist),
 }

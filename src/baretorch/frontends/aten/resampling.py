@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.frontends.aten.rows import AtenRow
+from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, spatial
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.upsample import (
@@ -116,16 +116,12 @@ def channel_shuffle(g: Lowering, x: str, groups: int) -> str:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::upsample_nearest1d": AtenRow(nearest, (UpsampleNearest2d,)),
-    "aten::upsample_nearest2d": AtenRow(nearest, (UpsampleNearest2d,)),
-    "aten::_upsample_nearest_exact1d": AtenRow(nearest_exact, (UpsampleNearest2d,)),
-    "aten::_upsample_nearest_exact2d": AtenRow(nearest_exact, (UpsampleNearest2d,)),
-    "aten::upsample_linear1d": AtenRow(linear, (UpsampleBilinear2d,)),
-    "aten::upsample_bilinear2d": AtenRow(linear, (UpsampleBilinear2d,)),
-    "aten::upsample_bicubic2d": AtenRow(bicubic, (UpsampleBicubic2d,)),
-    "aten::grid_sampler_2d": AtenRow(grid_sample, (GridSample2d,)),
-    "aten::pixel_shuffle": AtenRow(pixel_shuffle, (Permute, Reshape)),
-    "aten::pixel_unshuffle": AtenRow(pixel_unshuffle, (Permute, Reshape)),
-    "aten::channel_shuffle": AtenRow(channel_shuffle, (Permute, Reshape)),
-    "aten::native_channel_shuffle": AtenRow(channel_shuffle, (Permute, Reshape)),
+    **rows("upsample_nearest1d upsample_nearest2d", nearest, UpsampleNearest2d),
+    **rows("_upsample_nearest_exact1d _upsample_nearest_exact2d", nearest_exact, UpsampleNearest2d),
+    **rows("upsample_linear1d upsample_bilinear2d", linear, UpsampleBilinear2d),
+    **rows("upsample_bicubic2d", bicubic, UpsampleBicubic2d),
+    **rows("grid_sampler_2d", grid_sample, GridSample2d),
+    **rows("pixel_shuffle", pixel_shuffle, Permute, Reshape),
+    **rows("pixel_unshuffle", pixel_unshuffle, Permute, Reshape),
+    **rows("channel_shuffle native_channel_shuffle", channel_shuffle, Permute, Reshape),
 }

@@ -20,3 +20,8 @@ class AtenRow:
     build: Callable[..., Result]
     makes: tuple[type[Op], ...] = ()
     refused: bool = False
+
+
+def rows(names: str, build: Callable[..., Result], *makes: type[Op], refused: bool = False) -> dict[str, AtenRow]:
+    """Return the row of these operators of PyTorch, which are separated by spaces."""
+    return {f"aten::{name}": AtenRow(build, makes, refused) for name in names.split()}

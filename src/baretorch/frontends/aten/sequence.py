@@ -1,4 +1,4 @@
-"""Rows of the ATen table: matrix products, recurrent layers, attention."""
+"""Rows of the ATen table: recurrent layers and attention."""
 
 from __future__ import annotations
 
@@ -9,63 +9,13 @@ from math import inf, sqrt
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import layers, shapes
-from baretorch.frontends.aten.rows import AtenRow
-from baretorch.frontends.lowering import Lowering, Scalar
+from baretorch.frontends.aten import shapes
+from baretorch.frontends.aten.rows import AtenRow, rows
+from baretorch.frontends.lowering import Lowering
 from baretorch.ops.attention import Attention
-from baretorch.ops.elementwise import Add, Mul
-from baretorch.ops.linear import Linear
-from baretorch.ops.matmul import Matmul
+from baretorch.ops.elementwise import Add
 from baretorch.ops.move import Cat
 from baretorch.ops.recurrent import Gru, Lstm, Recurrent, Rnn
-
-# --- matrix products: a constant on the right makes a linear layer -----------------------------------------
-
-
-def matmul(g: Lowering, a: str, b: str) -> str:
-    """Lower torch.matmul, bmm, mm, mv and dot: a vector is a row on the left and a column on the right."""
-    if len(g.shape(b)) == 2 and _constant(g, b):
-        return layers.mm(g, a, b)
-    left, right = g.shape(a), g.shape(b)
-    row, column = len(left) == 1, len(right) == 1
-    y = g.b.add(
-        Matmul(),
-        shapes.unsqueeze(g, a, 0) if row else a,
-        shapes.unsqueeze(g, b, 1) if column else b,
-    )
-    shape = g.shape(y)
-    return shapes.reshape(g, y, (*shape[:-2], *shape[-2:][row : 2 - column]))
-
-
-def linear(g: Lowering, x: str, weight: str, bias: str | None = None) -> str:
-    if _constant(g, weight) and (bias is None or _constant(g, bias)):
-        return layers.linear(g, x, weight, bias)
-    y = matmul(g, x, shapes.t(g, weight))
-    return y if bias is None else g.b.add(Add(), y, bias)
-
-
-def addmm(g: Lowering, c: str, a: str, b: str, beta: Scalar = 1, alpha: Scalar = 1) -> str:
-    """Lower beta c + alpha a b; also for baddbmm and addmv."""
-    columns = g.shape(b)[1:]
-    if beta == alpha == 1 and g.shape(c) == columns and len(columns) == 1 and _constant(g, b) and _constant(g, c):
-        return layers.addmm(g, c, a, b)
-    y = matmul(g, a, b)
-    if alpha != 1:
-        y = g.b.add(Mul(), y, g.operand(alpha, y))
-    if beta == 0:  # not even NaN passes
-        return y
-    if beta != 1:
-        c = g.b.add(Mul(), c, g.operand(beta, c))
-    return g.b.add(Add(), y, c)
-
-
-def _constant(g: Lowering, name: str) -> bool:
-    """Report whether the value is a constant, or will be after passes have computed what depends on constants only."""
-    if g[name].data is not None:
-        return True
-    node = next((n for n in g.b.nodes if name in n.outputs), None)
-    return node is not None and all(_constant(g, i) for i in node.inputs)
-
 
 # --- recurrent layers --------------------------------------------------------------------------------------
 
@@ -220,22 +170,13 @@ def _is_causal(g: Lowering, mask: str) -> bool:
 
 
 ROWS: dict[str, AtenRow] = {
-    "aten::linear": AtenRow(linear, (Linear, Matmul, Add)),
-    "aten::addmm": AtenRow(addmm, (Linear, Matmul, Add, Mul)),
-    "aten::baddbmm": AtenRow(addmm, (Linear, Matmul, Add, Mul)),
-    "aten::addmv": AtenRow(addmm, (Linear, Matmul, Add, Mul)),
-    "aten::matmul": AtenRow(matmul, (Linear, Matmul)),
-    "aten::mm": AtenRow(matmul, (Linear, Matmul)),
-    "aten::bmm": AtenRow(matmul, (Linear, Matmul)),
-    "aten::mv": AtenRow(matmul, (Linear, Matmul)),
-    "aten::dot": AtenRow(matmul, (Linear, Matmul)),
-    "aten::lstm": AtenRow(lstm, (Lstm,)),
-    "aten::gru": AtenRow(gru, (Gru,)),
-    "aten::rnn_tanh": AtenRow(lambda g, *args: rnn(g, False, *args), (Rnn,)),
-    "aten::rnn_relu": AtenRow(lambda g, *args: rnn(g, True, *args), (Rnn,)),
-    "aten::lstm_cell": AtenRow(lstm_cell, (Lstm,)),
-    "aten::gru_cell": AtenRow(gru_cell, (Gru,)),
-    "aten::rnn_tanh_cell": AtenRow(lambda g, *args: rnn_cell(g, False, *args), (Rnn,)),
-    "aten::rnn_relu_cell": AtenRow(lambda g, *args: rnn_cell(g, True, *args), (Rnn,)),
-    "aten::scaled_dot_product_attention": AtenRow(attention, (Attention,)),
+    **rows("lstm", lstm, Lstm),
+    **rows("gru", gru, Gru),
+    **rows("rnn_tanh", lambda g, *args: rnn(g, False, *args), Rnn),
+    **rows("rnn_relu", lambda g, *args: rnn(g, True, *args), Rnn),
+    **rows("lstm_cell", lstm_cell, Lstm),
+    **rows("gru_cell", gru_cell, Gru),
+    **rows("rnn_tanh_cell", lambda g, *args: rnn_cell(g, False, *args), Rnn),
+    **rows("rnn_relu_cell", lambda g, *args: rnn_cell(g, True, *args), Rnn),
+    **rows("scaled_dot_product_attention", attention, Attention),
 }

@@ -9,10 +9,9 @@ from math import inf
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import bits, elementwise
+from baretorch.frontends.aten import elementwise
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.lowering import Lowering
-from baretorch.frontends.named import named
+from baretorch.frontends.lowering import Lowering, named_operators
 from baretorch.frontends.onnx.call import OnnxCall, apply_wide, is_float, need_float, widen
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.ir.graph import DType, Op
@@ -172,7 +171,11 @@ def bit_shift(g: OnnxLowering, call: OnnxCall) -> str:
 
 def bitwise_not(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
-    return bits.invert(g, x) if g[x].dtype in BitXor.types else cast(g, bits.invert(g, widen(g, x)), g[x].dtype)
+    return (
+        elementwise.invert(g, x)
+        if g[x].dtype in BitXor.types
+        else cast(g, elementwise.invert(g, widen(g, x)), g[x].dtype)
+    )
 
 
 def where(g: OnnxLowering, call: OnnxCall) -> str:
@@ -253,7 +256,7 @@ NAMES = {
 }
 
 ROWS: dict[str, OnnxRow] = {
-    **{name: plain(op) for name, op in named(lambda names: names.onnx).items()},
+    **{name: plain(op) for name, op in named_operators(lambda names: names.onnx).items()},
     "Add": OnnxRow(add),
     "Sub": OnnxRow(sub),
     "Mul": OnnxRow(mul),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import elementwise, index, layers, shapes
-from baretorch.frontends.aten.reduce import affine, group_norm
+from baretorch.frontends.aten import elementwise, index, norms, shapes
+from baretorch.frontends.aten.norms import affine, group_norm
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.call import OnnxCall, need_float
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
@@ -34,7 +34,7 @@ def batch_norm(g: OnnxLowering, call: OnnxCall) -> str:
     x, *constants = (call.need(i) for i in range(5))
     need_float(g, call.op, x)
     weight, bias, mean, var = constants
-    return layers.batch_norm(g, x, weight, bias, mean, var, 0.9, float(call.attribute("epsilon", EPSILON)))
+    return norms.batch_norm(g, x, weight, bias, mean, var, 0.9, float(call.attribute("epsilon", EPSILON)))
 
 
 def instance_norm(g: OnnxLowering, call: OnnxCall) -> str:

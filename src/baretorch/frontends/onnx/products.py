@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baretorch.frontends.aten import layers
-from baretorch.frontends.aten.sequence import matmul
+from baretorch.frontends.aten.products import linear_layer, matmul
 from baretorch.frontends.einsum import einsum
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.call import OnnxCall, need_float
@@ -33,7 +32,7 @@ def gemm(g: OnnxLowering, call: OnnxCall) -> str:
         weight = _times(g, b, alpha)
         weight = weight if call.attribute("transB", 0) else g.permute(weight, (1, 0))
         bias = _bias(g, c, beta, g.shape(weight)[0])
-        y = layers.linear(g, a, weight, bias)
+        y = linear_layer(g, a, weight, bias)
         c = None if bias else c
     return y if c is None or beta == 0 else g.b.add(Add(), y, _times(g, c, beta))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.index import take
-from baretorch.frontends.aten.layers import linear
+from baretorch.frontends.aten.products import linear_layer
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.call import OnnxCall, need_room
@@ -206,10 +206,10 @@ def _apply_matrix(g: Lowering, x: str, axis: int, matrix: Array) -> str:
     rank = len(g.shape(x))
     weight = g.b.const("resize", matrix)
     if axis == rank - 1:
-        return linear(g, x, weight)
+        return linear_layer(g, x, weight)
     dims = (*(d for d in range(rank) if d != axis), axis)
     back = tuple(int(d) for d in np.argsort(dims))
-    return g.permute(linear(g, g.permute(x, dims), weight), back)
+    return g.permute(linear_layer(g, g.permute(x, dims), weight), back)
 
 
 ROWS: dict[str, OnnxRow] = {"Resize": OnnxRow(resize)}

@@ -13,7 +13,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import shapes
-from baretorch.frontends.aten.sequence import matmul
+from baretorch.frontends.aten.products import matmul
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.activations import line, softsign
 from baretorch.frontends.onnx.call import OnnxCall, need_float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.named import named
+from baretorch.frontends.lowering import named_operators
 from baretorch.frontends.tflite.call import Field, TfliteCall
 from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, graph_type, stored_as
 from baretorch.ir.graph import Op
@@ -142,7 +142,7 @@ def zeros_like(g: TfliteLowering, call: TfliteCall) -> str:
 
 
 ROWS: dict[str, TfliteRow] = {
-    **{name: plain(op()) for name, op in named(lambda names: names.tflite).items()},
+    **{name: plain(op()) for name, op in named_operators(lambda names: names.tflite).items()},
     "ELU": plain(Elu()),
     "ADD": arithmetic(Add),
     "SUB": arithmetic(Sub),

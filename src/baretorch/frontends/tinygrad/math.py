@@ -9,10 +9,10 @@ from math import inf, log
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import activations, bits, elementwise, reduce
+from baretorch.frontends.aten import activations, elementwise, reduce
+from baretorch.frontends.aten.elementwise import with_pytorch_types
 from baretorch.frontends.aten.promotion import cast, floating, promoted
-from baretorch.frontends.lowering import Lowering, Result, Scalar
-from baretorch.frontends.named import named, with_pytorch_types
+from baretorch.frontends.lowering import Lowering, Result, Scalar, named_operators
 from baretorch.ir.graph import DType, Op
 from baretorch.ops import functions
 from baretorch.ops.activations import Elu, Hardsigmoid
@@ -61,7 +61,7 @@ def _hardsigmoid(g: Lowering, x: str, alpha: float = 1 / 6, beta: float = 0.5) -
 
 
 def _bits(name: str) -> Build:
-    build = bits.ROWS[f"aten::{name}"].build
+    build = elementwise.ROWS[f"aten::{name}"].build
     return lambda g, x, y, reverse=False: build(g, x, y)
 
 
@@ -104,7 +104,7 @@ def _sort(g: Lowering, x: str, dim: int = -1, descending: bool = False) -> Resul
 
 
 ROWS: Mapping[str, Build] = {
-    **{name: with_pytorch_types(op) for name, op in named(lambda names: names.tinygrad).items()},
+    **{name: with_pytorch_types(op) for name, op in named_operators(lambda names: names.tinygrad).items()},
     "add": _pair(elementwise.add),
     "sub": _pair(elementwise.sub),
     "mul": _pair(elementwise.mul),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import conv, elementwise, index, reduce, sequence, shapes, volumes
+from baretorch.frontends.aten import conv, elementwise, index, norms, products, reduce, sequence, shapes, volumes
 from baretorch.frontends.aten.promotion import floating
 from baretorch.frontends.einsum import einsum
 from baretorch.frontends.lowering import Lowering, Result, known_value, spatial
@@ -42,7 +42,7 @@ def _factors(g: Lowering, name: str, *factors: str) -> tuple[str, ...]:
 
 
 def _dot(g: Lowering, x: str, w: str, dtype: str | None = None) -> str:
-    return sequence.matmul(g, *_factors(g, "dot", x, w))
+    return products.matmul(g, *_factors(g, "dot", x, w))
 
 
 def _matmul(g: Lowering, x: str, y: str, reverse: bool = False, dtype: str | None = None) -> str:
@@ -53,7 +53,7 @@ def _linear(g: Lowering, x: str, weight: str, bias: str | None = None, dtype: st
     """Lower a linear layer. The weight is [in, out], or a factor for each input."""
     if len(g.shape(weight)) == 2 and len(g.shape(bias) if bias else (1,)) == 1:
         x, weight = _factors(g, "linear", x, weight)
-        return sequence.linear(g, x, shapes.t(g, weight), bias)
+        return products.linear(g, x, shapes.t(g, weight), bias)
     y = elementwise.mul(g, x, weight) if len(g.shape(weight)) == 1 else _dot(g, x, weight)
     return elementwise.add(g, y, bias) if bias else y
 
@@ -192,7 +192,7 @@ def _pool(g: Lowering, op: MaxPool2d | AvgPool2d, x: str, dims: int) -> str:
 def _layernorm(g: Lowering, x: str, axis: Numbers = -1, eps: float = 1e-5) -> str:
     axes, rank = reduce.axes_of(g, x, axis), len(g.shape(x))
     if axes == tuple(range(rank - len(axes), rank)):
-        return g.b.add(LayerNorm(axes, eps), x, *reduce.affine(g, None, None))
+        return g.b.add(LayerNorm(axes, eps), x, *norms.affine(g, None, None))
     y = g.b.add(Sub(), x, g.b.add(Mean(axes, True), x))
     spread = g.b.add(Mean(axes, True), g.b.add(Mul(), y, y))
     return g.b.add(Mul(), y, g.b.add(Rsqrt(), elementwise.add(g, spread, eps)))
@@ -265,20 +265,20 @@ def _affine(g: Any, layer: Any) -> tuple[str | None, str | None]:
 
 
 def _group_norm(g: Any, layer: Any, x: str) -> str:
-    return reduce.group_norm(g, x, layer.num_groups, *_affine(g, layer), layer.eps)
+    return norms.group_norm(g, x, layer.num_groups, *_affine(g, layer), layer.eps)
 
 
 def _instance_norm(g: Any, layer: Any, x: str) -> str:
-    return reduce.group_norm(g, x, layer.num_features, *_affine(g, layer), layer.eps)
+    return norms.group_norm(g, x, layer.num_features, *_affine(g, layer), layer.eps)
 
 
 def _layer_norm(g: Any, layer: Any, x: str) -> str:
-    return reduce.layer_norm(g, x, layer.normalized_shape, *_affine(g, layer), layer.eps)
+    return norms.layer_norm(g, x, layer.normalized_shape, *_affine(g, layer), layer.eps)
 
 
 def _rms_norm(g: Any, layer: Any, x: str) -> str:
     weight = None if layer.weight is None else g.value(layer.weight)
-    return reduce.rms_norm(g, x, g.shape(x)[-1:], weight, layer.eps)
+    return norms.rms_norm(g, x, g.shape(x)[-1:], weight, layer.eps)
 
 
 ROWS: Mapping[str, Build] = {
