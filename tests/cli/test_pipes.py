@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.tune.tune import made_for
+from baretorch.tune.search import read_purpose
 from tests.cli.program import baretorch, check_golden, copy_model
 from tests.pipes import ending
 
@@ -49,4 +49,4 @@ def test_weights_of_a_configuration(folder: Path) -> None:
 def test_a_result_of_an_earlier_search(folder: Path) -> None:
     os.mkfifo("tuned.toml")
     with ending(Path("tuned.toml")):
-        assert made_for(folder) is None
+        assert read_purpose(folder) is None

@@ -22,11 +22,11 @@ from baretorch.ops.linear import Linear
 from baretorch.options import DEFAULT, Compiler, Options
 from baretorch.quantize.config import Precision, changed, read_config, scales_of
 from baretorch.targets.boards import load_board
-from baretorch.tune.benches import Benches
-from baretorch.tune.result import Budget, Candidate, or_no_number
+from baretorch.tune.result import Budget, Candidate, Costs, or_no_number
+from baretorch.tune.search import write_config
 from baretorch.tune.study import MARK
-from baretorch.tune.tune import Confirmed, Tuner, Winner, write_config
-from baretorch.tune.workbench import Choice, Costs, Variant
+from baretorch.tune.tune import Confirmed, Tuner, Winner
+from baretorch.tune.workbench import Benches, Choice, Variant
 
 
 def graph(rows: int = 1) -> Graph:
@@ -42,7 +42,7 @@ class Taught(Tuner):
     learned: Mapping[int, float] = field(default_factory=dict)
     asked: list[tuple[int, str]] = field(default_factory=list)
 
-    def _stepped(self, winner: Winner, what: str, change: Callable[[Variant], Graph]) -> list[Winner]:
+    def _try_step(self, winner: Winner, what: str, change: Callable[[Variant], Graph]) -> list[Winner]:
         flash = winner.candidate.flash
         self.asked.append((flash, what))
         if what != "training":
@@ -180,7 +180,7 @@ def test_without_a_budget_of_bytes_small_ones_are_trained() -> None:
     those on the front is trained. It becomes good, so a smaller one is trained too, and does not."""
     tuning = tuner(Budget(0.98), LEARNED)
     found = winners(FOUND)
-    better = tuning.improved(found)
+    better = tuning.improve(found)
     assert trained(tuning.asked) == [30, 20]
     best = tuning.best([*found, *better]).candidate
     assert (best.flash, best.accuracy) == (30, 0.981)
@@ -190,7 +190,7 @@ def test_without_a_budget_of_bytes_small_ones_are_trained() -> None:
 def test_where_training_does_not_suffice_a_larger_one_is_trained() -> None:
     tuning = tuner(Budget(0.983), LEARNED)
     found = winners(FOUND)
-    better = tuning.improved(found)
+    better = tuning.improve(found)
     assert trained(tuning.asked) == [30, 40]
     assert tuning.best([*found, *better]).candidate.flash == 40
 
@@ -198,14 +198,14 @@ def test_where_training_does_not_suffice_a_larger_one_is_trained() -> None:
 def test_where_nothing_keeps_the_accuracy_by_itself() -> None:
     tuning = tuner(Budget(0.983), LEARNED)
     found = winners({flash: accuracy for flash, accuracy in FOUND.items() if flash < 50})
-    better = tuning.improved(found)
+    better = tuning.improve(found)
     assert tuning.best([*found, *better]).candidate.flash == 40
 
 
 def test_with_a_budget_of_bytes_the_most_accurate_are_trained() -> None:
     tuning = tuner(Budget(0.98, flash=100), LEARNED)
     found = winners(FOUND)
-    better = tuning.improved(found)
+    better = tuning.improve(found)
     assert trained(tuning.asked) == [60, 50, 40]
     assert tuning.best([*found, *better]).candidate.accuracy == 0.992
 
@@ -213,7 +213,7 @@ def test_with_a_budget_of_bytes_the_most_accurate_are_trained() -> None:
 def test_of_equals_the_smallest_is_trained_and_chosen() -> None:
     tuning = tuner(Budget(0.98, flash=100), dict.fromkeys((30, 40, 50), 0.99))
     found = winners({60: 0.99, 50: 0.99, 40: 0.99, 30: 0.99, 20: 0.97})
-    better = tuning.improved(found)
+    better = tuning.improve(found)
     assert trained(tuning.asked) == [30, 40, 50]
     assert {flash for flash, what in tuning.asked if what != "training"} == {30}
     assert tuning.best([*found, *better]).candidate.flash == 30
@@ -225,6 +225,6 @@ def test_within_the_budgets_the_fastest_of_equals_is_chosen() -> None:
     found = []
     for label, (flash, ms) in figures.items():
         over = ("too large",) if flash > 17_000 else ()
-        candidate = Candidate(label, "", 0.9, flash, 0, 0, ms, over)
+        candidate = Candidate(label, "", 0.9, flash, 0, 0, ms, over=over)
         found.append(Winner(candidate, Variant(Choice(), cast(Graph, None), {}, {})))
     assert tuning.best(found).candidate.label == "fast"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baretorch.tune.order import RESOLUTION, best_first, points
-from baretorch.tune.result import NO_NUMBER, Candidate
+from baretorch.tune.result import NO_NUMBER, RESOLUTION, Candidate, best_first, points
 
 EQUAL = points(0.99, RESOLUTION)
 
@@ -13,7 +12,7 @@ EQUAL = points(0.99, RESOLUTION)
 def made(
     label: str, accuracy: float, flash: int, ms: float | None, ram: int = 100, instructions: int = 0, over: str = ""
 ) -> Candidate:
-    return Candidate(label, label, accuracy, flash, ram, instructions, ms, (over,) if over else ())
+    return Candidate(label, label, accuracy, flash, ram, instructions, ms, over=(over,) if over else ())
 
 
 def order(*candidates: Candidate, smallest: bool = False, equal: float = EQUAL) -> str:

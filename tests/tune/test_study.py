@@ -15,6 +15,7 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.quantize.config import Precision
+from baretorch.tune.result import Costs
 from baretorch.tune.study import Found, Mark, Space, Study, Suggested
 
 SPACE = Space({"0": [Precision.INT8, Precision.INT4]}, ["0"], 4, 32)
@@ -25,13 +26,13 @@ def measure(suggested: Suggested) -> Found:
     """A model whose accuracy and size both go with what is kept."""
     kept = suggested.parts.get("0", 32)
     flash = kept * (500 if suggested.layers else 1000)
-    return Found(1 - 0.01 * (32 - kept), flash, 7 * kept, [flash / 20_000 - 1], {"ram": 100})
+    return Found(1 - 0.01 * (32 - kept), Costs(flash, 100, 7 * kept), [flash / 20_000 - 1])
 
 
 def test_all_trials_are_done_once_and_a_study_goes_on(tmp_path: Path) -> None:
     url, shown = f"sqlite:///{tmp_path}/s.db", list[tuple[int, int]]()
     study = Study("s", url, SPACE)
-    study.ask_for(6, BEGIN)
+    study.queue(6, BEGIN)
     study.work(measure, lambda done, all_: shown.append((done, all_)))
     done = study.done()
     assert [d.number for d in done] == list(range(6))
@@ -42,7 +43,7 @@ def test_all_trials_are_done_once_and_a_study_goes_on(tmp_path: Path) -> None:
     assert list(done[1].found.over) == [-0.6] and done[1].found.told == {"ram": 100}
     assert shown[0] == (0, 6) and shown[-1] == (6, 6)
     again = Study("s", url, SPACE, joined=True)
-    again.ask_for(8, BEGIN)
+    again.queue(8, BEGIN)
     again.work(measure, lambda done, all_: None)
     assert [d.number for d in again.done()] == list(range(8))
     assert [d.found for d in again.done()][:6] == [d.found for d in done]
@@ -51,7 +52,7 @@ def test_all_trials_are_done_once_and_a_study_goes_on(tmp_path: Path) -> None:
 def test_numbers_that_a_file_offers(tmp_path: Path) -> None:
     space = replace(SPACE, offered={"width": (0.5, 1), "size": (16, 32)})
     study = Study("s", f"sqlite:///{tmp_path}/s.db", space)
-    study.ask_for(3, [Suggested({}, {}, {"width": 0.5, "size": 32})])
+    study.queue(3, [Suggested({}, {}, {"width": 0.5, "size": 32})])
     seen = list[Suggested]()
     study.work(lambda suggested: seen.append(suggested) or measure(suggested), lambda done, all_: None)
     assert seen[0] == Suggested({}, {}, {"width": 0.5, "size": 32})
@@ -64,7 +65,7 @@ def test_one_process_finds_the_same_again(tmp_path: Path) -> None:
     found = []
     for name in ("a", "b"):
         study = Study("s", f"sqlite:///{tmp_path}/{name}.db", SPACE)
-        study.ask_for(12, BEGIN)
+        study.queue(12, BEGIN)
         study.work(measure, lambda done, all_: None)
         found.append([d.suggested for d in study.done()])
     assert found[0] == found[1]
@@ -74,7 +75,7 @@ def test_one_process_finds_the_same_again(tmp_path: Path) -> None:
 def test_an_error_of_a_trial_is_the_errors_end_and_not_the_studys(tmp_path: Path) -> None:
     """An error of a trial is raised; the trial is repeated when its process is known to be dead."""
     study = Study("s", f"sqlite:///{tmp_path}/s.db", SPACE)
-    study.ask_for(1, BEGIN)
+    study.queue(1, BEGIN)
 
     def fails(suggested: Suggested) -> Found:
         raise CompileError("no")
@@ -89,7 +90,7 @@ def test_who_dies_as_it_takes_a_trial_is_missed(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("baretorch.tune.study.DEAD", 1)
     url, deadline = f"sqlite:///{tmp_path}/s.db", time.monotonic() + 30
     study = Study("s", url, SPACE)
-    study.ask_for(1, BEGIN)
+    study.queue(1, BEGIN)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Study, "_sampler", lambda self, number: (_ for _ in ()).throw(KeyboardInterrupt))
         study.work(measure, lambda done, all_: None)
@@ -116,14 +117,14 @@ def test_who_joins_before_trials_are_asked_for_waits(tmp_path: Path, monkeypatch
     worker = threading.Thread(target=join)
     worker.start()
     assert looked.wait(30)
-    study.ask_for(3, BEGIN)
+    study.queue(3, BEGIN)
     worker.join(60)
     assert not worker.is_alive() and len(study.done()) == 3
 
 
 def test_a_database_that_breaks_while_it_is_used(tmp_path: Path) -> None:
     study = Study("s", f"sqlite:///{tmp_path}/s.db", SPACE)
-    study.ask_for(1, BEGIN)
+    study.queue(1, BEGIN)
 
     def breaks(suggested: Suggested) -> Found:
         with sqlite3.connect(tmp_path / "s.db") as database:
@@ -140,7 +141,7 @@ def test_a_database_that_breaks_while_it_is_used(tmp_path: Path) -> None:
 def test_a_sign_of_life_that_is_lost_is_not_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("baretorch.tune.study.BEAT", 0.01)
     study = Study("s", f"sqlite:///{tmp_path}/s.db", SPACE)
-    study.ask_for(1, BEGIN)
+    study.queue(1, BEGIN)
     beats, recorded = list[int](), threading.Event()
     record = study._storage.record_heartbeat
 
@@ -173,7 +174,7 @@ def test_a_study_is_of_one_model(tmp_path: Path) -> None:
     """A model that was trained again starts another study, and neither is lost; last bits do not make another model."""
     url, mark = f"sqlite:///{tmp_path}/s.db", Mark(0.98, (30.0, 2.0))
     first = Study("s", url, SPACE, mark=mark)
-    first.ask_for(2, BEGIN)
+    first.queue(2, BEGIN)
     first.work(measure, lambda done, all_: None)
     for other in (Mark(0.98, (30.0, 2.01)), Mark(0.91, (30.0, 2.0)), Mark(0.98, (30.0,))):
         assert Study("s", url, SPACE, mark=other).done() == []
@@ -212,7 +213,7 @@ def four_workers_of_which_two_die(url: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("baretorch.tune.study.BEAT", 1)
     monkeypatch.setattr("baretorch.tune.study.DEAD", 4)
     study = Study("s", url, SPACE)
-    study.ask_for(20, BEGIN)
+    study.queue(20, BEGIN)
     doomed = [worker(url, 60.0) for _ in range(2)]
     for process in doomed:
         assert process.stdout is not None and process.stdout.readline() == "began\n"

@@ -18,9 +18,8 @@ from baretorch.ops.pool import MaxPool2d
 from baretorch.passes.prune import channels, without
 from baretorch.quantize.observers import per_channel
 from baretorch.quantize.watch import interpreted
-from baretorch.tune.refine import Grid, balanced, rounded
-from baretorch.tune.shrink import find_moments, removal_order, shrunk
-from baretorch.tune.thin import can_be_thin, thinned, zeros
+from baretorch.tune.refine import Grid, balance_channels, round_weights
+from baretorch.tune.shrink import can_be_thin, find_moments, mask_of, removal_order, remove_channels, thin_weights
 
 RNG = np.random.default_rng(3)
 
@@ -73,7 +72,7 @@ def test_what_others_say_too_is_left_out_first() -> None:
     order = removal_order(graph, found, moments)
     assert sorted(order) == list(range(12))
     assert {n % 9 for n in order[:3]} == {0, 1, 2}
-    small = shrunk(graph, {found: order[:3]}, moments)
+    small = remove_channels(graph, {found: order[:3]}, moments)
     assert error(graph, small, samples(graph, 50)) < 0.01
     assert error(graph, without(graph, {found.name: order[:3]}), samples(graph, 50)) > 0.05
 
@@ -86,7 +85,7 @@ def test_weights_make_up_for_channels() -> None:
     moments = find_moments(graph, sets, samples(graph, 60), interpreted)
     for found in sets:
         removed = removal_order(graph, found, moments)[:2]
-        plain, made_up = without(graph, {found.name: removed}), shrunk(graph, {found: removed}, moments)
+        plain, made_up = without(graph, {found.name: removed}), remove_channels(graph, {found: removed}, moments)
         assert [t.type for t in plain.tensors.values()] == [t.type for t in made_up.tensors.values()]
         held_out = samples(graph, 30)
         assert error(graph, made_up, held_out) < 0.9 * error(graph, plain, held_out)
@@ -108,7 +107,7 @@ def test_rounding_makes_up_for_itself() -> None:
     graph = perceptron(numbers(24, 16))
     given = [((numbers(1, 4) @ mix + 0.1 * numbers(1, 16)).astype(np.float32),) for _ in range(150)]
     layers = [n for n in graph.nodes if n.inputs[1] == "w1"]
-    plain, corrected = rounded(graph, {layers[0].outputs[0]: Grid(3)}, given[:100], interpreted)
+    plain, corrected = round_weights(graph, {layers[0].outputs[0]: Grid(3)}, given[:100], interpreted)
     simple = nearest(graph, layers, 3)
     assert error(graph, plain, given[100:]) < 0.5 * error(graph, simple, given[100:])
     assert error(graph, corrected, given[100:]) < 0.5 * error(graph, simple, given[100:])
@@ -120,7 +119,9 @@ def test_rounding_makes_up_for_itself() -> None:
 def test_rounding_knows_how_windows_lie() -> None:
     """The products of a convolution's weights with what they are multiplied with are its answer."""
     graph = convolutions()
-    plain, corrected = rounded(graph, {n.outputs[0]: Grid(4) for n in graph.nodes}, samples(graph, 60), interpreted)
+    plain, corrected = round_weights(
+        graph, {n.outputs[0]: Grid(4) for n in graph.nodes}, samples(graph, 60), interpreted
+    )
     simple = nearest(graph, [n for n in graph.nodes if len(n.inputs) == 3], 4)
     held_out = samples(graph, 40)
     assert error(graph, plain, held_out) < error(graph, simple, held_out)
@@ -134,12 +135,12 @@ def test_weights_that_stay_make_up_for_those_that_are_left_out() -> None:
     given = [((numbers(1, 4) @ mix + 0.1 * numbers(1, 32)).astype(np.float32),) for _ in range(150)]
     layer = next(n for n in graph.nodes if n.inputs[1] == "w1")
     assert can_be_thin(graph, layer)
-    thin = thinned(graph, {layer.outputs[0]: 0.25}, given[:100], interpreted)
+    thin = thin_weights(graph, {layer.outputs[0]: 0.25}, given[:100], interpreted)
     before, after = graph["w1"].data, thin["w1"].data
     assert before is not None and after is not None
     assert int(after.reshape(-1, 4).any(axis=1).sum()) == 24 * 8 // 4
-    np.testing.assert_array_equal(zeros(thin, layer), np.repeat(after.reshape(-1, 4).any(axis=1), 4).reshape(24, 32))
-    plain = {**graph.tensors, "w1": with_data(graph["w1"], before * zeros(thin, layer))}
+    np.testing.assert_array_equal(mask_of(thin, layer), np.repeat(after.reshape(-1, 4).any(axis=1), 4).reshape(24, 32))
+    plain = {**graph.tensors, "w1": with_data(graph["w1"], before * mask_of(thin, layer))}
     assert error(graph, thin, given[100:]) < 0.5 * error(graph, replace(graph, tensors=plain), given[100:])
     assert thin["w2"] is graph["w2"]
 
@@ -150,7 +151,7 @@ def test_balanced_channels_change_nothing_in_float() -> None:
     assert weight is not None
     weight[0] *= 50
     given = samples(graph, 10)
-    even = balanced(graph, given, interpreted)
+    even = balance_channels(graph, given, interpreted)
     assert error(graph, even, given) < 1e-9
     ranges = [np.abs(g["w1"].data).reshape(8, -1).max(axis=1) for g in (graph, even)]  # type: ignore[arg-type]
     assert ranges[1].max() / ranges[1].min() < 0.5 * ranges[0].max() / ranges[0].min()
@@ -174,7 +175,7 @@ def test_the_head_that_is_missed_least_goes_first() -> None:
     moments = find_moments(graph, [found], samples(graph, 60), interpreted)
     removed = removal_order(graph, found, moments)
     assert removed[0] == 3 and removed[1] in (0, 1)
-    small = shrunk(graph, {found: removed[:2]}, moments)
+    small = remove_channels(graph, {found: removed[:2]}, moments)
     held_out = samples(graph, 20)
     assert error(graph, small, held_out) < 0.01 < error(graph, without(graph, {found.name: removed[:2]}), held_out)
 
@@ -187,7 +188,7 @@ def test_rounding_in_groups_is_kept_by_the_image() -> None:
     graph = perceptron(first)
     given = [((numbers(1, 4) @ mix + 0.1 * numbers(1, 70)).astype(np.float32),) for _ in range(150)]
     (y,) = [n.outputs[0] for n in graph.nodes if n.inputs[1] == "w1"]
-    made = rounded(graph, {y: Grid(4, 32)}, given[:100], interpreted)[0]
+    made = round_weights(graph, {y: Grid(4, 32)}, given[:100], interpreted)[0]
     weight = made["w1"].data
     assert weight is not None
     scales = np.array(per_channel(weight, 4, 32).scale)
@@ -210,4 +211,4 @@ def test_channels_are_balanced_only_where_that_changes_nothing() -> None:
         graph = b.graph([x], [b.add(Linear(), y, b.const("w2", numbers(3, 6)))])
         assert [c.count for c in channels(graph)] == [6]
         given = samples(graph, 10)
-        assert error(graph, balanced(graph, given, interpreted), given) < 1e-9
+        assert error(graph, balance_channels(graph, given, interpreted), given) < 1e-9

@@ -19,11 +19,10 @@ from baretorch.pipeline import build_image, compile_graph, run_image
 from baretorch.quantize.config import Precision
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
-from baretorch.tune.benches import Benches
 from baretorch.tune.result import Budget
 from baretorch.tune.study import Done, Suggested
 from baretorch.tune.tune import Tuner
-from baretorch.tune.workbench import Choice, Workbench
+from baretorch.tune.workbench import Benches, Choice, Workbench
 
 
 def network() -> nn.Module:
@@ -72,10 +71,12 @@ def test_what_does_not_fit_the_board_is_not_chosen() -> None:
         done.append(Done(number, suggested, tuning.measure(suggested)))
     large, little = (d.found for d in done)
     assert large.accuracy > little.accuracy and large.over[-1] > 0 > little.over[-1]
-    assert abs(large.flash - fits.flash) < 32 and large.instructions >= 64 * 48  # linked to lie elsewhere: other gaps
-    best = tuning.best(tuning.found(done)).candidate
+    assert (
+        abs(large.costs.flash - fits.flash) < 32 and large.costs.instructions >= 64 * 48
+    )  # linked to lie elsewhere: other gaps
+    best = tuning.best(tuning.winners_of(done)).candidate
     assert best.choice == "0 in int4, 2 in int4" and not best.over
-    assert tuning.found(done)[0].candidate.over == ("no image for mps2-an386",)
+    assert tuning.winners_of(done)[0].candidate.over == ("no image for mps2-an386",)
 
 
 @pytest.mark.parametrize("name", ["cluster8", "arduino-mega", "virt-rv32"])
@@ -109,4 +110,4 @@ def test_a_model_of_every_kind_of_layer_has_costs() -> None:
     torch.manual_seed(0)
     tuning = tuner(load_board("mps2-an386"), Budget(0.5), Mixed().eval())
     found = tuning.measure(Suggested({"layers.0": Precision.INT4}, {}))
-    assert found.instructions > 16 * 16 * 9 and found.over[-1] < 0
+    assert found.costs.instructions > 16 * 16 * 9 and found.over[-1] < 0

@@ -1,5 +1,8 @@
-"""How much each choice harms the model's answers, measured one by one on calibration data, and from that a way of
-choices from the whole model down to a small one, always by what harms least for what it saves: searches begin there."""
+"""Measure how much each choice harms the model's outputs, and select the choices that a search begins with.
+
+Harm is measured for each choice alone, on calibration data. A greedy sequence of choices leads from the whole model to
+a small one; each step has the least harm for what it saves.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ from baretorch.ir.graph import Array
 from baretorch.quantize.config import Precision
 from baretorch.tune.workbench import Choice, Workbench
 
-PARTS = 32  # of the channels of a set; a choice keeps so many of them
+PARTS = 32  # of the channels of a set; a choice keeps some of them
 LEAST = 4
 NOTCH = 2
 TRIED = (24, 16, 8)  # parts of a set that are kept while its harm is measured
-THIN_TRIED = (12, 8, 4)  # the same of a layer's weights; with more of them it is kept whole
-DENSE = 4 / 5  # bytes beside those of fours that are stored one by one
+THIN_TRIED = (12, 8, 4)  # parts of a layer's weights that are kept; with more parts, it is kept whole
+DENSE = 4 / 5  # bytes of dense weights, compared with fours that are stored one by one
 JUDGED = 64  # samples at most
-FINER = 0.9  # of the noise of int8: a precision that leaves more of it is not worth its bytes
+FINER = 0.9  # of the noise of int8: a finer precision must have less noise to be worth its bytes
 WHOLE: Arguments = {}
 COARSER = (Precision.INT4, Precision.INT4G32)
 BITS = {
@@ -35,33 +38,33 @@ BITS = {
 
 @dataclass(frozen=True)
 class Harm:
-    """Noise beside the answer's power: of int8, of int8 with one layer in another precision, and of float with some
-    channels of one set left out, by how many parts of it are kept."""
+    """Noise relative to the power of the outputs: of int8, of int8 with one layer in another precision, and of float
+    with some channels of one set removed, by the number of parts that are kept."""
 
     int8: float
     layers: Mapping[str, Mapping[Precision, float]]
     sets: Mapping[str, Mapping[int, float]]
 
     def precisions(self, layer: str) -> list[Precision]:
-        """Those that may pay: int4, and finer ones that help."""
+        """Return the precisions that may be useful: int4, and finer ones that reduce the noise."""
         finer = [p for p, noise in self.layers[layer].items() if p not in COARSER and noise < FINER * self.int8]
         coarser = [p for p in self.layers[layer] if p in COARSER]
         return [Precision.INT8, *coarser, *finer]
 
     def of(self, choice: Choice, parts: Mapping[str, int]) -> float:
-        """Estimated: the harms of all choices add up."""
+        """Estimate the harm of a choice as the sum of its parts."""
         noise = sum(max(self.layers[n][p] - self.int8, 0.0) for n, p in choice.layers.items())
-        return noise + sum(_between(self.sets[name], kept) for name, kept in parts.items())
+        return noise + sum(_interpolate(self.sets[name], kept) for name, kept in parts.items())
 
 
-def _between(known: Mapping[int, float], kept: int) -> float:
+def _interpolate(known: Mapping[int, float], kept: int) -> float:
     points = sorted({**known, PARTS: 0.0, 0: 1.0}.items())
     return float(np.interp(kept, [x for x, _ in points], [y for _, y in points]))
 
 
 def find_harm(bench: Workbench, show: Callable[[str, int, int], None]) -> Harm:
-    """One run over calibration data for each choice by itself."""
-    half, others = bench.halved()
+    """Measure each choice alone, in a run over calibration data."""
+    half, others = bench.split_samples()
     others = others[:JUDGED]
     right = bench.answers(bench.graph, others)
     whole = _noise(right, bench.answers(bench.int8(bench.variant(Choice())), others))
@@ -90,14 +93,14 @@ def _noise(right: Sequence[Array], found: Sequence[Array]) -> float:
 
 
 def weights_of(layer: str) -> str:
-    """What the part of a layer's weights is called among the parts of sets."""
+    """Return the name of a layer's weights among the sets."""
     return f"weights of {layer}"
 
 
-def chosen(
+def make_choice(
     bench: Workbench, layers: Mapping[str, Precision], parts: Mapping[str, int], arguments: Arguments = WHOLE
 ) -> Choice:
-    """A layer that is thin is so in int8; what another width or size does not have is left out."""
+    """Make a choice. Layers with removed weights are in int8; layers that a width or size does not have are omitted."""
     given = {layer: parts.get(weights_of(layer), PARTS) for layer in bench.thins}
     thin = {layer: count for layer, count in given.items() if count <= THIN_TRIED[0]}
     own = {n: p for n, p in layers.items() if n not in thin and n in bench.layers}
@@ -105,7 +108,7 @@ def chosen(
 
 
 def channels_kept(bench: Workbench, parts: Mapping[str, int]) -> dict[str, int]:
-    """How many channels so many parts of a set are; in fours where they are many, as kernels like them."""
+    """Convert the kept parts of sets to numbers of channels; large numbers are multiples of four, for fast kernels."""
     counts = {}
     for found in bench.sets:
         kept = found.count * parts.get(found.name, PARTS) / PARTS
@@ -117,7 +120,7 @@ def channels_kept(bench: Workbench, parts: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Point:
-    """A choice on the way; `parts` of each set are kept, `size` and `work` are beside those of the whole model."""
+    """A choice with the kept `parts` of each set; `size` and `work` are relative to the whole model."""
 
     choice: Choice
     parts: Mapping[str, int]
@@ -125,16 +128,16 @@ class Point:
     work: float
 
 
-def way(bench: Workbench, harm: Harm, work_counts: bool) -> Iterator[Point]:
-    """From the whole model in int8 down. What is saved are bytes of weights, or work too."""
+def greedy_points(bench: Workbench, harm: Harm, work_counts: bool) -> Iterator[Point]:
+    """Yield choices from the whole model in int8 down, always saving bytes of weights, or work too, with least harm."""
     layers, parts = dict[str, Precision](), dict[str, int]()
-    whole = _estimated(bench, Choice(), {})
+    whole = _estimate(bench, Choice(), {})
     steps: dict[str, Sequence[int]] = {c.name: range(PARTS - NOTCH, LEAST - 1, -NOTCH) for c in bench.sets}
     steps |= {weights_of(layer): THIN_TRIED for layer in bench.thins}
 
     def point() -> Point:
-        choice = chosen(bench, layers, parts)
-        size, work = _estimated(bench, choice, parts)
+        choice = make_choice(bench, layers, parts)
+        size, work = _estimate(bench, choice, parts)
         return Point(choice, dict(parts), size / whole[0], work / whole[1])
 
     while True:
@@ -151,8 +154,8 @@ def way(bench: Workbench, harm: Harm, work_counts: bool) -> Iterator[Point]:
                 moves.append((layers, {**parts, name: fewer[0]}))
         scored = []
         for new_layers, new_parts in moves:
-            choice = chosen(bench, new_layers, new_parts)
-            size, work = _estimated(bench, choice, new_parts)
+            choice = make_choice(bench, new_layers, new_parts)
+            size, work = _estimate(bench, choice, new_parts)
             saved = here.size - size / whole[0] + (here.work - work / whole[1] if work_counts else 0.0)
             if saved > 1e-6:
                 scored.append(((harm.of(choice, new_parts) - noise) / saved, new_layers, new_parts))
@@ -161,19 +164,19 @@ def way(bench: Workbench, harm: Harm, work_counts: bool) -> Iterator[Point]:
         _, layers, parts = min(scored, key=lambda move: move[0])
 
 
-def even(bench: Workbench, harm: Harm) -> Iterator[Point]:
-    """All layers in int4, and of all sets the same part: what a search would hardly come across by chance."""
-    whole = _estimated(bench, Choice(), {})
+def even_points(bench: Workbench, harm: Harm) -> Iterator[Point]:
+    """Yield choices with all layers in int4 and the same part of all sets, which a search rarely finds by chance."""
+    whole = _estimate(bench, Choice(), {})
     layers = {name: Precision.INT4 for name, known in harm.layers.items() if Precision.INT4 in known}
     for kept in range(PARTS, LEAST - 1, -1):
         parts = {found.name: kept for found in bench.sets}
-        choice = chosen(bench, layers, parts)
-        size, work = _estimated(bench, choice, parts)
+        choice = make_choice(bench, layers, parts)
+        size, work = _estimate(bench, choice, parts)
         yield Point(choice, parts, size / whole[0], work / whole[1])
 
 
-def _estimated(bench: Workbench, choice: Choice, parts: Mapping[str, int]) -> tuple[float, float]:
-    """Bytes of weights, and multiplications."""
+def _estimate(bench: Workbench, choice: Choice, parts: Mapping[str, int]) -> tuple[float, float]:
+    """Estimate the bytes of weights and the number of multiplications."""
     graph = bench.graph
     rows = {n.outputs[0]: parts.get(c.name, PARTS) / PARTS for c in bench.sets for n in c.makers}
     columns = {n.outputs[0]: parts.get(c.name, PARTS) / PARTS for c in bench.sets for n in c.readers}
@@ -190,8 +193,8 @@ def _estimated(bench: Workbench, choice: Choice, parts: Mapping[str, int]) -> tu
     return size, work
 
 
-def beginnings(points: Sequence[Point], sizes: Sequence[float], works: Sequence[float]) -> list[Point]:
-    """The first points of a way that are as small as this, each once."""
+def starting_points(points: Sequence[Point], sizes: Sequence[float], works: Sequence[float]) -> list[Point]:
+    """Return the first points that are as small as each pair of size and work, without duplicates."""
     found: list[Point] = []
     for size, work in zip(sizes, works, strict=True):
         small = [p for p in points if p.size <= size and p.work <= work]

@@ -1,10 +1,10 @@
-"""Steps that may make a quantized model more accurate. Each changes the weights of the float graph; whoever takes them
-measures, and keeps what helps.
+"""Steps that may make a quantized model more accurate. Each changes the weights of the float graph. The caller measures
+the result, and keeps it if it is better.
 
-- `balanced`: channels between two layers get ranges alike, which changes nothing in float (cross-layer equalization).
-- `rounded`: what rounding a weight to its few bits adds to a layer's answer, the weights beside it take back, over the
-  calibration data; so weights are not always rounded to the nearest.
-- `corrected`: biases take back what rounding moves the mean of each output by.
+- `balance_channels`: channels between two layers get similar ranges, which changes nothing in float (cross-layer
+  equalization).
+- `round_weights`: weights are not always rounded to the nearest. The error of each rounding is compensated by the
+  weights that are not rounded yet, over the calibration data. Biases correct the mean error of each output.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from baretorch.passes.prune import Channels, channels
 from baretorch.quantize.observers import per_channel
 from baretorch.quantize.watch import Runner, watching
 
-COLUMNS = 2048  # of a layer at most: the effort grows with their cube
+COLUMNS = 2048  # of a layer at most: the time grows with their cube
 DAMPED = 0.01
-MOST = 16.0  # that a channel is scaled by
+MOST = 16.0  # largest factor of a channel
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What weights are rounded to: so many bits, with a factor for each group of inputs or without."""
+    """The grid that weights are rounded to: its bits, and the size of groups of inputs with a factor, or 0."""
 
     bits: int
     group: int = 0
@@ -41,10 +41,10 @@ class Grid:
         return (1 << (self.bits - 1)) - 1
 
 
-def rounded(
+def round_weights(
     graph: Graph, grids: Mapping[str, Grid], samples: Iterable[Sequence[Array]], runner: Runner
 ) -> tuple[Graph, Graph]:
-    """The graph with weights on their grids, by the layer's output; and the same with corrected biases."""
+    """Return the graph with weights on the grids of layers, by their outputs, and that graph with corrected biases."""
     layers = [n for n in graph.nodes if n.outputs[0] in grids and _is_dense(graph, n)]
     layers = [n for n in layers if _columns(graph, n) <= COLUMNS]
     moments, means = inputs_of(graph, layers, samples, runner)
@@ -53,7 +53,7 @@ def rounded(
         weight, x = tensors[node.inputs[1]], moments[node.outputs[0]]
         assert weight.data is not None
         flat = weight.data.reshape(len(weight.data), -1).astype(np.float64)
-        made = _on_grid(flat, grids[node.outputs[0]], x)
+        made = _round_columns(flat, grids[node.outputs[0]], x)
         tensors[weight.name] = with_data(weight, made.reshape(weight.shape))
         if len(node.inputs) > 2:
             bias = graph[node.inputs[2]]
@@ -63,9 +63,9 @@ def rounded(
     return plain, replace(plain, tensors={**tensors, **right})
 
 
-def _on_grid(weight: Array, grid: Grid, moments: Array) -> Array:
-    """Column by column: the error of each goes into those that come after it, as their inputs tell."""
-    known = moments + DAMPED * max(float(np.diag(moments).mean()), 1e-12) * np.eye(len(moments))
+def _round_columns(weight: Array, grid: Grid, moments: Array) -> Array:
+    """Round column by column. The columns after it compensate the error of each, according to the moments of inputs."""
+    known = damp(moments, DAMPED)
     upper = np.linalg.cholesky(np.linalg.inv(known)).T
     left, made = weight.copy(), np.empty_like(weight)
     steps, largest = _steps(weight, grid), _largest(weight, grid.group or weight.shape[1])
@@ -77,16 +77,21 @@ def _on_grid(weight: Array, grid: Grid, moments: Array) -> Array:
     return made
 
 
+def damp(moments: Array, part: float) -> Array:
+    """Add a part of the mean power to the diagonal, so that moments of few samples can be inverted."""
+    return np.asarray(moments + part * max(float(np.diag(moments).mean()), 1e-12) * np.eye(len(moments)))
+
+
 def _steps(weight: Array, grid: Grid) -> Array:
-    """Of each weight."""
+    """Return the step of the grid at each weight."""
     scales = np.array(per_channel(weight, grid.bits, grid.group).scale)
     factors = factors_of(weight, scales) if grid.group else np.ones(weight.shape)
     return np.asarray(scales[:, None] * factors)
 
 
 def _largest(weight: Array, size: int) -> Array:
-    """Which weights are the largest of so many in a row. Steps are theirs, and stay what they are if these are rounded
-    up, which is why."""
+    """Mark the largest weight of each `size` in a row. It determines the step, which stays the same because the largest
+    weight is rounded away from zero."""
     found = np.zeros(weight.shape, bool)
     for first in range(0, weight.shape[1], size):
         place = np.abs(weight[:, first : first + size]).argmax(axis=1)
@@ -97,7 +102,7 @@ def _largest(weight: Array, size: int) -> Array:
 def inputs_of(
     graph: Graph, layers: Sequence[Node], samples: Iterable[Sequence[Array]], runner: Runner
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Mean products of what each weight of a layer is multiplied with, and its mean."""
+    """Return for each layer the mean products of the inputs of its weights, and their means."""
     sizes = {n.outputs[0]: _columns(graph, n) for n in layers}
     products = {name: np.zeros((size, size)) for name, size in sizes.items()}
     sums, rows = {name: np.zeros(size) for name, size in sizes.items()}, dict.fromkeys(sizes, 0)
@@ -105,15 +110,15 @@ def inputs_of(
         for sample in samples:
             values = run(sample)
             for node in layers:
-                x = _multiplied(graph, node, values[node.inputs[0]].astype(np.float64))
+                x = _input_rows(graph, node, values[node.inputs[0]].astype(np.float64))
                 products[node.outputs[0]] += x.T @ x
                 sums[node.outputs[0]] += x.sum(axis=0)
                 rows[node.outputs[0]] += len(x)
     return {n: p / rows[n] for n, p in products.items()}, {n: s / rows[n] for n, s in sums.items()}
 
 
-def _multiplied(graph: Graph, node: Node, x: Array) -> Array:
-    """A row for each place of the output: the inputs in the order of the weights."""
+def _input_rows(graph: Graph, node: Node, x: Array) -> Array:
+    """Return a row for each position of the output: the inputs in the order of the weights."""
     if isinstance(node.op, Linear):
         return x.reshape(-1, x.shape[-1])
     assert isinstance(node.op, Conv2d)
@@ -134,9 +139,9 @@ def _columns(graph: Graph, node: Node) -> int:
     return graph[node.inputs[1]].count // max(graph[node.inputs[1]].shape[0], 1)
 
 
-def balanced(graph: Graph, samples: Iterable[Sequence[Array]], runner: Runner) -> Graph:
-    """Each channel between layers is divided by its range, beside the mean of all, and multiplied again where it is
-    read; only where that changes nothing: limits are at 0 and infinity, if there are any."""
+def balance_channels(graph: Graph, samples: Iterable[Sequence[Array]], runner: Runner) -> Graph:
+    """Divide each channel between layers by its range relative to the mean, and multiply it again where it is read.
+    This is only possible if the limits between are 0 or infinity."""
     sets = [found for found in channels(graph) if _scales_freely(graph, found)]
     tensors = dict(graph.tensors)
     watched = {found.name: found.makers[0].outputs[0] for found in sets}
@@ -154,16 +159,16 @@ def balanced(graph: Graph, samples: Iterable[Sequence[Array]], runner: Runner) -
         (maker,) = found.makers
         for name in maker.inputs[1:]:
             by = (1 / factor).reshape(-1, *[1] * (len(tensors[name].shape) - 1))
-            tensors[name] = _times(tensors[name], np.broadcast_to(by, tensors[name].shape))
+            tensors[name] = _scale(tensors[name], np.broadcast_to(by, tensors[name].shape))
         for node in found.readers:
             weight = tensors[node.inputs[1]]
             parts = np.broadcast_to(factor, (weight.count // found.count, found.count))
-            tensors[weight.name] = _times(weight, parts.reshape(weight.shape))
+            tensors[weight.name] = _scale(weight, parts.reshape(weight.shape))
     return replace(graph, tensors=tensors)
 
 
 def _scales_freely(graph: Graph, found: Channels) -> bool:
-    """One layer makes the channels, and all between it and the readers goes with a factor."""
+    """Return whether one layer makes the channels, and all operators up to the readers are homogeneous."""
     if len(found.makers) > 1 or any(graph[name].data is not None for name in found.tensors):
         return False
     (maker,) = found.makers
@@ -173,6 +178,6 @@ def _scales_freely(graph: Graph, found: Channels) -> bool:
     return limits and all(isinstance(n.op, (Reshape, MaxPool2d, AvgPool2d)) for n in between)
 
 
-def _times(t: Tensor, factor: Array) -> Tensor:
+def _scale(t: Tensor, factor: Array) -> Tensor:
     assert t.data is not None
     return with_data(t, t.data * factor)

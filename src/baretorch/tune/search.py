@@ -1,40 +1,51 @@
-"""A whole search: from a model file, a board and budgets to a configuration that is confirmed on the board."""
+"""Run a whole search: from a model file, a board and budgets to a configuration that is confirmed on the board."""
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from io import BytesIO
+from math import isfinite
 from pathlib import Path
 
+import numpy as np
+
 from baretorch.errors import CompileError
+from baretorch.escape import line
 from baretorch.explore.evaluate import evaluate_task
+from baretorch.files.read import read_file
 from baretorch.files.write import stage_files, write_scratch
 from baretorch.frontends.choices import Arguments
 from baretorch.frontends.model_file import load_evaluate, load_offer, load_train
 from baretorch.frontends.user_code import import_once
+from baretorch.ir.graph import Quant
 from baretorch.machines.types import Machine
 from baretorch.measure.run import Show
 from baretorch.options import Options, Weights
 from baretorch.pipeline import Compiled, compile_source, read
+from baretorch.quantize.config import as_stored
 from baretorch.targets.types import Board
-from baretorch.tune.benches import Benches
-from baretorch.tune.database import need_sqlite, own_database
-from baretorch.tune.order import points
-from baretorch.tune.result import Budget, Tuning
-from baretorch.tune.study import Study, import_optuna
-from baretorch.tune.tune import Confirmed, Tuner, Winner, made_for, write_config
-from baretorch.tune.workbench import Choice, Variant, Workbench, need_tunable
+from baretorch.tune.result import Budget, Tuning, points
+from baretorch.tune.study import Study, import_optuna, need_sqlite, own_database
+from baretorch.tune.tune import Confirmed, Tuner, Winner
+from baretorch.tune.workbench import Benches, Choice, Variant, Workbench, need_tunable
 
+MADE_FOR, LONGEST = "# Made by Baretorch tune for ", 1000
+LOSSES = {"loss", "error", "errors", "err", "mse", "rmse", "mae", "wer", "cer", "perplexity"}
+NEGATED = {"minus", "negative", "neg", "no", "free", "less"}  # in names of numbers of which more is better
 Open = Callable[[Compiled, str | None], Machine]
 Page = Callable[[Tuning, str], str]
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What the user asks of a search: budgets in bytes and milliseconds, the largest loss of accuracy in points, and
-    how much to try. `storage` is the URL of a database; with `join`, the search there was begun by another process."""
+    """A user's request: budgets in bytes and milliseconds, the largest loss of accuracy in points, and the number of
+    trials. `storage` is the URL of a database; with `join`, another process began the search there."""
 
     model: str  # a path, which may end in ::method
     board: Board
@@ -69,7 +80,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result of a search, the files that were written, and a command that runs the model so."""
+    """The result of a search, the written files, and a command that runs the tuned model."""
 
     tuning: Tuning
     files: tuple[str, ...]
@@ -77,8 +88,8 @@ class Tuned:
 
 
 def search(request: SearchRequest, opened: Open, page: Page, show: Show, warn: Callable[[str], None]) -> Tuned | Joined:
-    """Search, and confirm the best on the board, which `opened` runs. `page` makes the page about the result; `show`
-    takes a step, the number of done parts and of all; `warn` takes a line about an interrupted search."""
+    """Search, and confirm the best candidate on the board, which `opened` runs. `page` makes the page about the result;
+    `show` shows the progress; `warn` takes a line about an interrupted search."""
     import_optuna()
     if request.storage:
         need_sqlite(request.storage)
@@ -102,7 +113,7 @@ class _Search:
         source = tuner.bench.source
         about = f"{board.name}: {', '.join(f'{what} {words}' for what, words in tuner.budget.words())}"
         folder = Path(request.out) if request.out else Path("build") / f"{source.name}-{board.name}-tuned"
-        if (before := made_for(folder)) not in (None, about):
+        if (before := read_purpose(folder)) not in (None, about):
             tuner.notes.append(f"{folder / 'tuned.toml'} was for {before}, and is replaced")
         with stage_files(folder) as work:
             study = tuner.study(request.storage or own_database(folder), request.join)
@@ -116,8 +127,8 @@ class _Search:
             self._work(tuner, study)
             if request.join:
                 return Joined(source.name, board.name, study.name, len(study.done()))
-            winners = [whole, *tuner.found(study.done())]
-            winners += tuner.improved(winners)
+            winners = [whole, *tuner.winners_of(study.done())]
+            winners += tuner.improve(winners)
             best, confirmed = tuner.confirm(winners, lambda variant: self._on_board(tuner, variant, work, about))
             tuning = Tuning(
                 source.name,
@@ -149,7 +160,9 @@ class _Search:
         benches = Benches(offer, self._workbench)
         bench = benches.default
         self.show("original", 0, 0)
-        name, original = bench.original(request.metric)
+        metrics = bench.original_metrics()
+        name = choose_metric(metrics, request.metric)
+        original = metrics[name]
         least = original - points(original, request.accuracy_drop)
         budget = Budget(least, request.flash, request.ram_budget, request.milliseconds, name)
         file = sha256(Path(path).read_bytes()).hexdigest()
@@ -186,3 +199,49 @@ class _Search:
         compiled = compile_source(bench.source, self.request.board, options)
         found = evaluate_task(compiled, bench.task, self.opened, self.show, None, self.request.target_samples)
         return Confirmed(compiled.graph, found.columns[-1].metrics[tuner.metric], found.target_samples, found.samples)
+
+
+def choose_metric(found: Mapping[str, float], metric: str | None) -> str:
+    """Return the metric to search by: the given one, or the first."""
+    name = metric or next(iter(found))
+    if name not in found:
+        raise CompileError(f"--metric {name}: evaluate() does not return it", have=", ".join(found))
+    if not isfinite(found[name]):
+        raise CompileError(
+            f"evaluate() returns {found[name]} for {name!r} of the model itself", need="a number to compare with"
+        )
+    words = set(re.findall("[a-z]+", name.lower()))
+    if words & LOSSES and not words & NEGATED:
+        others = [other for other in found if not LOSSES & set(re.findall("[a-z]+", other.lower()))]
+        raise CompileError(
+            f"tune: of {name!r}, the less the better",
+            have=f"evaluate() returns {', '.join(map(repr, found))}",
+            need="a number of which more is better",
+            try_=[
+                *(f"--metric {shlex.quote(other)}" for other in others[:1]),
+                f"let evaluate() return its negative, too: {{{f'minus {name}'!r}: …}}, and --metric 'minus {name}'",
+            ],
+        )
+    return name
+
+
+def read_purpose(folder: Path) -> str | None:
+    """Return the board and budgets that the tuned.toml in a folder is for; None without such a file."""
+    with suppress(OSError, ValueError):
+        first = read_file(folder / "tuned.toml", LONGEST).decode("utf-8", "ignore").partition("\n")[0]
+        return line(first.removeprefix(MADE_FOR).strip()) if first.startswith(MADE_FOR) else None
+    return None
+
+
+def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, about: str) -> None:
+    """Write tuned.toml, and tuned.npz with all float results, because other computers may round differently."""
+    text = variant.config(folder / "tuned.npz").to_toml()
+    write_scratch(folder / "tuned.toml", f"{MADE_FOR}{line(about)}\n{text}")
+    constants = {t.name: t.data for t in variant.graph.constants() if t.data is not None}
+    weights = {n: x for n, x in constants.items() if x.dtype == np.float32 and np.isfinite(x).all()}
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as parts:  # savez() does not accept every name
+        for name, data in {**weights, **as_stored(scales)}.items():
+            with parts.open(f"{name}.npy", "w") as part:
+                np.lib.format.write_array(part, np.asarray(data, order="C"), allow_pickle=False)
+    write_scratch(folder / "tuned.npz", packed.getvalue())

@@ -1,9 +1,12 @@
-"""Which channels a model needs least, and weights of the layers that read them which make up for those left out.
+"""Find the channels and weights that a model needs least, and weights that compensate for those that are removed.
 
-A channel that is left out is replaced by the combination of those that stay that comes nearest to it over the
-calibration data (and a constant, where a layer reads no padding). So what counts is not how large a channel is, but how
-much of what is made of it the others cannot say; the order in which to leave them out follows one by one, as in
-"optimal brain surgeon" (Hassibi and Stork, 1993).
+A removed channel is replaced by the combination of the remaining channels that is nearest to it over the calibration
+data (and a constant, if the layer reads no padding). So the importance of a channel is not its magnitude, but the part
+of the layers' outputs that the others cannot replace. The order of removal follows one by one, as in "optimal brain
+surgeon" (Hassibi and Stork, 1993).
+
+Weights are removed in fours. Layers with few remaining fours are stored without the others (ops/packing/sparse.py). The
+importance of fours follows from the layers' inputs over the calibration data.
 """
 
 from __future__ import annotations
@@ -15,15 +18,18 @@ import numpy as np
 
 from baretorch.ir.graph import Array, Graph, Node, with_data
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.linear import Linear
 from baretorch.passes.prune import Channels, without
 from baretorch.quantize.watch import Runner, watching
+from baretorch.tune.refine import COLUMNS, damp, inputs_of
 
-DAMPED = 0.02  # of the mean power of channels: few samples do not say all
+FOUR = 4
+DAMPED = 0.02  # of the mean power of channels, because the samples are few
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean products of channels with each other and with 1, where layers read them, by the tensor that they read."""
+    """The mean products of channels with each other and with 1, by the tensor that layers read."""
 
     of: Mapping[str, Array]
 
@@ -45,12 +51,12 @@ def find_moments(graph: Graph, sets: Sequence[Channels], samples: Iterable[Seque
 
 
 def removal_order(graph: Graph, found: Channels, moments: Moments) -> list[int]:
-    """The channels of a set, those first that are missed least when they and all before them are left out."""
+    """Return the channels of a set in the order of removal: next is the channel whose loss adds least to the error."""
     parts = [_Reader(graph, node, found.columns(graph), moments) for node in found.readers]
     left, order = np.ones(found.count, bool), []
     while left.any():
-        missed = np.sum([part.missed() for part in parts], axis=0).reshape(found.count, -1).sum(axis=1)
-        channel = int(np.where(left, missed, np.inf).argmin())
+        losses = np.sum([part.losses() for part in parts], axis=0).reshape(found.count, -1).sum(axis=1)
+        channel = int(np.where(left, losses, np.inf).argmin())
         for part in parts:
             for column in found.of_columns(graph, [channel]):
                 part.remove(column)
@@ -60,10 +66,10 @@ def removal_order(graph: Graph, found: Channels, moments: Moments) -> list[int]:
 
 
 class _Reader:
-    """A layer that reads the channels, while they become fewer."""
+    """A layer that reads the channels, during their removal."""
 
     def __init__(self, graph: Graph, node: Node, count: int, moments: Moments) -> None:
-        self.moments = _damped(moments.of[node.inputs[0]], _has_constant(node))
+        self.moments = _damp_channels(moments.of[node.inputs[0]], _has_constant(node))
         weight = _rows(graph, node, count)
         self.weight = np.hstack([weight, np.zeros((len(weight), len(self.moments) - count))])
         self.inverse = np.linalg.inv(self.moments)
@@ -71,8 +77,8 @@ class _Reader:
         made = np.einsum("ri,ij,rj->", self.weight, self.moments, self.weight)
         self.weight /= np.sqrt(max(float(made), 1e-30))  # layers count alike
 
-    def missed(self) -> Array:
-        """For each channel what its loss adds to the error of all that the layer makes."""
+    def losses(self) -> Array:
+        """Return for each channel how much its loss adds to the error of the layer's outputs."""
         power = np.square(self.weight[:, : self.count]).sum(axis=0)
         return np.asarray(power / np.maximum(np.diag(self.inverse)[: self.count], 1e-30))
 
@@ -83,8 +89,8 @@ class _Reader:
         self.weight[:, channel] = self.inverse[channel] = self.inverse[:, channel] = 0.0
 
 
-def shrunk(graph: Graph, removed: Mapping[Channels, Sequence[int]], moments: Moments) -> Graph:
-    """The graph without these channels, whose other weights make up for them."""
+def remove_channels(graph: Graph, removed: Mapping[Channels, Sequence[int]], moments: Moments) -> Graph:
+    """Return the graph without these channels, with weights that compensate for them."""
     tensors = dict(graph.tensors)
     for found, numbers in removed.items():
         count = found.columns(graph)
@@ -92,7 +98,7 @@ def shrunk(graph: Graph, removed: Mapping[Channels, Sequence[int]], moments: Mom
         for node in found.readers:
             name = node.inputs[1]
             now = replace(graph, tensors=tensors)
-            rows, constants = _made_up(now, node, count, kept, moments)
+            rows, constants = _compensate(now, node, count, kept, moments)
             weight = tensors[name]
             tensors[name] = with_data(weight, rows.reshape(weight.shape))
             if len(node.inputs) > 2 and constants.any():
@@ -103,13 +109,13 @@ def shrunk(graph: Graph, removed: Mapping[Channels, Sequence[int]], moments: Mom
     return without(replace(graph, tensors=tensors), {found.name: numbers for found, numbers in removed.items()})
 
 
-def _made_up(graph: Graph, node: Node, count: int, kept: Array, moments: Moments) -> tuple[Array, Array]:
-    """The rows of a layer's weights, in which those that are kept say what the others said, and what is constant."""
+def _compensate(graph: Graph, node: Node, count: int, kept: Array, moments: Moments) -> tuple[Array, Array]:
+    """Return a layer's weights in which the kept channels stand for the others too, and a constant for its bias."""
     weight = _rows(graph, node, count)
-    known = _damped(moments.of[node.inputs[0]], _has_constant(node))
+    known = _damp_channels(moments.of[node.inputs[0]], _has_constant(node))
     stay = np.append(kept, count) if len(known) > count else kept
-    said = np.linalg.solve(known[np.ix_(stay, stay)], known[stay][:, :count])  # each channel by those that stay
-    found = weight @ said.T
+    combined = np.linalg.solve(known[np.ix_(stay, stay)], known[stay][:, :count])  # each channel from the kept ones
+    found = weight @ combined.T
     new = weight.copy()
     new[:, kept] = found[:, : len(kept)]
     return new, found[:, len(kept) :] if len(stay) > len(kept) else np.zeros((len(weight), 1))
@@ -122,13 +128,66 @@ def _rows(graph: Graph, node: Node, count: int) -> Array:
 
 
 def _has_constant(node: Node) -> bool:
-    """Whether a constant before the layer is one behind it: its bias holds it."""
+    """Return whether the layer's bias can hold a constant of its input."""
     padded = isinstance(node.op, Conv2d) and any(node.op.padding)
     return len(node.inputs) > 2 and not padded
 
 
-def _damped(moments: Array, constant: bool) -> Array:
+def _damp_channels(moments: Array, constant: bool) -> Array:
     count = len(moments) - 1
     known = moments.copy() if constant else moments[:count, :count].copy()
     known[np.arange(count), np.arange(count)] += DAMPED * max(float(np.diag(moments)[:count].mean()), 1e-12)
     return known
+
+
+def can_be_thin(graph: Graph, node: Node) -> bool:
+    """Return whether a layer is linear or a 1x1 convolution, with weights of its own that can be split into fours."""
+    if not isinstance(node.op, (Linear, Conv2d)) or graph[node.inputs[1]].data is None:
+        return False
+    shape = graph[node.inputs[1]].shape
+    plain = len(shape) == 2 or (
+        isinstance(node.op, Conv2d)
+        and shape[1:3] == node.op.stride == node.op.pool == (1, 1)
+        and node.op.groups == 1
+        and not any(node.op.padding)
+    )
+    return plain and shape[-1] % FOUR == 0 and len(graph.uses()[node.inputs[1]]) == 1
+
+
+def thin_weights(graph: Graph, kept: Mapping[str, float], samples: Iterable[Sequence[Array]], runner: Runner) -> Graph:
+    """Return the graph in which layers, by their outputs, keep this part of their fours of weights."""
+    layers = [n for n in graph.nodes if n.outputs[0] in kept and can_be_thin(graph, n)]
+    small = [n for n in layers if graph[n.inputs[1]].shape[-1] <= COLUMNS]
+    moments, _ = inputs_of(graph, small, samples, runner)
+    tensors = dict(graph.tensors)
+    for node in layers:
+        weight = tensors[node.inputs[1]]
+        assert weight.data is not None
+        rows = weight.data.reshape(len(weight.data), -1).astype(np.float64)
+        known = moments.get(node.outputs[0])
+        made = _keep_fours(rows, kept[node.outputs[0]], np.eye(rows.shape[1]) if known is None else known)
+        tensors[weight.name] = with_data(weight, made.reshape(weight.shape))
+    return replace(graph, tensors=tensors)
+
+
+def _keep_fours(rows: Array, part: float, moments: Array) -> Array:
+    """Keep the fours with the most power in the outputs, and fit those of each row to the outputs of the whole row."""
+    power = (np.square(rows) * np.diag(moments)).reshape(len(rows), -1, FOUR).sum(axis=2)
+    count = max(1, round(part * power.size))
+    kept = np.zeros(power.size, bool)
+    kept[np.argsort(-power, axis=None, kind="stable")[:count]] = True
+    mask = np.repeat(kept.reshape(power.shape), FOUR, axis=1)
+    known = damp(moments, DAMPED)
+    made = np.zeros_like(rows)
+    for row, (stay, weight) in enumerate(zip(mask, rows, strict=True)):
+        if stay.any():
+            made[row, stay] = np.linalg.solve(known[np.ix_(stay, stay)], known[stay] @ weight)
+    return made
+
+
+def mask_of(graph: Graph, node: Node) -> Array:
+    """Return 1 for weights in fours that are not all zero, else 0."""
+    weight = graph[node.inputs[1]].data
+    assert weight is not None
+    used = weight.reshape(-1, FOUR).any(axis=1)
+    return np.repeat(used, FOUR).reshape(weight.shape).astype(np.float32)

@@ -1,8 +1,8 @@
 """The search, by any number of processes on one computer that share an SQLite database.
 
-All trials that are asked for wait in the study from its beginning: a process takes one, tells that it lives while it
-works on it, and notes what it found. What a process that died had begun waits again. So a study ends with as many
-trials as were asked for, however many work on it and however they end, and what was found is never lost.
+All requested trials are queued in the study from its beginning. A process takes one, sends heartbeats while it works on
+it, and stores the result. The trials of processes that died are queued again. So a study ends with the requested number
+of trials, however many processes work on it and however they end, and no result is lost.
 """
 
 from __future__ import annotations
@@ -14,27 +14,30 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from math import isclose
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baretorch.errors import CompileError
+from baretorch.files.ownership import anything, check_file, sqlite
+from baretorch.files.write import open_folder
 from baretorch.frontends.choices import Arguments
 from baretorch.quantize.config import Precision
-from baretorch.tune.database import need_sqlite, problems
+from baretorch.tune.result import Costs
 
 if TYPE_CHECKING:
     import optuna
 
-BEAT, DEAD = 5, 20  # seconds: between two signs of life, and after which there will be none
+BEAT, DEAD = 5, 20  # seconds between two heartbeats, and without one until a process counts as dead
 WAIT = 1.0  # seconds
-ASKED, OVER, TOLD, MARK, TRIALS = "asked", "over", "told", "mark", "trials"
+ASKED, OVER, COSTS, MARK, TRIALS = "asked", "over", "costs", "mark", "trials"
 DONE = object()
-ORIGINAL, WEIGHTS, TINY = 1e-2, 1e-3, 1e-6  # by how much a model may differ that is the same
+ORIGINAL, WEIGHTS, TINY = 1e-2, 1e-3, 1e-6  # differences between computers of the same model
 
 
 @dataclass(frozen=True)
 class Space:
-    """What can be chosen: a precision for each layer, how many parts of each set of channels are kept, and the numbers
-    that the model file offers."""
+    """The choices of a search: the precisions of each layer, the sets of which channels or weights can be removed, and
+    the values that the model file offers."""
 
     layers: Mapping[str, Sequence[Precision]]
     sets: Sequence[str]
@@ -45,17 +48,17 @@ class Space:
 
 @dataclass(frozen=True)
 class Found:
-    """What a trial found: `over` says by how much each budget is exceeded, beside the budget."""
+    """The result of a trial. `over` is the relative excess over each budget."""
 
     accuracy: float
-    flash: int
-    instructions: int
+    costs: Costs
     over: Sequence[float]
-    told: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Suggested:
+    """The choice that a trial measures; `parts` are those that are kept of each set."""
+
     layers: Mapping[str, Precision]
     parts: Mapping[str, int]
     arguments: Arguments = field(default_factory=dict)
@@ -63,6 +66,8 @@ class Suggested:
 
 @dataclass(frozen=True)
 class Done:
+    """A trial with its result."""
+
     number: int
     suggested: Suggested
     found: Found
@@ -70,17 +75,17 @@ class Done:
 
 @dataclass(frozen=True)
 class Mark:
-    """What the results of a study hold for: how well the model itself does, and how large its weights and calibration
-    data are. The same model may differ a little from computer to computer."""
+    """Identifies the weights and the data of a study: the metric of the model itself, and sums of its weights and
+    calibration data. They may differ slightly between computers."""
 
     original: float
     weights: tuple[float, ...]
 
-    def is_like(self, told: Mapping[str, Any]) -> bool:
-        """Whether this is what a study says of itself; one that says nothing was just begun."""
-        if MARK not in told:
+    def is_like(self, attributes: Mapping[str, Any]) -> bool:
+        """Return whether a study with these attributes has the same mark; one without a mark has just begun."""
+        if MARK not in attributes:
             return True
-        original, *weights = told[MARK]
+        original, *weights = attributes[MARK]
         alike = len(weights) == len(self.weights) and isclose(original, self.original, rel_tol=ORIGINAL)
         return alike and all(
             isclose(a, b, rel_tol=WEIGHTS, abs_tol=TINY) for a, b in zip(weights, self.weights, strict=True)
@@ -88,8 +93,8 @@ class Mark:
 
 
 class Study:
-    """A study in a database. `joined`: it must be there already. Those of the same name with another mark stay beside
-    it."""
+    """A study in a database; with `joined`, it must exist already. Studies of the same name with another mark are kept
+    under other names."""
 
     def __init__(self, name: str, url: str, space: Space, joined: bool = False, mark: Mark | None = None) -> None:
         optuna = import_optuna()
@@ -121,17 +126,17 @@ class Study:
             if mark is not None and self.name not in known:
                 self._study.set_user_attr(MARK, [mark.original, *mark.weights])
 
-    def ask_for(self, trials: int, beginnings: Sequence[Suggested]) -> None:
-        """Let so many trials wait, the first of them with these choices; those of a study that is resumed count."""
+    def queue(self, trials: int, beginnings: Sequence[Suggested]) -> None:
+        """Queue trials up to this number, the first with the given choices; those of a resumed study count."""
         with problems(self._url):
             self._study.set_user_attr(TRIALS, max(trials, self._study.user_attrs.get(TRIALS, 0)))
-            waiting = {t.user_attrs[ASKED] for t in self._asked_for()}
+            waiting = {t.user_attrs[ASKED] for t in self._requested()}
             for number in range(len(waiting), trials):
                 given = self._params(beginnings[number]) if number < len(beginnings) else {}
                 self._study.enqueue_trial(given, user_attrs={ASKED: number})
 
-    def _asked_for(self) -> list[optuna.trial.FrozenTrial]:
-        """The trials; what a dead process had begun is there again under the same number."""
+    def _requested(self) -> list[optuna.trial.FrozenTrial]:
+        """Return the requested trials; those of dead processes appear again under the same number."""
         return [t for t in self._study.get_trials(deepcopy=False) if ASKED in t.user_attrs]
 
     def _params(self, suggested: Suggested) -> dict[str, Any]:
@@ -140,7 +145,7 @@ class Study:
         return layers | parts | dict(suggested.arguments)
 
     def work(self, measure: Callable[[Suggested], Found], show: Callable[[int, int], None]) -> None:
-        """Take trials until all are done, also by others. Who joins before any are asked for waits for them."""
+        """Work on trials until all are done, also by other processes. If none are queued yet, wait for them."""
         while True:
             with problems(self._url):
                 trial = self._next(show)
@@ -152,25 +157,25 @@ class Study:
                 self._work_on(trial, measure)
 
     def _next(self, show: Callable[[int, int], None]) -> Any:
-        """A trial to work on, None if others have all that are left, or DONE."""
+        """Take the next trial; None if other processes have the rest, or DONE."""
         optuna = import_optuna()
         waiting, running = optuna.trial.TrialState.WAITING, optuna.trial.TrialState.RUNNING
         optuna.storages.fail_stale_trials(self._study)
-        trials, asked = self._asked_for(), self._study.user_attrs.get(TRIALS, 0)
+        trials, asked = self._requested(), self._study.user_attrs.get(TRIALS, 0)
         done = {t.user_attrs[ASKED] for t in trials if t.values is not None}
         show(len(done), asked)
         if asked and len(done) >= asked:
             return DONE
         busy = done | {t.user_attrs[ASKED] for t in trials if t.state == running}
-        return self._taken([t for t in trials if t.state == waiting and t.user_attrs[ASKED] not in busy])
+        return self._take([t for t in trials if t.state == waiting and t.user_attrs[ASKED] not in busy])
 
-    def _taken(self, waiting: Sequence[optuna.trial.FrozenTrial]) -> Any:
+    def _take(self, waiting: Sequence[optuna.trial.FrozenTrial]) -> Any:
         optuna = import_optuna()
         study = self._storage.get_study_id_from_name(self.name)
         for frozen in waiting:
             number = self._storage.get_trial_id_from_study_id_trial_number(study, frozen.number)
             try:
-                self._storage.record_heartbeat(number)  # first: who dies before that is never missed
+                self._storage.record_heartbeat(number)  # first, so that a process that dies here is detected
                 if self._storage.set_trial_state_values(number, optuna.trial.TrialState.RUNNING):
                     self._study.sampler = self._sampler(frozen.number)
                     return optuna.Trial(self._study, number)
@@ -179,7 +184,7 @@ class Study:
         return None
 
     def _sampler(self, number: int) -> Any:
-        """Of its own for each trial, so that processes do not try the same, and one process finds the same again."""
+        """Return a sampler with a seed of its own for each trial: processes try different choices, reproducibly."""
         optuna = import_optuna()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -192,17 +197,19 @@ class Study:
         number = self._storage.get_trial_id_from_study_id_trial_number(
             self._storage.get_study_id_from_name(self.name), trial.number
         )
-        with self._alive(number):
+        with self._heartbeat(number):
             with problems(self._url):
-                suggested = self._suggested(trial)
+                suggested = self._suggest(trial)
             found = measure(suggested)
             with problems(self._url), suppress(optuna.exceptions.UpdateFinishedTrialError, ValueError):
-                # Suppressed: it was given up, as this process seemed dead, and another does it again.
+                # Suppressed: another process repeats the trial, because this one seemed dead.
+                costs = found.costs
+                more = {"ram": costs.ram, "lacks": costs.lacks, "milliseconds": costs.milliseconds}
                 trial.set_user_attr(OVER, list(found.over))
-                trial.set_user_attr(TOLD, dict(found.told))
-                self._study.tell(trial, [found.accuracy, found.flash, found.instructions])
+                trial.set_user_attr(COSTS, more)
+                self._study.tell(trial, [found.accuracy, costs.flash, costs.instructions])
 
-    def _suggested(self, trial: optuna.Trial) -> Suggested:
+    def _suggest(self, trial: optuna.Trial) -> Suggested:
         layers = {
             name: Precision(trial.suggest_categorical(f"precision of {name}", [str(p) for p in choices]))
             for name, choices in self._space.layers.items()
@@ -218,9 +225,9 @@ class Study:
         )
 
     @contextmanager
-    def _alive(self, trial: int) -> Iterator[None]:
-        """Signs of life while something is done. One that does not arrive is no reason to end: others will, or what was
-        found does not arrive either."""
+    def _heartbeat(self, trial: int) -> Iterator[None]:
+        """Send heartbeats during a block. A heartbeat that fails is ignored: later ones arrive, or the result fails
+        too."""
         done = threading.Event()
 
         def beat() -> None:
@@ -243,8 +250,8 @@ class Study:
         self._storage.engine.dispose()
 
     def done(self) -> list[Done]:
-        """What was found, in the order of the trials. Where two processes took up the same of a dead one, as SQLite
-        lets them, what came first counts."""
+        """Return the results in the order of the trials. If two processes repeated the same trial of a dead one, which
+        SQLite permits, the first result counts."""
         optuna = import_optuna()
         with problems(self._url):
             trials = self._study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
@@ -263,7 +270,8 @@ def _done(trial: optuna.trial.FrozenTrial) -> Done:
         elif not of:
             arguments[name] = value
     accuracy, flash, instructions = trial.values
-    found = Found(accuracy, int(flash), int(instructions), trial.user_attrs[OVER], trial.user_attrs[TOLD])
+    costs = Costs(flash=int(flash), instructions=int(instructions), **trial.user_attrs[COSTS])
+    found = Found(accuracy, costs, trial.user_attrs[OVER])
     return Done(trial.number, Suggested(layers, parts, arguments), found)
 
 
@@ -275,3 +283,42 @@ def import_optuna() -> Any:
         raise CompileError("tune needs Optuna", try_='pip install "baretorch[tune]"') from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
+
+
+def own_database(folder: Path) -> str:
+    """Return the address of the database in an output folder; CompileError if one of its files is not ours."""
+    path = folder / "study.db"
+    with open_folder(folder):  # the folder must exist before SQLite opens the file
+        check_file(path, sqlite)
+        for suffix in ("-journal", "-wal", "-shm"):
+            check_file(path.with_name(path.name + suffix), anything)
+    return f"sqlite:///{path}"
+
+
+def need_sqlite(url: str) -> None:
+    """Raise CompileError unless the address is that of an SQLite file; others are not shown, because they may contain
+    passwords."""
+    kind, _, rest = url.partition("://")
+    if kind != "sqlite" or not rest.startswith("/"):
+        raise CompileError(
+            "--storage: this is not the address of an SQLite database",
+            have=url if kind == "sqlite" else None,
+            need="sqlite:///FILE, with three slashes",
+        )
+
+
+@contextmanager
+def problems(url: str) -> Iterator[None]:
+    """Convert all errors of SQLAlchemy, or its absence, to CompileError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except CompileError:
+        raise
+    except ImportError as error:
+        raise CompileError(f"--storage {url}: its driver is not installed", try_='pip install "sqlalchemy"') from error
+    except Exception as error:  # whatever SQLAlchemy raises
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        have = lines[0][:200] if lines else type(error).__name__
+        raise CompileError(f"--storage {url}: cannot use the database", have=have) from error

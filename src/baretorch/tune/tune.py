@@ -1,50 +1,61 @@
-"""All of a search: from the model, the board and the budgets to a configuration and what is known of it."""
+"""Prepare trials, measure candidates, improve the best of them, and write the configuration."""
 
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from io import BytesIO
+from dataclasses import astuple, dataclass, field, replace
 from itertools import zip_longest
-from pathlib import Path
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.escape import line
-from baretorch.files.read import read_file
-from baretorch.files.write import write_scratch
 from baretorch.firmware.toolchain import find_toolchain
 from baretorch.frontends.choices import Arguments
-from baretorch.ir.graph import Graph, Quant
+from baretorch.ir.graph import Graph
 from baretorch.machines.host_program import on_host
 from baretorch.measure.numbers import figure
 from baretorch.measure.run import Show
-from baretorch.quantize.config import Precision, as_stored
+from baretorch.quantize.config import Precision
 from baretorch.targets.types import Board
-from baretorch.tune.benches import Benches
-from baretorch.tune.order import RESOLUTION, best_first, points
-from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, chosen, even, find_harm, way, weights_of
-from baretorch.tune.refine import Grid, balanced, rounded
-from baretorch.tune.result import Budget, Candidate, TunedStep, or_no_number, shown
+from baretorch.tune.plan import (
+    LEAST,
+    PARTS,
+    Harm,
+    Point,
+    even_points,
+    find_harm,
+    greedy_points,
+    make_choice,
+    starting_points,
+    weights_of,
+)
+from baretorch.tune.refine import Grid, balance_channels, round_weights
+from baretorch.tune.result import (
+    RESOLUTION,
+    Budget,
+    Candidate,
+    Costs,
+    TunedStep,
+    best_first,
+    format_accuracy,
+    or_no_number,
+    points,
+)
 from baretorch.tune.retrain import find_obstacle, retrain
+from baretorch.tune.shrink import mask_of
 from baretorch.tune.study import Done, Found, Mark, Space, Study, Suggested
-from baretorch.tune.thin import zeros
-from baretorch.tune.workbench import Choice, Costs, Variant, Workbench
+from baretorch.tune.workbench import Benches, Choice, Variant, Workbench
 from baretorch.version import __version__
 
-NEAR = (1.0, 0.985, 0.97, 0.95, 0.92, 0.88, 0.82, 0.75, 0.65, 0.5)  # of the budget, or of the whole model
+NEAR = (1.0, 0.985, 0.97, 0.95, 0.92, 0.88, 0.82, 0.75, 0.65, 0.5)  # parts of the budget
 FREE = (0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25)
 TRAINED = 3  # candidates at most, as training takes long
-MADE_FOR, LONGEST = "# Made by Baretorch tune for ", 1000
 
 
 @dataclass(frozen=True)
 class Winner:
-    """A candidate, and what makes it."""
+    """A candidate and its variant of the model."""
 
     candidate: Candidate
     variant: Variant
@@ -52,8 +63,8 @@ class Winner:
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What the file of a candidate makes: its int8 graph, and the accuracy of that on the target, which ran so many
-    of all samples."""
+    """The int8 graph that is compiled from a candidate's files, and its accuracy on the target, which ran `samples` of
+    all."""
 
     graph: Graph
     accuracy: float
@@ -63,7 +74,8 @@ class Confirmed:
 
 @dataclass
 class Tuner:
-    """`original` is the metric of the model itself, as nobody chooses its width and size. `notes` are for the user."""
+    """Measures and improves candidates. `original` is the metric of the model itself, with the default width and size.
+    `notes` are for the user."""
 
     benches: Benches
     metric: str
@@ -88,7 +100,7 @@ class Tuner:
 
     @property
     def mark(self) -> Mark:
-        """Of what a study holds for and its name does not tell: weights, and calibration data."""
+        """Return the mark of a study: what its name does not contain, which is weights and calibration data."""
         bench = self.bench
         weights = [t.data for t in bench.graph.constants() if t.data is not None]
         inputs = [np.concatenate([x.ravel() for x in every]) for every in zip(*bench.samples, strict=True)]
@@ -97,14 +109,15 @@ class Tuner:
 
     @property
     def name(self) -> str:
-        """Of the study: of the model but its weights, the board, and all that changes what is found."""
+        """Return the name of the study: it depends on the model except its weights, the board, and all options that
+        change the results."""
         graph, board, budget, options = self.bench.graph, self.bench.board, self.budget, self.bench.options
         shapes = tuple(t.type for t in graph.tensors.values())
         asked = (options.words(), self.metric, self.samples, self.file, budget.flash, budget.ram, budget.milliseconds)
         tools = find_toolchain(board, options.toolchain)
         made_by = (__version__, tools.name, tools.version)
         offered = tuple(self.benches.offer.choices.items())
-        whole = repr((graph.nodes, shapes, asked, offered, _told(board), made_by))
+        whole = repr((graph.nodes, shapes, asked, offered, _describe_board(board), made_by))
         return f"{graph.name}-{board.name}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
 
     @property
@@ -114,45 +127,45 @@ class Tuner:
         return self._harm
 
     def space(self) -> Space:
-        """The same in all processes: what is measured on one computer may differ on another in its last bits."""
+        """Return the choices, which must be the same in all processes. So they do not depend on measurements, which may
+        differ between computers in their last bits."""
         layers = {name: [Precision.INT8, *self.bench.options_of(name)] for name in self.bench.layers}
         sets = [*(c.name for c in self.bench.sets), *map(weights_of, self.bench.thins)]
         return Space(layers, sets, LEAST, PARTS, self.benches.offer.choices)
 
     def begin(self, study: Study, trials: int) -> None:
-        """Let trials wait, the first with choices that are likely to be good."""
+        """Queue trials, the first with choices that are likely to be good."""
         every = [self._likely(arguments) for arguments in self.benches.all()]
         turns = [s for turn in zip_longest(*every) for s in turn if s is not None]
-        study.ask_for(trials, turns if len(every) == 1 else turns[: max(trials // 2, len(every))])
+        study.queue(trials, turns if len(every) == 1 else turns[: max(trials // 2, len(every))])
 
     def _likely(self, arguments: Arguments) -> list[Suggested]:
-        """Choices for one width and size, the best first. What layers and channels harm was measured at the default."""
+        """Return choices for one width and size, the best first. Harm was measured for the default width and size."""
         bench = self.benches.of(arguments)
         whole = bench.costs(bench.int8(bench.variant(Choice())))
-        ways = (even(bench, self.harm), way(bench, self.harm, self.budget.milliseconds is not None))
-        pairs = zip_longest(*(self._beginnings(list(points), bench, whole) for points in ways))
+        ways = (even_points(bench, self.harm), greedy_points(bench, self.harm, self.budget.milliseconds is not None))
+        pairs = zip_longest(*(self._starting_points(list(points), bench, whole) for points in ways))
         found = [Suggested(p.choice.layers, p.parts, arguments) for pair in pairs for p in pair if p is not None]
         return found if arguments == self.benches.offer.default else [Suggested({}, {}, arguments), *found]
 
-    def _beginnings(self, points: Sequence[Point], bench: Workbench, whole: Costs) -> list[Point]:
+    def _starting_points(self, points: Sequence[Point], bench: Workbench, whole: Costs) -> list[Point]:
         weights = bench.weight_bytes
         if self.budget.flash is None and self.budget.milliseconds is None:
-            return beginnings(points, FREE, [1.0] * len(FREE))
+            return starting_points(points, FREE, [1.0] * len(FREE))
         sizes, works = [1.0] * len(NEAR), [1.0] * len(NEAR)
         if self.budget.flash is not None:
             sizes = [(self.budget.flash * near - (whole.flash - weights)) / weights for near in NEAR]
         if self.budget.milliseconds is not None and whole.milliseconds:
             works = [self.budget.milliseconds * near / whole.milliseconds for near in NEAR]
-        return beginnings(points, sizes, works)
+        return starting_points(points, sizes, works)
 
     def measure(self, suggested: Suggested) -> Found:
-        """A trial."""
+        """Measure a trial."""
         bench = self.benches.of(suggested.arguments)
-        choice = chosen(bench, suggested.layers, suggested.parts, suggested.arguments)
+        choice = make_choice(bench, suggested.layers, suggested.parts, suggested.arguments)
         found = self.candidate("", bench.variant(choice))
-        told = {"ram": found.ram, "lacks": found.lacks}
-        told |= {} if found.milliseconds is None else {"milliseconds": found.milliseconds}
-        return Found(found.accuracy, found.flash, found.instructions, list(self._exceeded(found)), told)
+        costs = Costs(found.flash, found.ram, found.instructions, found.milliseconds, found.lacks)
+        return Found(found.accuracy, costs, list(self._excesses(found)))
 
     def candidate(self, label: str, variant: Variant) -> Candidate:
         bench = self.bench_of(variant)
@@ -161,12 +174,12 @@ class Tuner:
         return self._candidate(label, str(variant.choice), accuracy, costs)
 
     def _candidate(self, label: str, choice: str, accuracy: float, costs: Costs) -> Candidate:
-        figures = (costs.flash, costs.ram, costs.instructions, costs.milliseconds)
-        plain = Candidate(label, choice, accuracy, *figures, lacks=costs.lacks)
+        plain = Candidate(label, choice, accuracy, *astuple(costs))
         return replace(plain, over=tuple(self._over(plain)))
 
-    def _exceeded(self, c: Candidate) -> Iterator[float]:
-        """By how much each budget, and what the board has, is, beside it; the accuracy is searched for without one."""
+    def _excesses(self, c: Candidate) -> Iterator[float]:
+        """Yield the relative excess over each budget and over the board's memory. The accuracy has none: it is an aim
+        of the search."""
         budget = self.budget
         for have, most in ((c.flash, budget.flash), (c.ram, budget.ram), (c.milliseconds, budget.milliseconds)):
             if most is not None:
@@ -174,8 +187,8 @@ class Tuner:
         yield c.lacks or -1.0
 
     def _excess(self, c: Candidate) -> float:
-        """By how much the budget that is exceeded most is."""
-        return max(self._exceeded(c))
+        """Return the largest relative excess over a budget."""
+        return max(self._excesses(c))
 
     def _over(self, c: Candidate) -> Iterator[str]:
         budget = self.budget
@@ -190,23 +203,20 @@ class Tuner:
                 "too slow" if c.milliseconds is None else f"{figure(c.milliseconds - budget.milliseconds)} ms too slow"
             )
 
-    def found(self, done: Sequence[Done]) -> list[Winner]:
-        """The trials of a study, as candidates."""
+    def winners_of(self, done: Sequence[Done]) -> list[Winner]:
+        """Return the trials of a study as candidates."""
         winners = []
         for d in done:
             bench = self.benches.of(d.suggested.arguments)
-            choice = chosen(bench, d.suggested.layers, d.suggested.parts, d.suggested.arguments)
-            told = d.found.told
-            costs = Costs(
-                d.found.flash, int(told["ram"]), d.found.instructions, told.get("milliseconds"), told.get("lacks", 0.0)
-            )
-            made = self._candidate(f"trial {d.number}", str(choice), d.found.accuracy, costs)
+            choice = make_choice(bench, d.suggested.layers, d.suggested.parts, d.suggested.arguments)
+            made = self._candidate(f"trial {d.number}", str(choice), d.found.accuracy, d.found.costs)
             winners.append(Winner(made, Variant(choice, bench.graph, {}, {})))
         return winners
 
-    def improved(self, winners: Sequence[Winner]) -> list[Winner]:
-        """What training and other steps make of the best that meet all budgets but perhaps the accuracy's."""
-        every = self._ranked([w for w in winners if not w.candidate.over])
+    def improve(self, winners: Sequence[Winner]) -> list[Winner]:
+        """Improve the best candidates that meet all budgets except perhaps the accuracy's, by training and other
+        steps."""
+        every = self._rank([w for w in winners if not w.candidate.over])
         allowed = list({str(w.variant.choice): w for w in every}.values())
         better: list[Winner] = []
         train = self.bench.train
@@ -221,23 +231,27 @@ class Tuner:
         tried = [*allowed, *better]
         if not tried:
             return better
-        best = self._ranked((self._smaller(tried) if self.smallest else []) or tried)[0]
-        steps = {"balanced channels": self._balanced, "rounding": self._rounded, "rounding and biases": self._biases}
+        best = self._rank((self._smaller(tried) if self.smallest else []) or tried)[0]
+        steps = {
+            "balanced channels": self._balance,
+            "rounding": self._round,
+            "rounding and biases": self._round_and_correct,
+        }
         for what, change in steps.items():
             self.show(what, 0, 0)
-            kept = self._stepped(best, what, change)
+            kept = self._try_step(best, what, change)
             better += kept
             best = kept[0] if kept else best
         return better
 
     @property
     def smallest(self) -> bool:
-        """Whether the smallest is asked for: where there is no budget but the accuracy's."""
+        """Return whether the user wants the smallest model: there is no budget other than the accuracy's."""
         return self.budget.flash is None and self.budget.ram is None and self.budget.milliseconds is None
 
     def _smaller(self, winners: Sequence[Winner]) -> list[Winner]:
-        """Than the smallest that keeps the accuracy: what may take its place, if a step helps. The smallest first,
-        without those that another beats in size and accuracy."""
+        """Return candidates smaller than the smallest that keeps the accuracy, which a step may improve. The smallest
+        is first; those that another beats in size and accuracy are omitted."""
         least = min((w.candidate.flash for w in winners if self._keeps(w)), default=None)
         front: list[Winner] = []
         for w in sorted(winners, key=lambda w: (w.candidate.flash, -w.candidate.accuracy)):
@@ -247,7 +261,7 @@ class Tuner:
         return front
 
     def _teach_small(self, front: Sequence[Winner]) -> list[Winner]:
-        """Train the one in the middle; then a smaller one if it keeps the accuracy by that, else a larger one."""
+        """Train the one in the middle; then a smaller one if it keeps the accuracy now, else a larger one."""
         better: list[Winner] = []
         for i in range(TRAINED):
             if front:
@@ -259,50 +273,50 @@ class Tuner:
 
     def _teach(self, winner: Winner, number: int) -> list[Winner]:
         self.show("train", number, TRAINED)
-        return self._stepped(winner, "training", self._retrain)
+        return self._try_step(winner, "training", self._retrain)
 
     def _keeps(self, winner: Winner) -> bool:
         return winner.candidate.accuracy >= self.budget.accuracy
 
-    def _stepped(self, winner: Winner, what: str, change: Callable[[Variant], Graph]) -> list[Winner]:
-        """The candidate with a step more, if that helps and meets the budgets."""
-        whole = self.whole(winner.variant)
+    def _try_step(self, winner: Winner, what: str, change: Callable[[Variant], Graph]) -> list[Winner]:
+        """Return the candidate with another step, if that helps and meets the budgets; else nothing."""
+        whole = self.rebuild(winner.variant)
         other = self.bench_of(whole).other(whole.choice, whole.removed, change(whole))
         made = self.candidate(f"{winner.candidate.label}, {what}", other)
         self.steps.append(TunedStep(f"{what} of {winner.candidate.label}", winner.candidate.accuracy, made.accuracy))
         return [Winner(made, other)] if self.steps[-1].kept and not made.over else []
 
-    def whole(self, variant: Variant) -> Variant:
-        """With its own graph: those of trials are made again when they are needed."""
+    def rebuild(self, variant: Variant) -> Variant:
+        """Return the variant with its own graph; those of trials are rebuilt on demand."""
         made = variant.removed or variant.weights or not (variant.choice.kept or variant.choice.thin)
         return variant if made else self.bench_of(variant).variant(variant.choice)
 
     def _retrain(self, variant: Variant) -> Graph:
         bench = self.bench_of(variant)
         assert not isinstance(bench.train, str)
-        thin = {n.inputs[1]: zeros(variant.graph, n) for n in bench.thin_nodes(variant)}
+        thin = {n.inputs[1]: mask_of(variant.graph, n) for n in bench.thin_nodes(variant)}
         return retrain(variant.graph, bench.grids(variant), bench.train, thin)
 
-    def _balanced(self, variant: Variant) -> Graph:
-        return balanced(variant.graph, self.bench_of(variant).judged, on_host)
+    def _balance(self, variant: Variant) -> Graph:
+        return balance_channels(variant.graph, self.bench_of(variant).judged, on_host)
 
-    def _rounded(self, variant: Variant) -> Graph:
-        return rounded(variant.graph, self._few(variant), self.bench_of(variant).judged, on_host)[0]
+    def _round(self, variant: Variant) -> Graph:
+        return round_weights(variant.graph, self._int4_grids(variant), self.bench_of(variant).judged, on_host)[0]
 
-    def _biases(self, variant: Variant) -> Graph:
-        return rounded(variant.graph, self._few(variant), self.bench_of(variant).judged, on_host)[1]
+    def _round_and_correct(self, variant: Variant) -> Graph:
+        return round_weights(variant.graph, self._int4_grids(variant), self.bench_of(variant).judged, on_host)[1]
 
-    def _few(self, variant: Variant) -> Mapping[str, Grid]:
+    def _int4_grids(self, variant: Variant) -> Mapping[str, Grid]:
         return {name: grid for name, grid in self.bench_of(variant).grids(variant).items() if grid.bits == 4}
 
     def best(self, winners: Sequence[Winner]) -> Winner:
-        """The first of those that meet all budgets, in the order of `best_first`."""
+        """Return the first candidate that meets all budgets, in the order of `best_first`."""
         good = [w for w in winners if not w.candidate.over and self._keeps(w)]
         if not good:
-            raise self._nothing([w.candidate for w in winners])
-        return self._ranked(good, self.smallest)[0]
+            raise self._no_winner([w.candidate for w in winners])
+        return self._rank(good, self.smallest)[0]
 
-    def _ranked(self, winners: Sequence[Winner], smallest: bool = False) -> list[Winner]:
+    def _rank(self, winners: Sequence[Winner], smallest: bool = False) -> list[Winner]:
         equal = points(self.original, RESOLUTION)
         return [winners[i] for i in best_first([w.candidate for w in winners], smallest, equal)]
 
@@ -311,37 +325,39 @@ class Tuner:
         and the results of a study may be older than the data. `winners` are updated with what was measured."""
         while True:
             best = self.best(winners)
-            variant = self.whole(best.variant)
+            variant = self.rebuild(best.variant)
             found = on_board(variant)
             accuracy, costs = or_no_number(found.accuracy), self.bench_of(variant).costs(found.graph)
             made = Winner(self._candidate(best.candidate.label, best.candidate.choice, accuracy, costs), variant)
             winners[:] = [made if w is best else w for w in winners]
             if self._keeps(made) and not made.candidate.over:
                 return made, found
-            lost = ", ".join((*made.candidate.over, shown(accuracy)))
+            lost = ", ".join((*made.candidate.over, format_accuracy(accuracy)))
             self.notes.append(f"{best.candidate.label} was not confirmed on the target: {lost}")
 
     def noise(self) -> dict[str, float]:
-        """What int4 would cost each layer, where that was measured."""
+        """Return the noise of each layer in int4, if that was measured."""
         known = self._harm.layers if self._harm is not None else {}
         return {name: by[Precision.INT4] for name, by in known.items() if Precision.INT4 in by}
 
-    def _nothing(self, candidates: Sequence[Candidate]) -> CompileError:
-        """What comes nearest from both sides."""
+    def _no_winner(self, candidates: Sequence[Candidate]) -> CompileError:
+        """Return an error that names the nearest candidates."""
         small = [c for c in candidates if not c.over]
         right = [c for c in candidates if c.accuracy >= self.budget.accuracy]
         have = []
         if small:
             best = max(small, key=lambda c: c.accuracy)
-            have.append(f"within the other budgets at best {shown(best.accuracy)}: {best.choice}")
+            have.append(f"within the other budgets at best {format_accuracy(best.accuracy)}: {best.choice}")
         else:
             best = min(candidates, key=self._excess)
-            have.append(f"nearest to the other budgets: {', '.join(best.over)}, {shown(best.accuracy)}: {best.choice}")
+            have.append(
+                f"nearest to the other budgets: {', '.join(best.over)}, {format_accuracy(best.accuracy)}: {best.choice}"
+            )
         if right:
             best = min(right, key=self._excess)
             have.append(f"nearest with that accuracy: {', '.join(best.over)}: {best.choice}")
         else:
-            have.append(f"the most accurate: {shown(max(c.accuracy for c in candidates))}")
+            have.append(f"the most accurate: {format_accuracy(max(c.accuracy for c in candidates))}")
         teach = (
             []
             if callable(self.bench.train)
@@ -355,30 +371,8 @@ class Tuner:
         )
 
 
-def _told(board: Board) -> str:
-    """All of a board, in the same words each time."""
+def _describe_board(board: Board) -> str:
+    """Describe all of a board, reproducibly."""
     cpu = board.chip.cpu
     plain = replace(board, chip=replace(board.chip, cpu=replace(cpu, features=frozenset())))
     return repr((plain, sorted(f.name for f in cpu.features)))
-
-
-def made_for(folder: Path) -> str | None:
-    """What the file there answers; None if there is none."""
-    with suppress(OSError, ValueError):
-        first = read_file(folder / "tuned.toml", LONGEST).decode("utf-8", "ignore").partition("\n")[0]
-        return line(first.removeprefix(MADE_FOR).strip()) if first.startswith(MADE_FOR) else None
-    return None
-
-
-def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, about: str) -> None:
-    """tuned.toml, and tuned.npz with all that was computed in float: others may round the same otherwise."""
-    text = variant.config(folder / "tuned.npz").to_toml()
-    write_scratch(folder / "tuned.toml", f"{MADE_FOR}{line(about)}\n{text}")
-    constants = {t.name: t.data for t in variant.graph.constants() if t.data is not None}
-    weights = {n: x for n, x in constants.items() if x.dtype == np.float32 and np.isfinite(x).all()}
-    packed = BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as parts:  # savez() takes not every name
-        for name, data in {**weights, **as_stored(scales)}.items():
-            with parts.open(f"{name}.npy", "w") as part:
-                np.lib.format.write_array(part, np.asarray(data, order="C"), allow_pickle=False)
-    write_scratch(folder / "tuned.npz", packed.getvalue())

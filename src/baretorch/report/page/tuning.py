@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from baretorch.measure.numbers import ticks
 from baretorch.report.page.html import Html, el, fill_template, joined, line, svg, text
 from baretorch.report.terminal.tuning import cells_of, titles_of, verdict
-from baretorch.tune.result import Candidate, Tuning, shown
+from baretorch.tune.result import Candidate, Tuning, format_accuracy
 
 WIDTH, HEIGHT = 1000, 460
 LEFT, RIGHT, TOP, BOTTOM = 70, 24, 20, 48  # around the plot
@@ -26,7 +26,10 @@ def tuning_page(tuning: Tuning, command: str) -> str:
         for c in tuning.front
     ]
     steps = [
-        el("li", f"{s.what}: {shown(s.before)} to {shown(s.after)}, {'kept' if s.kept else 'not kept'}")
+        el(
+            "li",
+            f"{s.what}: {format_accuracy(s.before)} to {format_accuracy(s.after)}, {'kept' if s.kept else 'not kept'}",
+        )
         for s in tuning.steps
     ]
     noise = [el("tr", el("td", el("code", n)), el("td", f"{v:.2%}", class_="num")) for n, v in tuning.noise.items()]

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from baretorch.escape import markup
 from baretorch.measure.numbers import figure
 from baretorch.report.terminal.layout import columns
-from baretorch.tune.result import Candidate, TunedStep, Tuning, shown
+from baretorch.tune.result import Candidate, TunedStep, Tuning, format_accuracy
 
 
 def titles_of(tuning: Tuning) -> tuple[str, ...]:
@@ -50,14 +50,13 @@ def tuning_screen(tuning: Tuning, made: Sequence[str], command: str) -> Renderab
 def verdict(tuning: Tuning, steps: Sequence[TunedStep]) -> Iterator[str]:
     """Describe the chosen candidate, line by line, in rich's markup."""
     chosen, whole = tuning.chosen, tuning.whole
-    less = (
-        f"{chosen.flash / whole.flash:.0%} of the flash of plain int8 ({whole.flash:,} bytes, {shown(whole.accuracy)})"
-    )
+    plain = f"plain int8 ({whole.flash:,} bytes, {format_accuracy(whole.accuracy)})"
+    less = f"{chosen.flash / whole.flash:.0%} of the flash of {plain}"
     yield f"chosen: [green]{markup(chosen.label)}[/], {markup(chosen.choice)}: {less}"
     for step in steps:
         word = "kept" if step.kept else "not kept"
-        yield f"  {markup(step.what)}: {shown(step.before)} to {shown(step.after)}, {word}"
+        yield f"  {markup(step.what)}: {format_accuracy(step.before)} to {format_accuracy(step.after)}, {word}"
     yield from map(markup, tuning.notes)
     if tuning.target is not None:
         ran = f"the emulated board ran {tuning.target_samples:,} of {tuning.samples:,} inputs"
-        yield f"on {tuning.board}: {shown(tuning.target)}; {ran}"
+        yield f"on {tuning.board}: {format_accuracy(tuning.target)}; {ran}"
