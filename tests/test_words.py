@@ -43,16 +43,12 @@ GENERATED = frozenset(
 )
 PACKAGES_TODO = frozenset(
     {
-        "debug",
-        "exports",
         "npu",
         "ops",
         "passes",
-        "pipeline",
         "plan",
         "quantize",
         "targets",
-        "tune",
         "units",
     }
 )

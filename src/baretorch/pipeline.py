@@ -311,7 +311,7 @@ def _emit_plans(model: LoweredModel, plans: Mapping[str, Plan], board: Board, op
 
 
 def _code_bytes(compiled: Compiled) -> int:
-    """What the model's code takes in RAM: only a compiler knows. Where weights lie may change it a little."""
+    """Compile the model to measure its code in RAM. The placement of weights may change it a little."""
     with timed("build"), scratch() as folder:
         return build_image(compiled, folder).ram.code + SLACK
 
@@ -333,7 +333,7 @@ def _need_checkable(graphs: Mapping[str, Graph], options: Options) -> None:
 
 
 def _own(options: Options, method: str, graphs: Mapping[str, Graph]) -> Options:
-    """Without the layers to place that only other methods have."""
+    """Return the options without placements of layers that only other methods have."""
 
     def has(graph: Graph, layer: str) -> bool:
         return any(layer in (t.name, t.origin.path) for t in graph.tensors.values())

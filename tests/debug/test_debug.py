@@ -20,8 +20,8 @@ import pytest
 from baretorch import pipeline
 from baretorch.debug.about import DebugInfo
 from baretorch.debug.plain import plain_commands
-from baretorch.debug.servers import debug_emulator, emulated, openocd, probed
-from baretorch.debug.session import fed, find_gdb, has_python, run_gdb, start_commands
+from baretorch.debug.servers import debug_emulator, openocd, start_emulator, start_probe
+from baretorch.debug.session import feed, find_gdb, has_python, run_gdb, start_commands
 from baretorch.errors import CompileError
 from baretorch.escape import gdb_path, gdb_quoted
 from baretorch.files.write import put_all
@@ -65,7 +65,7 @@ def debugged(model: Compiled, image: Image, emulator: str, script: str, folder: 
     commands.write_text(script)
     put_all(image.elf.parent, DebugInfo(model).files())
     gdb = find_gdb(image.board)
-    with emulated(image, model.c.run, emulator, folder) as server, fed(model, server) as feeder:
+    with start_emulator(image, model.c.run, emulator, folder) as server, feed(model, server) as feeder:
         start.write_text(start_commands(model, image.elf.parent, server, python))
         code, printed = run_gdb(gdb, image.elf, start, commands, subprocess.PIPE)
     assert code == 0, printed
@@ -164,7 +164,7 @@ def test_rp2040js_hears_ctrl_c_asleep(tmp_path: Path) -> None:
     """The image sleeps until a byte arrives, and no byte arrives."""
     model = compiled(load_board("pico"))
     image = pipeline.build_image(model, tmp_path / "image", debug=True)
-    with emulated(image, model.c.run, "rp2040js", tmp_path) as server, socket.socket(socket.AF_UNIX) as gdb:
+    with start_emulator(image, model.c.run, "rp2040js", tmp_path) as server, socket.socket(socket.AF_UNIX) as gdb:
         gdb.settimeout(60)
         gdb.connect(server.target)
         gdb.sendall(b"$c#63")
@@ -198,7 +198,7 @@ def test_a_fault_is_seen_where_it_happens(board: str, emulator: str, fault: str,
     image = pipeline.build_image(broken, tmp_path / "image", debug=True)
     put_all(image.elf.parent, DebugInfo(model).files())
     (tmp_path / "s.gdb").write_text("continue\nbacktrace\ncontinue\n")
-    with emulated(image, model.c.run, emulator, tmp_path) as server, fed(broken, server) as feeder:
+    with start_emulator(image, model.c.run, emulator, tmp_path) as server, feed(broken, server) as feeder:
         (tmp_path / "b.gdb").write_text(start_commands(broken, image.elf.parent, server, True))
         gdb = find_gdb(image.board)
         _, printed = run_gdb(gdb, image.elf, tmp_path / "b.gdb", tmp_path / "s.gdb", subprocess.PIPE)
@@ -251,7 +251,7 @@ def test_openocd_reads_no_scripts_of_the_working_folder(tmp_path: Path, monkeypa
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.chdir(tmp_path)
     image = cast(Image, SimpleNamespace(board=load_board("pico")))
-    with pytest.raises(CompileError, match="openocd ended") as error, probed(image, "openocd", "nowhere"):
+    with pytest.raises(CompileError, match="openocd ended") as error, start_probe(image, "openocd", "nowhere"):
         pass
     assert error.value.have == ("/",)
 
@@ -280,7 +280,7 @@ def test_a_board_with_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     (tmp_path / "s.gdb").write_text("break-layer two\ncontinue\nprint-tensor one compare\nkill\n")
-    with probed(image, "pyocd", f"socket://localhost:{console}") as server, fed(model, server):
+    with start_probe(image, "pyocd", f"socket://localhost:{console}") as server, feed(model, server):
         (tmp_path / "b.gdb").write_text(start_commands(model, image.elf.parent, server, True))
         gdb = find_gdb(board)
         _, printed = run_gdb(gdb, image.elf, tmp_path / "b.gdb", tmp_path / "s.gdb", subprocess.PIPE)

@@ -65,7 +65,7 @@ def test_an_empty_picture_is_paper(dtype: DType, value: int, limits: tuple[float
     """Examples are often all zeros: what is drawn is then more, and never less than the type can hold."""
     control = input_control(port((1, 784), dtype), "x", [np.full((1, 784), value, dtype.numpy)])
     assert (control.low, control.high) == limits
-    assert [control.filled(np.full((28, 28), part)).max() for part in (0.0, 1.0)] == list(limits)
+    assert [control.spread(np.full((28, 28), part)).max() for part in (0.0, 1.0)] == list(limits)
 
 
 def test_kinds() -> None:
@@ -88,9 +88,9 @@ def test_a_picture_fills_the_range_of_the_examples() -> None:
     sample = np.full((1, 784), -0.4242, np.float32)
     sample[0, 7] = 2.8215
     control = input_control(port((1, 784)), "x", [sample])
-    filled = control.filled(np.eye(28, dtype=np.float32))
+    filled = control.spread(np.eye(28, dtype=np.float32))
     assert filled.dtype == np.float32 and filled.shape == (1, 784)
     assert filled.max() == np.float32(2.8215) and filled.min() == np.float32(-0.4242)
     grey = np.arange(784).reshape(1, 784).astype(np.uint8)
     whole = input_control(port((1, 784), DType.UINT8), "x", [grey])
-    assert whole.filled(np.full((28, 28), 0.5)).max() == 128
+    assert whole.spread(np.full((28, 28), 0.5)).max() == 128

@@ -36,11 +36,11 @@ def test_all_trials_are_done_once_and_a_study_goes_on(tmp_path: Path) -> None:
     study.work(measure, lambda done, all_: shown.append((done, all_)))
     done = study.done()
     assert [d.number for d in done] == list(range(6))
-    assert done[0].suggested.layers == {} and done[0].found.flash == 32_000
+    assert done[0].suggested.layers == {} and done[0].found.costs.flash == 32_000
     assert done[1].suggested == Suggested({"0": Precision.INT4}, {"0": 16}) and done[1].found.accuracy == pytest.approx(
         0.84
     )
-    assert list(done[1].found.over) == [-0.6] and done[1].found.told == {"ram": 100}
+    assert list(done[1].found.over) == [-0.6] and done[1].found.costs.ram == 100
     assert shown[0] == (0, 6) and shown[-1] == (6, 6)
     again = Study("s", url, SPACE, joined=True)
     again.queue(8, BEGIN)

@@ -39,8 +39,8 @@ def debug(
 
     from baretorch.cli.stages import build_model, compile_model, image_folder
     from baretorch.debug.about import DebugInfo
-    from baretorch.debug.servers import debug_emulator, emulated, probed
-    from baretorch.debug.session import START, check_folder, fed, find_gdb, has_python, run_gdb, start_commands
+    from baretorch.debug.servers import debug_emulator, start_emulator, start_probe
+    from baretorch.debug.session import START, check_folder, feed, find_gdb, has_python, run_gdb, start_commands
     from baretorch.errors import CompileError
     from baretorch.files.read import need_regular
     from baretorch.files.write import put, scratch
@@ -65,8 +65,12 @@ def debug(
         check_folder(folder)
         image = build_model(compiled, out, stage, debug=True, more=DebugInfo(compiled).files())
     with scratch() as socket:
-        there = probed(image, probe, port) if probe and port else emulated(image, compiled.c.run, emulator, socket)
-        with there as server, fed(compiled, server) as feeder:
+        server_of = (
+            start_probe(image, probe, port)
+            if probe and port
+            else start_emulator(image, compiled.c.run, emulator, socket)
+        )
+        with server_of as server, feed(compiled, server) as feeder:
             start = folder / START
             put(start, start_commands(compiled, folder, server, has_python(gdb)))
             captured = subprocess.PIPE if as_json else None

@@ -1,6 +1,6 @@
 """Describe a model for a debugger: debug.json lists layers and tensors, debug.hex has the reference's values.
 
-Layers are lines of model.c and tensors are offsets from symbols, so that it holds for any program with this model.
+Layers are lines of model.c, and tensors are offsets from symbols, so the description fits any program with this model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FACTS, VALUES = "debug.json", "debug.hex"
 
 @dataclass(frozen=True)
 class LiveTensor:
-    """A tensor in RAM: it is there when a step begins that comes after `made` and not after `until`."""
+    """A tensor in RAM. It is valid at the beginning of each step after `made`, up to `until`."""
 
     operand: Operand
     made: int  # -1: before the first step
@@ -34,7 +34,7 @@ class LiveTensor:
 
 @dataclass(frozen=True)
 class DebugInfo:
-    """A compiled model as a debugger sees it, in an image of ours or in another program."""
+    """A compiled model as a debugger sees it, in an image or in another program."""
 
     compiled: Compiled
     in_image: bool = True
@@ -56,7 +56,7 @@ class DebugInfo:
         operands = dict[str, Operand]()
         for o in _operands(self.plan):
             operands.setdefault(o.tensor, o)
-        return {name: held(self.plan, o) for name, o in operands.items()}
+        return {name: lifetime_of(self.plan, o) for name, o in operands.items()}
 
     def values(self) -> dict[str, Array]:
         """Return the reference's value of each tensor, in the first run after a reset with the example's inputs."""
@@ -64,7 +64,7 @@ class DebugInfo:
         return interpret(self.plan.graph, given, keep=True)
 
     def files(self) -> dict[str, str]:
-        """debug.json and debug.hex."""
+        """Return debug.json and debug.hex."""
         values, parts, at = self.values(), [], 0
         rows = []
         for name, one in self.tensors().items():
@@ -106,7 +106,8 @@ class DebugInfo:
         }
 
     def place(self, operand: Operand) -> tuple[str, int] | None:
-        """A symbol of the image, and how many bytes behind it; None if it is nowhere as a whole."""
+        """Return a symbol of the image and the offset from it in bytes; None if the operand is not stored as a
+        whole."""
         match self.plan.layout.place(operand):
             case InArena(bank, offset):
                 return self.method.arena(bank).name, offset
@@ -115,7 +116,7 @@ class DebugInfo:
         return None
 
 
-def held(plan: Plan, operand: Operand) -> LiveTensor:
+def lifetime_of(plan: Plan, operand: Operand) -> LiveTensor:
     """Return the steps between which the bytes of an operand are its tensor."""
     written = [(i, o) for i, s in enumerate(plan.steps) for o in s.writes if _meet(o, operand)]
     own = [i for i, o in written if o.tensor == operand.tensor]
@@ -127,7 +128,7 @@ def held(plan: Plan, operand: Operand) -> LiveTensor:
 
 
 def _last(plan: Plan, buffer: Buffer) -> int:
-    """The last step at whose beginning a buffer is alive; their number if it is when all are done."""
+    """Return the last step at whose beginning a buffer is alive; the number of steps if it is alive after the run."""
     if buffer.last >= len(plan.phases):
         return len(plan.steps)
     return sum(len(phase.steps) for phase in plan.phases[: buffer.last + 1]) - 1

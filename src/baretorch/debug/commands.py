@@ -1,9 +1,9 @@
-"""Commands for gdb, which runs this file: nothing here may be imported by others.
+"""Commands for gdb, which runs this file. Other modules cannot import it.
 
-baretorch-model FILE       the model that debug.json describes; the reference's values lie beside it
-layers                     all layers, and where the program is
-break-layer NAME           a breakpoint before a layer, or before the first of a module
-print-tensor NAME [compare]   a tensor of the arena; compared with the reference's value
+baretorch-model FILE       load the model that debug.json describes; debug.hex next to it has the reference's values
+layers                     list all layers, and mark the program's position
+break-layer NAME           set a breakpoint before a layer, or before the first layer of a module
+print-tensor NAME [compare]   print a tensor of the arena, and compare it with the reference's value
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CODES = {"float32": "f", "int8": "b", "uint8": "B", "int16": "h", "int32": "i", 
 
 
 class Position(NamedTuple):
-    """The program's position in a run: before a step, or in it."""
+    """The program's position in a run: before a step, or inside it."""
 
     step: int
     inside: bool
@@ -39,7 +39,7 @@ class DebuggedModel:
         self.values = os.path.join(os.path.dirname(path), "debug.hex")
 
     def steps(self, name: str) -> list[int]:
-        """The steps that a layer, a module or the maker of a tensor has."""
+        """Return the steps of a layer, of a module, or of the layer that computes a tensor."""
         found = [i for i, row in enumerate(self.layers) if name in (row["name"], row["makes"])]
         inner = [i for i, row in enumerate(self.layers) if row["name"].startswith(f"{name}.")]
         if not found and not inner:
@@ -55,7 +55,7 @@ class DebuggedModel:
         return (named or made)[-1]
 
     def position(self) -> Position | None:
-        """None outside of a run."""
+        """Return the position in the run; None outside of a run."""
         frame, inside = gdb.newest_frame(), False
         while frame is not None:
             function = frame.function()
@@ -69,7 +69,7 @@ class DebuggedModel:
         return None
 
 
-def loaded() -> DebuggedModel:
+def current_model() -> DebuggedModel:
     if not MODELS:
         raise gdb.GdbError("first `baretorch-model` and the path of debug.json")
     return MODELS[-1]
@@ -79,7 +79,7 @@ MODELS: list[DebuggedModel] = []
 
 
 class Load(gdb.Command):  # type: ignore[misc]
-    """baretorch-model FILE: the model that a debug.json describes."""
+    """baretorch-model FILE: load the model that a debug.json describes."""
 
     def __init__(self) -> None:
         super().__init__("baretorch-model", gdb.COMMAND_FILES, gdb.COMPLETE_FILENAME)
@@ -92,13 +92,13 @@ class Load(gdb.Command):  # type: ignore[misc]
 
 
 class Layers(gdb.Command):  # type: ignore[misc]
-    """layers: all layers of the model in their order, and where the program is."""
+    """layers: list all layers of the model in their order, and mark the program's position."""
 
     def __init__(self) -> None:
         super().__init__("layers", gdb.COMMAND_STATUS)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        model = loaded()
+        model = current_model()
         where = model.position()
         for i, row in enumerate(model.layers):
             mark = ("*" if where.inside else ">") if where is not None and where.step == i else " "
@@ -107,29 +107,29 @@ class Layers(gdb.Command):  # type: ignore[misc]
 
 
 class BreakLayer(gdb.Command):  # type: ignore[misc]
-    """break-layer NAME: a breakpoint before a layer, or before the first layer of a module."""
+    """break-layer NAME: set a breakpoint before a layer, or before the first layer of a module."""
 
     def __init__(self) -> None:
         super().__init__("break-layer", gdb.COMMAND_BREAKPOINTS)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        model = loaded()
+        model = current_model()
         row = model.layers[model.steps(argument.strip())[0]]
         gdb.Breakpoint(f"{model.source}:{row['line']}")
 
     def complete(self, text: str, word: str) -> list[str]:
-        return completed(text, word, [row["name"] for row in loaded().layers])
+        return complete(text, word, [row["name"] for row in current_model().layers])
 
 
 class PrintTensor(gdb.Command):  # type: ignore[misc]
-    """print-tensor NAME [compare]: a tensor of the arena, by its name or its layer's; `compare` also says how far it is
-    from the reference's value. `set print elements` limits how many numbers are shown."""
+    """print-tensor NAME [compare]: print a tensor of the arena, by its name or its layer's. `compare` also compares it
+    with the reference's value. `set print elements` limits the number of values that are shown."""
 
     def __init__(self) -> None:
         super().__init__("print-tensor", gdb.COMMAND_DATA)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        model = loaded()
+        model = current_model()
         words = argument.split()
         compare = len(words) == 2 and words[1] == "compare"
         if not words or len(words) > 1 + compare:
@@ -142,18 +142,18 @@ class PrintTensor(gdb.Command):  # type: ignore[misc]
         print(f"{row['layer']}  {kind(row)}  at {row['symbol']} + {row['offset']} = {address:#x}")
         if doubt := presence(model, row):
             print(doubt)
-        print(nested(numbers, row["shape"], limit()))
+        print(format_nested(numbers, row["shape"], limit()))
         if compare:
             with open(model.values, encoding="ascii") as file:
                 file.seek(2 * row["value"])
                 print(difference(numbers, struct.unpack(code, bytes.fromhex(file.read(2 * len(raw)))), row))
 
     def complete(self, text: str, word: str) -> list[str]:
-        return completed(text, word, [name for row in loaded().tensors for name in (row["name"], row["layer"])])
+        return complete(text, word, [name for row in current_model().tensors for name in (row["name"], row["layer"])])
 
 
-def completed(text: str, word: str, names: list[str]) -> list[str]:
-    """gdb completes the last word, and words end at dots."""
+def complete(text: str, word: str, names: list[str]) -> list[str]:
+    """Return the completions of the last word, as gdb expects them: its words end at dots."""
     start = len(text) - len(word)
     return sorted({name[start:] for name in names if name.startswith(text)})
 
@@ -190,7 +190,7 @@ def limit() -> int:
     return int(found) if found else 1 << 62
 
 
-def nested(numbers: tuple[Any, ...], shape: list[int], most: int) -> str:
+def format_nested(numbers: tuple[Any, ...], shape: list[int], most: int) -> str:
     """Format as Python formats lists; `...` replaces what exceeds the limit."""
 
     def part(at: int, dims: list[int]) -> str:

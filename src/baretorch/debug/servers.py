@@ -25,7 +25,7 @@ from baretorch.targets.types import EMULATORS, Board
 
 
 def debug_emulator(board: Board, emulator: str | None) -> str:
-    """Return the emulator to debug on; CompileError with boards that have one if gdb cannot look into this one."""
+    """Return the emulator to debug on. CompileError if gdb cannot debug on it, with the boards on which it can."""
     supported = [name for name in EMULATORS if find_driver(name).debug is not None]
     able = [name for name in board.emulators if name in supported]
     if emulator is None and able:
@@ -39,7 +39,7 @@ def debug_emulator(board: Board, emulator: str | None) -> str:
     )
 
 
-def emulated(image: Image, run_symbol: str, emulator: str, folder: Path) -> AbstractContextManager[GdbServer]:
+def start_emulator(image: Image, run_symbol: str, emulator: str, folder: Path) -> AbstractContextManager[GdbServer]:
     """Boot the image on an emulator that waits for gdb at a socket in `folder` before the first instruction."""
     debug = find_driver(emulator).debug
     assert debug is not None, emulator  # debug_emulator
@@ -47,8 +47,8 @@ def emulated(image: Image, run_symbol: str, emulator: str, folder: Path) -> Abst
 
 
 @contextmanager
-def probed(image: Image, probe: str, port: str) -> Iterator[GdbServer]:
-    """Put the image on a board with a probe; its inputs go through a serial port."""
+def start_probe(image: Image, probe: str, port: str) -> Iterator[GdbServer]:
+    """Load the image to a board with a probe. Its inputs are sent through a serial port."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         number = free.getsockname()[1]
@@ -57,18 +57,18 @@ def probed(image: Image, probe: str, port: str) -> Iterator[GdbServer]:
     folder = Path.cwd().anchor if probe == "openocd" else None
     begin = ("monitor reset halt", "load", "monitor reset halt", stop_at_faults(image.board))
     with (
-        tempfile.TemporaryFile() as said,  # a pipe that nobody reads would stop the server when it is full
+        tempfile.TemporaryFile() as output,  # an unread pipe would block the server when it is full
         subprocess.Popen(
             command,
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=output,
             start_new_session=True,
         ) as server,
     ):
         try:
-            wait_until(lambda: _listens(number), probe, lambda: _check(server, probe, said))
+            wait_until(lambda: _listens(number), probe, lambda: _check(server, probe, output))
             machine = SerialMachine(port, image.board.chip.uart.baud)
             yield GdbServer(f"localhost:{number}", begin, machine, machine.close)
         finally:
@@ -100,7 +100,7 @@ def openocd(board: Board, port: int) -> list[str]:
 
 
 def _listens(port: int) -> bool:
-    """Whether somebody has it: to ask him would be to attach to the board, and leave it."""
+    """Return whether a process listens on the port, without a connection, which would attach to the board."""
     with socket.socket() as one:
         try:
             one.bind(("localhost", port))
@@ -109,8 +109,8 @@ def _listens(port: int) -> bool:
     return False
 
 
-def _check(server: subprocess.Popen[bytes], who: str, said: IO[bytes]) -> None:
-    """Raise CompileError with the server's last words if it has ended."""
+def _check(server: subprocess.Popen[bytes], who: str, output: IO[bytes]) -> None:
+    """Raise CompileError with the server's last lines if it has ended."""
     if server.poll() is not None:
-        said.seek(0)
-        raise CompileError(f"{who} ended", have=[plain_text(line) for line in said.read().splitlines()[-5:]])
+        output.seek(0)
+        raise CompileError(f"{who} ended", have=[plain_text(line) for line in output.read().splitlines()[-5:]])

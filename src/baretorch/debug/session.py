@@ -1,4 +1,4 @@
-"""Runs gdb at an image: feeds the model its example again and again while gdb looks."""
+"""Run gdb with an image, and run the model with its example inputs again and again meanwhile."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from baretorch.targets.types import Board
 
 COMMANDS = Path(__file__).parent / "commands.py"
 START = "debug.gdb"
-PATIENCE = 1e8  # seconds: who debugs may take his time
+PATIENCE = 1e8  # seconds: a user may stop at a breakpoint for long
 PROGRAMS = ("gdb-multiarch", "arm-none-eabi-gdb"), ("gdb-multiarch", "riscv64-unknown-elf-gdb")
 
-END_SECONDS = 5.0  # for an emulator to notice that nobody looks any more
+END_SECONDS = 5.0  # for an emulator to notice that gdb has ended
 
 
 def find_gdb(board: Board) -> str:
-    """A gdb for the board's CPU; CompileError with the remedy if there is none."""
+    """Return the path of a gdb for the board's CPU. CompileError with the remedy if there is none."""
     names = PROGRAMS[0] if board.chip.cpu.elf_machine == ARM else PROGRAMS[1]
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
@@ -57,15 +57,15 @@ def start_commands(compiled: Compiled, folder: Path, server: GdbServer, python: 
     """Return debug.gdb, which stops at the run function of the first run and defines the model's commands."""
     sources = [folder.resolve(), *sorted({p.parent for p in RUNTIME.rglob("*.c")})]
     about = DebugInfo(compiled)
-    model = _written(folder.resolve() / FACTS)
-    knows = [f"source {_written(COMMANDS)}", f"baretorch-model {model}"] if python else [plain_commands(about)]
+    model = _quote_path(folder.resolve() / FACTS)
+    knows = [f"source {_quote_path(COMMANDS)}", f"baretorch-model {model}"] if python else [plain_commands(about)]
     lines = [
         f"# {MARK}debug",
         "set pagination off",
         "set confirm off",
-        *(f"directory {_written(path, gdb_quoted)}" for path in reversed(sources)),
+        *(f"directory {_quote_path(path, gdb_quoted)}" for path in reversed(sources)),
         *knows,
-        f"target remote {_written(Path(server.target))}",
+        f"target remote {_quote_path(Path(server.target))}",
         *server.begin,
         f"tbreak {about.method.run}_in",
         "continue",
@@ -75,11 +75,11 @@ def start_commands(compiled: Compiled, folder: Path, server: GdbServer, python: 
 
 def check_folder(folder: Path) -> None:
     """Raise CompileError if gdb cannot be given files of this folder, or debug.gdb in it is not ours."""
-    _written(folder.resolve() / FACTS)
+    _quote_path(folder.resolve() / FACTS)
     check_file(folder / START)
 
 
-def _written(path: Path, write: Callable[[str], str] = gdb_path) -> str:
+def _quote_path(path: Path, write: Callable[[str], str] = gdb_path) -> str:
     try:
         return write(str(path))
     except ValueError:
@@ -93,11 +93,11 @@ def _written(path: Path, write: Callable[[str], str] = gdb_path) -> str:
 
 @dataclass
 class Feeder:
-    """Gives the image the example's inputs, run after run, each as the first one after a reset."""
+    """Runs the image with the example's inputs, again and again, each time as the first run after a reset."""
 
     server: GdbServer
     inputs: Sequence[bytes]
-    forgets: bool
+    has_state: bool
     fault: list[CompileError] = field(default_factory=list)
     runs: int = 0
     _over: bool = False
@@ -108,14 +108,14 @@ class Feeder:
             link = Link(self.server.machine)
             self._greet(link)
             while not self._over:
-                if self.forgets:
+                if self.has_state:
                     link.reset(PATIENCE)
                 link.run(self.inputs, PATIENCE)
                 self.runs += 1
         except DebuggerGone:
             return
         except Exception as error:
-            if self._over:  # nobody listens any more: the line was cut while we did
+            if self._over:  # the connection was closed meanwhile
                 return
             if not isinstance(error, CompileError):
                 raise
@@ -123,7 +123,7 @@ class Feeder:
             self.server.end()
 
     def _greet(self, link: Link) -> None:
-        """A board's serial line may lose what is said while it starts."""
+        """Say hello until the image answers: a board's serial line may lose data while it starts."""
         while not self._over:
             try:
                 link.hello(seconds=None if self.server.machine.name == "serial" else PATIENCE)
@@ -136,8 +136,8 @@ class Feeder:
 
 
 @contextmanager
-def fed(compiled: Compiled, server: GdbServer) -> Iterator[Feeder]:
-    """While the block runs, the image gets its inputs."""
+def feed(compiled: Compiled, server: GdbServer) -> Iterator[Feeder]:
+    """Run the image with its inputs while the block runs."""
     given: Sequence[Array] = store_inputs(compiled.graph, compiled.source.examples)
     feeder = Feeder(server, [np.ascontiguousarray(x).tobytes() for x in given], bool(compiled.graph.state))
     thread = threading.Thread(target=feeder, daemon=True)
@@ -151,7 +151,7 @@ def fed(compiled: Compiled, server: GdbServer) -> Iterator[Feeder]:
 
 
 def run_gdb(gdb: str, elf: Path, start: Path, script: Path | None, output: int | None = None) -> tuple[int, str]:
-    """gdb at the terminal, or with a script until that ends; its exit code, and what it printed into a pipe."""
+    """Run gdb at the terminal, or with a script until that ends. Return its exit code and its captured output."""
     files = [start, *([script] if script else [])]
     command = [gdb, "-q", "-nx", *(["-batch"] if script else []), str(elf.absolute())]  # no name begins with a dash
     command += [word for file in files for word in ("-x", str(file.absolute()))]

@@ -39,8 +39,8 @@ class Sdk:
     needs: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
     portable: Mapping[str, str] | None = None
-    here: bool = False  # its programs run on this computer, which is a board of it
-    bare: bool = False  # it has nothing under the model but our own code for the board
+    here: bool = False  # its programs run on the host
+    bare: bool = False  # it uses Baretorch's runtime for the board
     main_stack: int = 0  # bytes that its main function has for printing, besides what the model needs
 
     def words_for(self, board: Board) -> dict[str, str]:
@@ -53,7 +53,7 @@ class Sdk:
         return self.here if board.hosted else set(self.needs) <= set(board.sdk.get(self.name, {}))
 
 
-# Targets that CMake has by itself; and headers of Arduino's, on file systems that take a for A.
+# CMake's own targets; and headers of Arduino, in lower case because file systems may ignore case.
 _CMAKE = frozenset({"all", "build", "clean", "edit_cache", "help", "install", "package", "rebuild_cache", "test"})
 _ARDUINO = frozenset({"arduino", "eeprom", "serial", "spi", "wire"})
 SDKS: tuple[Sdk, ...] = (

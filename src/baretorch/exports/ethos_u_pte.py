@@ -1,7 +1,7 @@
-"""Source + Board -> a `.pte` that ExecuTorch's runtime runs on an Ethos-U: quantize, a delegate, dequantize.
+"""Write a `.pte` that ExecuTorch's runtime runs on an Ethos-U: quantize, a delegate, dequantize.
 
-The regions are those of an image with `--npu require`. Vela compiles them once more, as ExecuTorch wants them: inputs
-and outputs inside the scratch, driver actions in their first form.
+The regions are those of an image with `--npu require`. Vela compiles them again in ExecuTorch's form: inputs and
+outputs are inside the scratch memory, and driver actions have their first form.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SCALAR_TYPES = {DType.INT8: 1, DType.FLOAT32: 6}
 
 
 def write_npu_pte(model: LoweredModel, board: Board, path: Path) -> PteInfo:
-    """Write the selected method of an int8 model, all but the conversions from and to float on the board's NPU."""
+    """Write the selected method of an int8 model. All but the conversions from and to float runs on the board's NPU."""
     npu = board.chip.npu
     if npu is None:
         raise CompileError(
@@ -59,7 +59,7 @@ def write_npu_pte(model: LoweredModel, board: Board, path: Path) -> PteInfo:
     plan, notes = _Writer(graph), list[str]()
     for node in found.graph.nodes:
         if isinstance(node.op, Delegate):
-            data = _compiled(node.op.region, npu)
+            data = _compile(node.op.region, npu)
             payload = read_payload(data)
             judge(node.op.region, payload)
             plan.delegate(node.op.region, data)
@@ -74,23 +74,24 @@ def write_npu_pte(model: LoweredModel, board: Board, path: Path) -> PteInfo:
     return PteInfo(len(whole), {name: n for name, n in calls.items() if n}, tuple(notes))
 
 
-def _compiled(region: Graph, npu: Npu) -> bytes:
+def _compile(region: Graph, npu: Npu) -> bytes:
     accelerator = by_name(npu.accelerator)
     return as_blocks(vela.raw(to_tosa(region, None if accelerator is None else accelerator.family), npu))
 
 
 def _need_all(graph: Graph, found: Partition, board: Board) -> None:
-    """ExecuTorch has kernels for the conversions; what our others compute, its own do not."""
-    told = [f"{left.op} {left.layer}: {left.why}" for left in found.left if left.op not in EDGES]
+    """Raise CompileError if operators other than conversions are left on the CPU: ExecuTorch has no kernels with their
+    arithmetic."""
+    kept = [f"{left.op} {left.layer}: {left.why}" for left in found.left if left.op not in EDGES]
     inside = {
         name for n in found.graph.nodes if isinstance(n.op, Delegate) for t in n.op.region.nodes for name in t.outputs
     }
     others = (n for n in graph.nodes if not isinstance(n.op, (Quantize, Dequantize, Reshape)))
-    told = told or [f"{n.op.name} {layer_of(graph[n.outputs[0]])}" for n in others if not inside & set(n.outputs)]
-    if told or not found.regions:
+    kept = kept or [f"{n.op.name} {layer_of(graph[n.outputs[0]])}" for n in others if not inside & set(n.outputs)]
+    if kept or not found.regions:
         raise CompileError(
-            f"--npu: {len(told)} operators of the model do not run on the NPU of {board.name}",
-            have=told or "no operator computes in int8",
+            f"--npu: {len(kept)} operators of the model do not run on the NPU of {board.name}",
+            have=kept or "no operator computes in int8",
             need="an int8 model of which the NPU takes everything but quantize and dequantize",
             try_="`baretorch build`: its images run the rest on the CPU" if found.regions else "--int8",
         )
@@ -98,8 +99,8 @@ def _need_all(graph: Graph, found: Partition, board: Board) -> None:
 
 @dataclass
 class _Writer:
-    """ExecuTorch's execution plan under construction. A tensor has the caller's shape if it is one of his, or is made
-    of one element by element: ExecuTorch's kernels do not reshape."""
+    """ExecuTorch's execution plan under construction. Inputs, outputs, and tensors that are converted to or from them
+    have the caller's shape, because ExecuTorch's kernels do not reshape."""
 
     graph: Graph
     values: list[Any] = field(default_factory=list)
@@ -134,7 +135,7 @@ class _Writer:
         return name
 
     def tensor(self, name: str) -> int:
-        """The value of a tensor."""
+        """Return the value of a tensor."""
         name = self.root(name)
         if name not in self.indices:
             t, port = self.graph[name], self.ports.get(name)

@@ -1,7 +1,7 @@
-"""example.h and example.c: an input of the model, the answer it must give, and a check that any program can call.
+"""Write example.h and example.c: an input of the model, the expected output, and a check that any program can call.
 
-A float model is held to what its own framework answered. An int8 model has to give the bits of docs/arithmetic.md,
-which is more than a comparison with float could ask for. A model that remembers is held to several answers in a row.
+A float model is compared with the outputs of its own framework. An int8 model must return the exact bits of
+docs/arithmetic.md. A model with state is compared in several consecutive runs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Example:
 
 
 def example_of(compiled: Compiled) -> Example:
-    """The served method's example inputs and the answers to them."""
+    """Return the served method's example inputs and the expected outputs."""
     if len(compiled.plans) > 1:
         raise CompileError("a project has one method", have=", ".join(compiled.plans), try_="name it: MODEL::METHOD")
     names = make_names(compiled.graph.name, compiled.plans, compiled.c.checked)
@@ -58,20 +58,20 @@ def example_of(compiled: Compiled) -> Example:
         raise CompileError("a project gives its model whole inputs", have="--input rows", try_="leave it out")
     inputs = tuple(store_inputs(compiled.graph, compiled.source.examples))
     if compiled.graph.is_int8 or any(t.is_quantized for t in compiled.graph.of(compiled.graph.outputs)):
-        return Example(names, inputs, _interpreted(compiled, inputs), 0.0, "the arithmetic of int8, bit for bit")
-    answers, judge = _asked(compiled), compiled.source.library
+        return Example(names, inputs, _interpret_runs(compiled, inputs), 0.0, "the arithmetic of int8, bit for bit")
+    answers, judge = _run_original(compiled), compiled.source.library
     if answers is None:
-        answers, judge = _interpreted(compiled, inputs), "the model's graph, in NumPy"
+        answers, judge = _interpret_runs(compiled, inputs), "the model's graph, in NumPy"
     return Example(names, inputs, answers, TOLERANCE * max(map(largest, answers)), judge)
 
 
-def _interpreted(compiled: Compiled, inputs: tuple[Array, ...]) -> tuple[tuple[Array, ...], ...]:
+def _interpret_runs(compiled: Compiled, inputs: tuple[Array, ...]) -> tuple[tuple[Array, ...], ...]:
     memory: dict[str, Array] = {}
     runs = range(STEPS if compiled.graph.state else 1)
     return tuple(tuple(interpret(compiled.graph, inputs, memory=memory).values()) for _ in runs)
 
 
-def _asked(compiled: Compiled) -> tuple[tuple[Array, ...], ...] | None:
+def _run_original(compiled: Compiled) -> tuple[tuple[Array, ...], ...] | None:
     """Return the original model's outputs for the example, for several runs if it has state; None without the
     original."""
     source, graph = compiled.source, compiled.graph

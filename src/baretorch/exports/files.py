@@ -1,6 +1,6 @@
-"""Writes a project into a folder that may hold one already: what its owner changed there is never lost.
+"""Write a project into a folder that may contain one already. The user's changes are never lost.
 
-`.baretorch.json` tells what was written: a file that still is what it says may be replaced.
+`.baretorch.json` lists the written files with their hashes: a file that still has its hash may be overwritten.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def write(folder: Path, files: Mapping[str, str], force: bool) -> list[Path]:
 
 
 def need_folder(folder: Path) -> None:
-    """CompileError if there is something else."""
+    """Raise CompileError if the path is not a folder."""
     if folder.exists() and not folder.is_dir():
         raise CompileError(f"cannot write to {folder}", have="a file", try_="another place with --out")
 
 
 def _drop(target: Folder, folder: Path, marks: Mapping[str, str]) -> None:
-    """Remove what we wrote before and the project no longer has, because SDKs compile what they find."""
+    """Remove generated files that the project no longer has, because SDKs compile all files that they find."""
     for name, mark in marks.items():
         path = folder / name
         if not _leads_out(folder, path) and path.is_file() and _hash(read_file(path)) == mark:
@@ -53,7 +53,7 @@ def _drop(target: Folder, folder: Path, marks: Mapping[str, str]) -> None:
 
 
 def _leads_out(folder: Path, path: Path) -> bool:
-    """A record is a file that others may have written too."""
+    """Return whether a path of the record leads out of the folder: the record may have been edited."""
     below = [p for p in (path, *path.parents) if folder in p.parents]
     return ".." in path.parts or not below or any(p.is_symlink() for p in below)
 
@@ -68,7 +68,7 @@ def _record(folder: Path) -> dict[str, str]:
 
 
 def _replaceable(folder: Path, name: str, mark: str | None, text: str) -> bool:
-    """Nothing is there, or just what we wrote, or what we would write."""
+    """Return whether a file is absent, or is as we wrote it, or as we would write it."""
     path = folder / name
     between = [above for above in path.parents if folder in above.parents]
     if any(above.is_symlink() or (above.exists() and not above.is_dir()) for above in between):

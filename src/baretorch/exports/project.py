@@ -1,4 +1,4 @@
-"""Write a model as a project of an SDK: fill the SDK's templates."""
+"""Write a model as a project of an SDK, by filling the SDK's templates."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from baretorch.targets.types import Board
 from baretorch.version import __version__
 
 TEMPLATES = Path(__file__).parent / "templates"
-RTOS_BYTES = 512  # of a thread's stack: a Cortex-M with an FPU saves 204, and calls that wait take some
-UNKNOWN_BYTES = 4096  # of stack, where no bound is known
+RTOS_BYTES = 512  # of a thread's stack: a Cortex-M with an FPU saves 204, and waiting calls need some
+UNKNOWN_BYTES = 4096  # of stack, if no bound is known
 _WORD = re.compile(r"@([A-Z_]+)@")
 
 Words: TypeAlias = Mapping[str, str]
@@ -53,7 +53,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "PYOCD": board.pyocd_target or "",
         "INTERFACE": openocd.interface if openocd else "",
         "OPENOCD": openocd.target if openocd else "",
-        **_built(board, name),
+        **_build_words(board, name),
         "OPTIMIZE": "-O2" if compiled.options.optimize is Optimize.SPEED else "-Os",
         "COMMAND": f"{command} --out DIR",
         "JUDGE": example.judge,
@@ -61,7 +61,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "STACK_WHY": why,
         "STACK_MORE": str(RTOS_BYTES),
         "MAIN_STACK": str(stack + sdk.main_stack),
-        "FIGURES": "\n".join(f"| {what} | {value} |" for what, value in _shown(figures)),
+        "FIGURES": "\n".join(f"| {what} | {value} |" for what, value in _format_figures(figures)),
         **sdk.words_for(board),
     }
     each = {
@@ -73,18 +73,18 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "EACH_BOARD": [] if board.hosted else [board.name],
         "EACH_TARGET": [target] if target else [],
         "EACH_KCONFIG": _kconfig(board),
-        "EACH_FIGURE": [f"{what}: {value}" for what, value in _shown(figures)],
+        "EACH_FIGURE": [f"{what}: {value}" for what, value in _format_figures(figures)],
     }
-    library = _filled(sdk.library, words)
+    library = _fill(sdk.library, words)
     files = {f"{library}/{name}/{path}": text for path, text in kept.items()}
     files |= {f"board/{path}": text for path, text in below.items()}
     places = {"common": library, "licence": library.removesuffix("/src"), **sdk.more, sdk.name: ""}
     for root, place in places.items():
-        folder = _template(sdk, _filled(root, words))
+        folder = _template(sdk, _fill(root, words))
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 there = Path(place, path.relative_to(folder))
-                files[_filled(str(there), words)] = _filled(_repeated(path.read_text("utf-8"), each), words)
+                files[_fill(str(there), words)] = _fill(_repeat(path.read_text("utf-8"), each), words)
     files[f"{library}/model.json"] = json.dumps(figures, indent=2) + "\n"
     if sdk.bare:
         about = DebugInfo(compiled, in_image=False).files() | {COMMANDS.name: COMMANDS.read_text("utf-8")}
@@ -99,7 +99,7 @@ def _template(sdk: Sdk, name: str) -> Path:
     return TEMPLATES / name
 
 
-def _built(board: Board, name: str) -> Words:
+def _build_words(board: Board, name: str) -> Words:
     """Return the words for Make and CMake. C for a board uses its CPU's instructions, so this computer cannot run
     it."""
     cpu = board.chip.cpu
@@ -138,14 +138,14 @@ def figures_of(compiled: Compiled, image: Image) -> dict[str, int | float | str]
 
 
 def _stack(board: Board, figures: Mapping[str, object]) -> tuple[int, str]:
-    """Bytes, a multiple of 8, that a call of the model needs, and why so many."""
+    """Return the stack that a call of the model needs, as a multiple of 8 bytes, and the reason."""
     known = figures.get("stack_bytes")
     if isinstance(known, int) and not board.hosted:
         return -(-known // 8) * 8, f"No chain of its calls needs more than {known} bytes of stack."
     return UNKNOWN_BYTES, f"No bound is known here: {UNKNOWN_BYTES} bytes are a guess, look at what is printed."
 
 
-def _filled(text: str, words: Mapping[str, str]) -> str:
+def _fill(text: str, words: Mapping[str, str]) -> str:
     def word(match: re.Match[str]) -> str:
         if match[1] not in words:
             raise InternalError(f"no word for {match[0]} of a template")
@@ -154,8 +154,8 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
     return _WORD.sub(word, text)
 
 
-def _repeated(text: str, each: Mapping[str, Sequence[str]]) -> str:
-    """A line with a word that stands for several is there for each of them."""
+def _repeat(text: str, each: Mapping[str, Sequence[str]]) -> str:
+    """Repeat lines with a word that has several values, once for each value."""
 
     def lines(line: str) -> Iterator[str]:
         word = next((word for word in each if f"@{word}@" in line), None)
@@ -164,7 +164,7 @@ def _repeated(text: str, each: Mapping[str, Sequence[str]]) -> str:
     return "".join(made for line in text.splitlines(keepends=True) for made in lines(line))
 
 
-def _shown(figures: Mapping[str, object]) -> list[tuple[str, str]]:
+def _format_figures(figures: Mapping[str, object]) -> list[tuple[str, str]]:
     """Format the figures for people."""
     return [
         (key.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))

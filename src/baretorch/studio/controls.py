@@ -13,10 +13,10 @@ from baretorch.ir.graph import Array, DType, Port, Shape
 from baretorch.studio.digits import SIDE
 
 MOST_SLIDERS, MOST_BARS = 32, 64
-LEAST_SIDE = 8  # pixels: what is smaller is no picture
+LEAST_SIDE = 8  # pixels; anything smaller is not shown as a picture
 COLOURS = (1, 3)  # grey, or red, green and blue
-_PARTS = ((0.0, 1.0), (-1.0, 1.0))  # ranges that values are meant to have: floats within them …
-_BYTES = ((0.0, 255.0), (-128.0, 127.0))  # … and anything that fills half of these
+_PARTS = ((0.0, 1.0), (-1.0, 1.0))  # usual ranges of floats
+_BYTES = ((0.0, 255.0), (-128.0, 127.0))  # usual ranges of values that fill at least half of them
 
 
 class ControlKind(StrEnum):
@@ -58,7 +58,7 @@ class Control:
             return ControlKind.PICTURE
         return ControlKind.NUMBERS if self.count <= self.most else ControlKind.CURVE
 
-    def filled(self, part: Array) -> Array:
+    def spread(self, part: Array) -> Array:
         """Return the input's values for numbers from 0 to 1, mapped to the range from its lowest to its highest
         value."""
         values = self.low + part.reshape(self.shape).astype(np.float64) * (self.high - self.low)

@@ -21,7 +21,7 @@ SIDE, BOX = 28, 20
 MIDDLE = SIDE / 2 + 0.5  # where MNIST has the centre of mass
 PEN = 2.5  # pixels: strokes then have as much ink as those of MNIST
 FURTHEST = (SIDE - BOX) / 2  # pixels that the centre of mass may move the digit: all of it stays in the picture
-SMALLEST = 0.12  # of the canvas: what is smaller is a dot, not a digit drawn small
+SMALLEST = 0.12  # of the canvas: anything smaller is a dot, not a small digit
 MOST_POINTS = 4000
 MOST_BYTES = 200_000
 NEED = f'{{"strokes": [[[x, y], …], …]}} with coordinates from 0 to 1 and at most {MOST_POINTS:,} points'
@@ -48,11 +48,11 @@ def picture(strokes: Sequence[Array]) -> Array:
     low, high = points.min(0), points.max(0)
     scale = (BOX - PEN) / max(float((high - low).max()), SMALLEST)
     placed = [(s - (low + high) / 2) * scale + MIDDLE for s in strokes]
-    off = np.clip(MIDDLE - _centre_of_mass(_drawn(placed)), -FURTHEST, FURTHEST)
-    return _drawn([s + off for s in placed]).astype(np.float32)
+    off = np.clip(MIDDLE - _centre_of_mass(_draw(placed)), -FURTHEST, FURTHEST)
+    return _draw([s + off for s in placed]).astype(np.float32)
 
 
-def _drawn(strokes: Sequence[Array]) -> Array:
+def _draw(strokes: Sequence[Array]) -> Array:
     """Draw the strokes as pixels, with edges that fade over one pixel."""
     begins = np.concatenate([s[:-1] if len(s) > 1 else s for s in strokes])
     ends = np.concatenate([s[1:] if len(s) > 1 else s for s in strokes])
@@ -75,7 +75,7 @@ def _distances(pixels: Array, begins: Array, ends: Array) -> Array:
     return nearest
 
 
-def _centre_of_mass(drawn: Array) -> Array:
+def _centre_of_mass(pixels: Array) -> Array:
     middles = np.arange(SIDE) + 0.5
-    ink = max(float(drawn.sum()), 1e-9)
-    return np.array([(drawn.sum(0) * middles).sum(), (drawn.sum(1) * middles).sum()]) / ink
+    ink = max(float(pixels.sum()), 1e-9)
+    return np.array([(pixels.sum(0) * middles).sum(), (pixels.sum(1) * middles).sum()]) / ink

@@ -19,7 +19,7 @@ from baretorch.machines.run import Run, collect_figures
 from baretorch.machines.session import Session
 from baretorch.machines.types import Machine
 from baretorch.measure.cycles import Time, milliseconds, time_of, time_words, unpaid_flash
-from baretorch.measure.facts import warnings_of
+from baretorch.measure.facts import number, warnings_of
 from baretorch.measure.memory_map import memory_map, ram_banks
 from baretorch.measure.numbers import capacity, figure, frequency, share
 from baretorch.pipeline import Compiled
@@ -28,8 +28,8 @@ from baretorch.studio.digits import SIDE
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Chip
 
-MOST_VALUES = 1 << 18  # of an output that a page gets
-SHUT_SECONDS = 2.0  # that a run may still take when everything ends
+MOST_VALUES = 1 << 18  # of an output, for the page
+SHUT_SECONDS = 2.0  # time limit for a run in progress when the server stops
 DIGITS = 10
 
 
@@ -61,9 +61,9 @@ class BuiltModel:
         graph = self.compiled.graph
         if len(graph.inputs) != 1 or len(graph.outputs) != 1 or graph.state:
             return False
-        seen, told = self.inputs[0].picture, graph.gives()[0]
+        seen, output = self.inputs[0].picture, graph.gives()[0]
         grey = seen is not None and (seen.height, seen.width, seen.channels) == (SIDE, SIDE, 1)
-        return grey and int(np.prod(told.shape)) == DIGITS
+        return grey and int(np.prod(output.shape)) == DIGITS
 
 
 class LiveModel:
@@ -94,22 +94,22 @@ class LiveModel:
 
     def reset(self) -> None:
         with self._lock:
-            self._asked(lambda session: session.reset())
+            self._request(lambda session: session.reset())
 
     def run(self, inputs: tuple[Array, ...]) -> dict[str, Any]:
         """Run the model once and return its outputs and the measurements."""
         with self._lock:
             made = self.made
-            answer, reply = self._asked(lambda session: session.ask(*inputs))
+            answer, reply = self._request(lambda session: session.ask(*inputs))
             self.answers += 1
             assert self._session is not None
-            return _told(made, self._session, answer, reply) | {"answers": self.answers}
+            return _result(made, self._session, answer, reply) | {"answers": self.answers}
 
     def describe(self) -> dict[str, Any]:
         """Describe the model, the image and the board for the page."""
         with self._lock:
             made = self.made
-            machine = self._connected().machine.name
+            machine = self._open_session().machine.name
         compiled, board = made.compiled, made.image.board
         return {
             "model": compiled.graph.name,
@@ -133,16 +133,16 @@ class LiveModel:
         if free:
             self._lock.release()
 
-    def _asked(self, ask: Callable[[Session], Any]) -> Any:
+    def _request(self, ask: Callable[[Session], Any]) -> Any:
         """Run a request. After a fault, the next request restarts the emulation, or reconnects to the board."""
-        session = self._connected()
+        session = self._open_session()
         try:
             return ask(session)
         except BaseException:
             self._hang_up()
             raise
 
-    def _connected(self) -> Session:
+    def _open_session(self) -> Session:
         if self._session is None:
             machine = self._connect(self.made)
             try:
@@ -164,7 +164,7 @@ def read_inputs(made: BuiltModel, body: bytes) -> tuple[Array, ...]:
     arrays, at = [], 0
     for port in made.compiled.graph.takes():
         count = int(np.prod(port.shape))
-        arrays.append(_typed(values[at : at + count], port.dtype.numpy).reshape(port.shape))
+        arrays.append(_convert(values[at : at + count], port.dtype.numpy).reshape(port.shape))
         at += count
     return tuple(arrays)
 
@@ -173,7 +173,7 @@ def input_bytes(made: BuiltModel) -> int:
     return 8 * sum(int(np.prod(port.shape)) for port in made.compiled.graph.takes())
 
 
-def _typed(values: Array, dtype: np.dtype[Any]) -> Array:
+def _convert(values: Array, dtype: np.dtype[Any]) -> Array:
     """Convert numbers to the model's type. Raises CompileError if that is not possible."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
@@ -186,7 +186,7 @@ def _typed(values: Array, dtype: np.dtype[Any]) -> Array:
     return np.round(values).astype(dtype)
 
 
-def _told(made: BuiltModel, session: Session, answer: Answer, reply: Reply) -> dict[str, Any]:
+def _result(made: BuiltModel, session: Session, answer: Answer, reply: Reply) -> dict[str, Any]:
     machine, arrays = session.machine, answer if isinstance(answer, tuple) else (answer,)
     run = collect_figures(machine, reply, arrays, arrays)
     return {
@@ -221,8 +221,7 @@ def _waiting(time: Time, chip: Chip) -> str:
 
 def _values(array: Array) -> list[float | str]:
     """Convert numbers for JSON, where NaN and infinity become text."""
-    flat = array.reshape(-1)[:MOST_VALUES].astype(np.float64).tolist()
-    return [v if np.isfinite(v) else str(v) for v in flat]
+    return [number(v) for v in array.reshape(-1)[:MOST_VALUES].astype(np.float64).tolist()]
 
 
 def _memory(image: Image) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """The page's HTTP server. It listens on this computer's loopback address only and requires a token in the address.
 
-Any program and any web page of this computer can reach a port of it. So all paths begin with a random word that is in
-the address which `baretorch studio` prints; a request must name this computer as its host, which one from a name that
-was bent to point here does not; and a browser's must come from this page itself.
+Any program and any web page on this computer can reach its ports. So all paths begin with a random word, which is part
+of the address that `baretorch studio` prints. A request must name this computer as its host, which prevents DNS
+rebinding, and a browser's request must come from this page itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from baretorch.studio.live import LiveModel, input_bytes, read_inputs
 
 ADDRESS = "127.0.0.1"
 OUR_HOSTS = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?")
-REQUEST_SECONDS = 30.0  # for a whole request to arrive, and for its answer to leave
+REQUEST_SECONDS = 30.0  # for receiving a request, and for sending the response
 MOST_CONNECTIONS = 64  # at a time, each with a thread of its own; a browser opens six
 LINGER_SECONDS, LINGER_BYTES, LINGER_CHUNKS = 0.5, 1 << 16, 64  # for all that is still received of a refused request
 POLICY = (
@@ -49,7 +49,7 @@ READS_DIGITS = "one that takes a 28×28 grey picture and returns ten numbers"
 JSON = "application/json"
 HTML, CSS, JS, TEXT = (f"text/{kind}; charset=utf-8" for kind in ("html", "css", "javascript", "plain"))
 SCRIPTS = tuple(f"page/{name}.js" for name in ("studio", "digits", "inputs", "outputs", "model"))
-# Path, type, and the files it is made of, in packages: looks and helpers of the report's page are this page's, too.
+# Path, type, and the files of its content; the page shares style and helpers with the report.
 FILES: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "": (HTML, (("baretorch.studio", "page/studio.html"),)),
     "studio.css": (CSS, (("baretorch.report.page", "template/page.css"), ("baretorch.studio", "page/studio.css"))),
@@ -81,7 +81,7 @@ class StudioServer(ThreadingHTTPServer):
     """Serves tabs by the name in their address, "digits" and "model", the default first."""
 
     daemon_threads = True
-    request_queue_size = MOST_CONNECTIONS  # with five, the sixth of a busy moment waits a second to try again
+    request_queue_size = MOST_CONNECTIONS  # with the default of five, a sixth connection retries after a second
 
     def __init__(self, tabs: Mapping[str, Tab], port: int = 0, request_seconds: float = REQUEST_SECONDS) -> None:
         self.tabs = tabs
@@ -169,25 +169,25 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self, method: str) -> None:
         try:
-            status, kind, body = HTTPStatus.OK, *self._answer(method, self._checked_path())
+            status, kind, body = HTTPStatus.OK, *self._answer(method, self._check_path())
         except RequestRefused as refused:
-            status, (kind, body) = refused.status, self._told(refused.error)
+            status, (kind, body) = refused.status, self._format_error(refused.error)
             self.close_connection = True  # its body was not read
         except CompileError as error:
             status, kind, body = HTTPStatus.UNPROCESSABLE_ENTITY, JSON, _json(error.to_json())
         except TimeoutError:
             raise
-        except Exception as error:  # a fault of ours must not end what others see
-            told = CompileError(
+        except Exception as error:  # a bug must not end the server
+            bug = CompileError(
                 f"internal error: {type(error).__name__}: {error}", try_="report it; the page continues to work"
             )
-            status, kind, body = HTTPStatus.INTERNAL_SERVER_ERROR, JSON, _json(told.to_json())
+            status, kind, body = HTTPStatus.INTERNAL_SERVER_ERROR, JSON, _json(bug.to_json())
             self.close_connection = True
         self._send(status, kind, body)
         if self.close_connection:
             self._linger()
 
-    def _told(self, error: CompileError) -> tuple[str, bytes]:
+    def _format_error(self, error: CompileError) -> tuple[str, bytes]:
         """Format an error for the page, or for a request with a wrong address."""
         if "/api/" in self.path:
             return JSON, _json(error.to_json())
@@ -205,16 +205,16 @@ class _Handler(BaseHTTPRequestHandler):
                 if not self.connection.recv(LINGER_BYTES):
                     break
 
-    def _checked_path(self) -> str:
+    def _check_path(self) -> str:
         """Return the path after the token."""
         host, origin, site = (self.headers.get(name) for name in ("Host", "Origin", "Sec-Fetch-Site"))
         if host is None or not OUR_HOSTS.fullmatch(host):
-            raise _refused(HTTPStatus.FORBIDDEN, "a request to another host", need="the address that was printed")
+            raise _refuse(HTTPStatus.FORBIDDEN, "a request to another host", need="the address that was printed")
         if origin not in (None, f"http://{host}") or site not in (None, "none", "same-origin"):
-            raise _refused(HTTPStatus.FORBIDDEN, "a request of another page", need="the page itself")
+            raise _refuse(HTTPStatus.FORBIDDEN, "a request of another page", need="the page itself")
         parts = self.path.partition("?")[0].split("/", 2)  # without the last slash the page would not find its files
         if len(parts) < 3 or not secrets.compare_digest(parts[1].encode(), self.server.token.encode()):
-            raise _refused(HTTPStatus.FORBIDDEN, "an address without its random word", need=WHOLE)
+            raise _refuse(HTTPStatus.FORBIDDEN, "an address without its random word", need=WHOLE)
         return parts[2]
 
     def _answer(self, method: str, path: str) -> tuple[str, bytes]:
@@ -227,20 +227,20 @@ class _Handler(BaseHTTPRequestHandler):
             case ["api", name] if method == "GET" and name in self.server.tabs:
                 return JSON, _json(self.server.tabs[name].live.describe())
             case ["api", name, what] if method == "POST" and name in self.server.tabs:
-                return JSON, _json(self._asked(self.server.tabs[name].live, what))
-        raise _refused(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+                return JSON, _json(self._call(self.server.tabs[name].live, what))
+        raise _refuse(HTTPStatus.NOT_FOUND, "there is nothing at this address")
 
-    def _asked(self, live: LiveModel, what: str) -> dict[str, Any]:
+    def _call(self, live: LiveModel, what: str) -> dict[str, Any]:
         if what == "run":
             made = live.made
             return live.run(read_inputs(made, self._body(input_bytes(made), exactly=True)))
         if what == "draw":
             if not live.made.reads_digits:
-                raise _refused(HTTPStatus.CONFLICT, "the model reads no digits", need=READS_DIGITS)
+                raise _refuse(HTTPStatus.CONFLICT, "the model reads no digits", need=READS_DIGITS)
             picture = digits.picture(digits.read_strokes(self._body(digits.MOST_BYTES)))
             (control,) = live.made.inputs
             seen = [round(float(v), 4) for v in picture.reshape(-1)]
-            return live.run((control.filled(picture),)) | {"seen": seen}
+            return live.run((control.spread(picture),)) | {"seen": seen}
         if what == "reset":
             self._body(0)
             live.reset()
@@ -249,16 +249,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._body(0)
             live.again()
             return live.describe()
-        raise _refused(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+        raise _refuse(HTTPStatus.NOT_FOUND, "there is nothing at this address")
 
     def _body(self, most: int, exactly: bool = False) -> bytes:
         length = self.headers.get("Content-Length", "")
         if self.headers.get("Transfer-Encoding") or not re.fullmatch(r"\d{1,18}", length, re.ASCII):
-            raise _refused(HTTPStatus.LENGTH_REQUIRED, "a request without a length")
+            raise _refuse(HTTPStatus.LENGTH_REQUIRED, "a request without a length")
         size = int(length)
         if size > most or (exactly and size != most):
             need = f"{'' if exactly else 'at most '}{most:,} bytes"
-            raise _refused(
+            raise _refuse(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE if size > most else HTTPStatus.BAD_REQUEST,
                 "a request of the wrong length",
                 have=f"{size:,} bytes",
@@ -283,7 +283,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _refused(
+def _refuse(
     status: HTTPStatus, what: str, have: str | None = None, need: str | None = None, try_: str | None = None
 ) -> RequestRefused:
     return RequestRefused(status, CompileError(what, have=have, need=need, try_=try_))
