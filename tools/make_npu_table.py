@@ -120,14 +120,15 @@ def reasons(left: list[list[str]]) -> str:
 
 
 INTRODUCTION = """\
-Each model of the zoo in int8, for a Corstone-300 with one of four NPUs. Every delegate's command stream was run on the
-emulated NPU and answers as the operators and Arm's TOSA reference model do, to the last bit; `make test-all` runs them
-again. [Use an NPU](../how-to/use-an-npu.md) tells how; `python tools/make_npu_table.py --measure` measures.
+The table lists each model of the zoo in int8, for a Corstone-300 with one of four NPUs. The command stream of every
+delegate was run on the emulated NPU. Its results equal those of the operators and of Arm's TOSA reference model, to the
+last bit; `make test-all` runs them again. See [Use an NPU](../how-to/use-an-npu.md).
+`python tools/make_npu_table.py --measure` measures.
 
-Cycles are Vela's estimate of the NPU's. Flash is what the model's constants take, with the NPU's commands, RAM its
-arena; neither has code. *CPU only* is the same model with `--npu off`: instructions of the Cortex-M55, and what it
-takes of both. Operators are ours: a convolution with its activation and pool is one. With `--npu require` a softmax
-runs on the NPU at a region's border, too; `require` is an error where anything else is left."""
+Cycles are Vela's estimate for the NPU. Flash is the size of the model's constants with the NPU's commands, and RAM that
+of its arena, both without code. *CPU only* is the same model with `--npu off`: instructions of the Cortex-M55, and its
+flash and RAM. Operators are counted as Baretorch fuses them: a convolution with its activation and pool is one. With
+`--npu require`, a softmax at the border of a region runs on the NPU too; any other layer that cannot is an error."""
 
 
 def page(results: dict[str, Any]) -> Iterator[str]:

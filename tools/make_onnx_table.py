@@ -1,8 +1,8 @@
-"""Writes docs/reference/onnx.md: what becomes of ONNX's own node tests.
+"""Write docs/reference/onnx.md: the outcome of ONNX's own node tests.
 
     python tools/make_onnx_table.py
 
-It takes half a minute. A test holds some of the page against the compiler, and `make test-all` all of it.
+It takes half a minute. A test compares a part of the page with the compiler, and `make test-all` all of it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Writes docs/reference/opinfo.md: what becomes of PyTorch's own samples of each operator.
+"""Write docs/reference/opinfo.md: the outcome of PyTorch's own samples of each operator.
 
     python tools/make_opinfo_table.py
 
-Takes minutes: each sample is exported and compiled.
+It takes minutes, because each sample is exported and compiled.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def page(found: dict[str, list[Outcome]]) -> str:
             "",
             "# PyTorch's own samples",
             "",
-            "PyTorch tests its operators with the samples of its OpInfo database. `make test-all` compiles some of",
-            "each operator below, small ones of float32, int64 or bool, and compares what the graph computes with",
-            f"PyTorch. Of {count.total()} samples of {len(found)} operators {count[Kind.PASSED]} pass,",
+            "PyTorch tests its operators with the samples of its OpInfo database. `make test-all` compiles small",
+            "samples of each operator below, of float32, int64 or bool, and compares the results of the graph with",
+            f"PyTorch's. There are {count.total()} samples of {len(found)} operators: {count[Kind.PASSED]} pass,",
             f"{count[Kind.REFUSED]} are refused with a reason, {count[Kind.NOT_EXPORTABLE]} cannot be exported by",
             f"torch.export, and {bugs} compute something else or fail.",
             "",

@@ -1,8 +1,8 @@
-"""Writes docs/reference/startup.md: which mistakes in start-up code the emulated chips notice.
+"""Write docs/reference/startup.md: which mistakes in start-up code the emulated chips detect.
 
     python tools/make_startup_table.py
 
-Takes a minute: each mistake is built into an image, and that is started.
+It takes a minute, because an image with each mistake is built and started.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ def page(found: dict[str, list[Outcome]]) -> str:
         "",
         "# Mistakes in start-up code",
         "",
-        "An emulated chip is only worth something if it does not start where a real one would not. So each step of",
-        "the code that brings a chip up (`src/baretorch/runtime/chip/`, and what starts console and counter) is left",
-        "out once, and exchanged once with the one after it. The image with that mistake is built and started from",
-        "power-up, on the RP2040 and RP2350 also after another program; it must say that it is ready, answer rightly,",
-        "keep time, and not wait in vain. `src/baretorch/boards/silicon/` has the rules, each with its source.",
+        "An emulated chip is useful if it fails to start where a real one would. Therefore each step of the code that",
+        "starts a chip, its console and its counter (`src/baretorch/runtime/chip/` and others) is removed once, and",
+        "swapped once with the next step. The image with that mistake is built and started from power-up, on the",
+        "RP2040 and RP2350 also after another program. It must report that it is ready, compute the right result, keep",
+        "time, and not wait for ever. `src/baretorch/boards/silicon/` has the rules, each with its source.",
         "",
-        f"Of {len(every)} changes {len(every) - len(wrong)} are none by the chips' documents, such as two pins",
-        f"set up in the other order. Of the other {len(wrong)}, {len(seen)} are noticed, {len(seen) / len(wrong):.1%}.",
+        f"{len(every) - len(wrong)} of {len(every)} changes are allowed by the chips' documents, such as",
+        f"two pins set up in the other order. {len(seen)} of the other {len(wrong)} are detected:",
+        f"{len(seen) / len(wrong):.1%}.",
     ]
     for board, each in found.items():
         text += ["", f"## {board}", "", *table(("in", "mistake", "noticed"), list(map(_row, each)), "lll")]

@@ -1,4 +1,4 @@
-"""Trained models on bare-metal microcontrollers.
+"""Compile trained models for bare-metal microcontrollers.
 
 import baretorch
 model = baretorch.compile(net, (example,), board="pico2w")

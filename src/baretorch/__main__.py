@@ -1,4 +1,4 @@
-"""`python -m baretorch` is `baretorch`."""
+"""Run the command line: `python -m baretorch` is `baretorch`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The Python interface: what the command line does, as objects.
+"""Provide the Python interface: the functions of the command line as objects.
 
 model = baretorch.compile(net, (example,), board="pico2w")
 model.memory.arena, model.c_files["model.c"]
@@ -35,7 +35,7 @@ TRAINABLE = {"keep_float", "config", "shape", "state", "trust"}  # the options o
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes the model itself takes: no runtime, no stack."""
+    """The bytes of the model itself, without runtime and stack."""
 
     arena: int
     lower_bound: int
@@ -44,7 +44,7 @@ class Memory:
 
 @dataclass(repr=False)
 class Model:
-    """A model compiled for a board. Building and running happen when asked for, once."""
+    """A model compiled for a board. It is built and run on demand, once."""
 
     compiled: pipeline.Compiled
     _image: Image | None = None
@@ -73,7 +73,7 @@ class Model:
         return (*warnings_of(self.compiled), *self.compiled.source.notes)
 
     def build(self, folder: str | Path | None = None) -> Image:
-        """The image for the board, in `folder` or in a temporary one."""
+        """Build the image for the board, in `folder` or in a temporary one."""
         if self._image is None or folder is not None:
             if folder is None:
                 folder, self._remove = scratch_of(self)
@@ -89,7 +89,7 @@ class Model:
         return self._running()(*flat_like(self.compiled.source, inputs, named))
 
     def reset(self) -> None:
-        """Let a model with state forget what it remembers between runs."""
+        """Reset the state that a model keeps between runs."""
         self._running().reset()
 
     def evaluate(self, metrics: Callable[[Runner], Mapping[str, float]]) -> dict[str, float]:
@@ -108,12 +108,14 @@ class Model:
 
     @property
     def instructions(self) -> int | None:
-        """Exactly what the last run() executed on the chip; None before it, and where they are not counted."""
+        """The number of instructions of the last run() on the chip; None before it, and if the emulator does not count
+        them."""
         counts = self._session.machine.instructions() if self._session else ()
         return counts[-1] if counts else None
 
     def close(self) -> None:
-        """End the emulation, and remove the temporary folder that build() made. What runs later is built again."""
+        """End the emulation, and remove the temporary folder that build() made. A later run() builds the image
+        again."""
         self._stop()
         if self._remove is not None:
             self._remove()
@@ -193,7 +195,7 @@ def trainable(model: Any, inputs: Any = None, *, name: str = "model", **options:
 
 
 def _tell_options(function: Any) -> None:
-    """Let help() and editors know the options that compile() takes."""
+    """Show help() and editors the options that compile() takes."""
     own = signature(function)
     taken = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     options = [

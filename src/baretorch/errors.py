@@ -1,4 +1,4 @@
-"""The two kinds of errors: CompileError, which the user can fix, and InternalError, which we must fix."""
+"""Define the two kinds of errors: users can fix a CompileError; an InternalError is a bug of Baretorch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INTERNAL_ERROR = 70
 
 
 class CompileError(Exception):
-    """Something the user can fix: what is wrong, where, what was found, what is needed, what to try.
+    """An error that the user can fix: what is wrong, where, what was found, what is needed, what to try.
 
     Printed as
 
@@ -59,7 +59,7 @@ class CompileError(Exception):
 
 
 class InternalError(Exception):
-    """A broken promise inside Baretorch; never the user's doing."""
+    """A broken invariant of Baretorch; never the user's fault."""
 
 
 def see_fit(board: str) -> str:

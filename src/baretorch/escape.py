@@ -45,7 +45,7 @@ _GRAMMAR = frozenset(""",;=#()":\\ """)  # what the text form of a Graph has bet
 
 
 def line(text: str) -> str:
-    """For people, on one line: what a terminal would act on, or not show, is written as in a Python string."""
+    """Escape text for people, on one line: control and invisible characters are written as in a Python string."""
     return text if text.isprintable() else "".join(map(_visible, text))
 
 
@@ -63,7 +63,7 @@ def quote(value: object) -> str:
 
 
 def lines(text: str) -> str:
-    """For people, on as many lines as there are newlines."""
+    """Escape text for people, and keep its newlines."""
     return "\n".join(map(line, text.split("\n")))
 
 
@@ -77,23 +77,23 @@ def markup(text: str) -> str:
 
 
 def html_text(text: str) -> str:
-    """Inside an element or an attribute's quotes. Newlines stay: tips have several lines."""
+    """Escape text inside an HTML element or the quotes of an attribute. Newlines stay: tips have several lines."""
     return html.escape("".join(c if c == "\n" else _visible(c) for c in text))
 
 
 def comment(*texts: str, indent: str = "") -> str:
-    """A comment of C or of a linker script, begun and ended by nothing but this."""
+    """Return a comment of C or of a linker script, which the texts cannot end."""
     inside = (_uncommented(line(text)) for text in texts)
     return f"{indent}/* " + f"\n{indent} * ".join(inside) + " */"
 
 
 def python_text(text: str) -> str:
-    """Inside the quotes of a Python string, of any kind."""
+    """Escape text inside the quotes of a Python string, of any kind."""
     return line(text).replace("\\", r"\\").replace('"', r"\"").replace("'", r"\'")
 
 
 def c_string(text: str) -> str:
-    """A string literal of C, in UTF-8."""
+    """Return a string literal of C, in UTF-8."""
     return '"' + "".join(_c_char(byte) for byte in text.encode("utf-8", "surrogatepass")) + '"'
 
 
@@ -141,19 +141,19 @@ def c_prefix(text: str) -> str:
 
 
 def is_limit(macro: str) -> bool:
-    """Whether <stdint.h> and the like have a macro of this name."""
+    """Report whether a header such as <stdint.h> has a macro of this name."""
     return _LIMITS.fullmatch(macro) is not None
 
 
 def graph_name(text: str) -> str:
-    """A name in the text form of a Graph: as it is, or in quotes without a letter that the grammar has a use for."""
+    """Return a name in the text form of a Graph: unchanged, or in quotes without characters of the grammar."""
     if _PLAIN.fullmatch(text):
         return text
     return '"' + "".join(f"\\u{ord(c):04x}" if c in _GRAMMAR else _ascii(c) for c in text) + '"'
 
 
 def parse_graph_name(text: str) -> str:
-    """The name that `graph_name` wrote; ValueError if it is none."""
+    """Return the name that `graph_name` wrote; ValueError if it is not valid."""
     if not re.fullmatch(GRAPH_NAME, text):
         raise ValueError(f"{text!r} is not a name")
     return str(ast.literal_eval(text)) if text.startswith('"') else text

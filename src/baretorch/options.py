@@ -1,5 +1,5 @@
-"""Declares the options of the compiler. Each option is declared once, in Options: its type, its default and its help
-text. The command line, Python's compile(), JSON and reports all use that declaration."""
+"""Declare the options of the compiler, each once, in Options: its type, its default and its help text. The command
+line, Python's compile(), JSON and reports all use that declaration."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class Console(StrEnum):
 
 @dataclass(frozen=True)
 class About:
-    """The help text of an option. `metavar` stands for a value that is not one of a few words; `least` is the smallest
-    valid number."""
+    """The help text of an option. `metavar` is the placeholder of a value that is not one of a few words; `least` is
+    the smallest valid number."""
 
     help: str
     metavar: str = ""
@@ -267,8 +267,8 @@ class Options:
 
 @dataclass(frozen=True)
 class Option:
-    """A field of Options, as it is declared. `kind` is bool, int, str, tuple (of names), dict (of names by names) or an
-    enum. An `optional` one may be None: the user leaves the choice to Baretorch."""
+    """A declared field of Options. `kind` is bool, int, str, tuple (of names), dict (of names by names) or an enum. If
+    an `optional` one is None, Baretorch chooses the value."""
 
     name: str
     kind: type

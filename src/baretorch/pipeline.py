@@ -1,4 +1,4 @@
-"""The stages of the compiler, in the order in which data passes through them. Read this file first.
+"""Run the stages of the compiler, in the order in which data passes through them. Read this file first.
 
 read -> optimize (float passes) -> quantize -> lower (int8, state, io) -> delegate -> plan -> emit -> build -> run
 
@@ -61,8 +61,8 @@ SLACK = 256  # bytes of code
 
 @dataclass(frozen=True)
 class LoweredModel:
-    """A model after all passes, for any board: the graph of each method, how it was quantized, if Baretorch did, and
-    which inputs and outputs were asked for."""
+    """A model after all passes, for any board: the graph of each method, its quantization if Baretorch quantized it,
+    and the requested type of inputs and outputs."""
 
     source: Source
     graphs: Mapping[str, Graph]
@@ -76,7 +76,7 @@ class LoweredModel:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return what reading and quantizing the model warn of."""
+        """Return the warnings of reading and quantizing the model."""
         if self.quantization is None:
             return self.source.warnings
         own = (ODD_INT8 if warning == ODD_INPUTS else warning for warning in self.source.warnings)
@@ -84,7 +84,7 @@ class LoweredModel:
 
     @property
     def int8_answers(self) -> tuple[Array, ...] | None:
-        """Return the answers of a quantized model to the example inputs: what its scales mean, or what the runtime of
+        """Return the results of a quantized model for the example inputs: what its scales mean, or what the runtime of
         its file computes."""
         if self.quantization is not None:
             return self.quantization.answers
@@ -140,7 +140,7 @@ class Compiled:
 
     @property
     def partition(self) -> Partition | None:
-        """Return what of that method runs on an NPU."""
+        """Return the part of that method that runs on an NPU."""
         return self.partitions.get(self.source.method)
 
 
@@ -348,7 +348,7 @@ def _own(options: Options, method: str, graphs: Mapping[str, Graph]) -> Options:
 
 
 def write_c(compiled: Compiled, folder: Path) -> tuple[Path, ...]:
-    """Write the C files below `folder`; gives all paths written."""
+    """Write the C files below `folder`, and return their paths."""
     return put_all(folder, compiled.c.files)
 
 

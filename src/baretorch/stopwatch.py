@@ -27,7 +27,7 @@ def watch() -> Iterator[dict[str, float]]:
 
 @contextmanager
 def timed(stage: str) -> Iterator[None]:
-    """Count the time spent inside as this stage, if a `watch` is running. The time of a stage inside counts as that
+    """Count the time spent inside as this stage, if a `watch` is running. The time of an inner stage counts for that
     stage only."""
     seconds = _SECONDS.get()
     if seconds is None:

@@ -1,4 +1,4 @@
-"""docs/reference/onnx.md: what becomes of each of ONNX's node tests."""
+"""Write docs/reference/onnx.md: the outcome of each of ONNX's node tests."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def page(found: Sequence[Outcome]) -> str:
         "",
         "# ONNX's own node tests",
         "",
-        f"The package `onnx` tests each of its operators with small models, {len(found):,} in all, and says what they",
-        "answer. Each is compiled and judged by those answers, in value, shape and type, within the tolerance of its",
-        "own: the interpreted graph, and the C on the host. Opsets from 13 on are read.",
+        f"The package `onnx` tests its operators with {len(found):,} small models and their expected outputs. Each",
+        "model is compiled. The outputs of the interpreted graph, and of the C on the host, are compared with the",
+        "expected ones in value, shape and type, within the tolerance of the case. Opsets from 13 on are read.",
         "",
         f"{count[Kind.PASSED]:,} pass, {count[Kind.REFUSED]:,} are refused with a reason, "
         f"{count[Kind.WRONG] + count[Kind.CRASHED]} compute something else or fail.",
         "",
-        "Many cases feed as inputs what must be known before an image is built: axes, shapes, weights, scales. Where",
-        "the compiler asks for such a constant, the input is *frozen* with the value that the case gives it. Of those",
-        f"that pass {frozen} have frozen inputs, which the lists below name in brackets; of {folded} all inputs are",
-        "frozen, so that the answer is computed while the file is read.",
+        "Axes, shapes, weights and scales must be known before an image is built, but many cases have them as inputs.",
+        "If the compiler needs such a constant, the input is *frozen* to its value in the case. Of the cases that",
+        f"pass, {frozen} have frozen inputs, which the lists below name in brackets. All inputs of {folded} cases are",
+        "frozen, so the result is computed while the file is read.",
         "",
         *_rounded([o for o in passed if o.rounded]),
         "## By operator",
         "",
-        "Cases whose names end in `expanded` spell an operator out by others; they count with it.",
+        "Cases whose names end in `expanded` compute an operator with others; they are counted with that operator.",
         "",
         "| operator | pass | of these with frozen inputs | refused | why (numbers below) |",
         "|---|--:|--:|--:|---|",
@@ -69,13 +69,13 @@ def page(found: Sequence[Outcome]) -> str:
 
 
 def _rounded(some: Sequence[Outcome]) -> list[str]:
-    """Who needs more than its own tolerance, and how much more there is."""
+    """List the cases that need more than their own tolerance, and how much more is allowed."""
     if not some:
         return []
     return [
-        f"Beside its own tolerance a number may differ by {ROUNDING:.1e} of the largest of its output, two of",
-        f"float32's last bits: the answers of {', '.join(_shown(o) for o in some)} are themselves rounded more than",
-        "their tolerance allows, and in C some other Fourier transforms need it too.",
+        f"In addition to its tolerance, a number may differ by {ROUNDING:.1e} times the largest of its output, which",
+        f"is two of float32's last bits. The expected outputs of {', '.join(_shown(o) for o in some)} are themselves",
+        "rounded more than their tolerance allows, and some other Fourier transforms need it in C.",
         "",
     ]
 

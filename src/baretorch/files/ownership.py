@@ -1,4 +1,4 @@
-"""Recognizes files that Baretorch made. Only these may be replaced.
+"""Recognize files that Baretorch made. Only these may be replaced.
 
 Its text files begin with a mark. For all others that it writes into an output folder, such as images, Baretorch
 keeps a record there: one line per file with its SHA-256 and its name, as `sha256sum --check` reads them. A comment has

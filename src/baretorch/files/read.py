@@ -1,4 +1,4 @@
-"""Reads files that users, drives and caches name: regular files only.
+"""Read files that users, drives and caches name: regular files only.
 
 Opening a pipe blocks until another process writes to it, and a device may never end. Both are refused before they are
 opened.

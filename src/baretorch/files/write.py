@@ -1,4 +1,4 @@
-"""Creates, replaces and removes files. No other module of Baretorch does (tests/test_writes.py).
+"""Create, replace and remove files. No other module of Baretorch does (tests/test_writes.py).
 
 - A file appears whole or not at all: it is written under another name in the same folder, flushed to the disk, and
   renamed.

@@ -1,4 +1,4 @@
-"""Checks after every step that rewrites a model that the result still answers the example inputs as the model does.
+"""Check that a rewritten model still gives the results of the original for the example inputs.
 
 A difference is rounding if it is small compared with the output's largest number. It is also rounding if the model's
 own output changes as much when its inputs and parameters change in their last bits, as for an argmax of two equal

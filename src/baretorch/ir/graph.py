@@ -1,4 +1,4 @@
-"""The Graph: the computation, independent of the board.
+"""Define the Graph: the computation, independent of the board.
 
 A Graph is tensors by name and nodes in execution order. Everything is frozen: a pass takes a Graph and
 returns another. `ir/verify.py` checks the grammar after every pass, `interpret` gives the meaning.
@@ -25,7 +25,7 @@ Order: TypeAlias = tuple[int, ...]
 
 
 class DType(Enum):
-    """An element type: the name PyTorch and NumPy use, and the one C uses."""
+    """An element type: its name in PyTorch and NumPy, and in C."""
 
     FLOAT32 = ("float32", "float")
     INT8 = ("int8", "int8_t")
@@ -351,12 +351,12 @@ class Graph:
 
     @property
     def is_int8(self) -> bool:
-        """Whether any tensor stores int8, as after `to_int8`."""
+        """Report whether any tensor stores int8, as after `to_int8`."""
         return any(t.dtype is DType.INT8 for t in self.tensors.values())
 
     @property
     def is_quantized(self) -> bool:
-        """Whether any tensor has a scale: before `to_int8` it is still float there, after it the tensor stores int8."""
+        """Report whether any tensor has a scale: it is still float before `to_int8`, and stores int8 after it."""
         return any(t.quant is not None for t in self.tensors.values())
 
     def macs(self) -> int:

@@ -1,4 +1,4 @@
-"""Converts between the caller's values and the stored values of a Graph's inputs and outputs.
+"""Convert between the caller's values and the stored values of a Graph's inputs and outputs.
 
 A quantized port stores int8 or int16 (`Tensor.is_quantized`). The dtype of the caller's array decides what it means:
 float32 holds real numbers, which are quantized with saturation; the stored type holds stored values, which are used

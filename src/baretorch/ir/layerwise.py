@@ -1,6 +1,6 @@
-"""Compares a quantized file with its own runtime, layer by layer. Each operator passes through the passes alone and
-gets the runtime's own inputs; its result is compared with the runtime's own output. The NumPy references of the
-resulting integer operators compute it, which the kernels equal bit for bit.
+"""Compare a quantized file with its own runtime, layer by layer. Each operator runs through the passes separately, with
+the runtime's own inputs, and its result is compared with the runtime's own output. The NumPy references of the
+resulting integer operators compute it; kernels equal these bit for bit.
 
 A whole model differs by more, because layers pass their differences on; one layer differs by rounding only.
 """

@@ -1,4 +1,4 @@
-"""The text form of a Graph: printed by `--trace` and `inspect`, and parsed back.
+"""Print a Graph as text, for `--trace` and `inspect`, and parse it back.
 
 graph sine
 input  x: float32[1, 1]

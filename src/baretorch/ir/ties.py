@@ -1,4 +1,4 @@
-"""Compares indices of equal elements. Two results may differ in which of the equal elements they name.
+"""Compare indices of equal elements. Two results may differ in which of the equal elements they name.
 
 Two machines that round differently may find another of two nearly equal elements to be the larger one, and int8 makes
 equal what float keeps apart. An output that comes directly from an ordering operator is therefore judged by what it

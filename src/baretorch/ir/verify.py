@@ -1,4 +1,4 @@
-"""Checks the grammar of a Graph: names, order, shapes and types."""
+"""Check the grammar of a Graph: names, order, shapes and types."""
 
 from __future__ import annotations
 

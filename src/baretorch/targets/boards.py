@@ -1,4 +1,4 @@
-"""Load boards and chips from TOML. Mistakes are refused with their place and the remedy."""
+"""Load boards and chips from TOML. A mistake is an error with its place and a remedy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def load_board(name_or_path: str) -> Board:
 
 
 def _load_chip(name: str, board: Path) -> Chip:
-    """Load the chip that a board names: a TOML next to the user's board, or one of ours."""
+    """Load the chip that a board names: from a TOML next to the user's board, or from the shipped ones."""
     shipped = tuple(sorted(path.stem for path in _CHIPS.glob("*.toml")))
     _check_name("chip", name, place(board))
     own = board.with_name(f"{name}.toml")

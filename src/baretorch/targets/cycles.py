@@ -1,4 +1,4 @@
-"""Tables of the clock cycles that a core takes for each kind of instruction, with the range that is possible.
+"""List the clock cycles that a core takes for each kind of instruction, with their possible range.
 
 Memories answer at once in these tables: no wait states of flash, no caches that miss, no other user of the bus.
 """
@@ -82,7 +82,7 @@ FRIENDS: Mapping[Kind, frozenset[Kind]] = {
 
 @dataclass(frozen=True, eq=False)  # hashed by identity, since CPUs are keys of caches
 class Timing:
-    """A core's costs and where they come from."""
+    """The costs of a core, and their source."""
 
     source: str
     costs: Mapping[Kind, CycleCost]  # a kind that is not in it costs `other`
@@ -94,7 +94,8 @@ class Timing:
 
 
 def _armv6m(refill: int) -> dict[Kind, CycleCost]:
-    """M0 and M0+ differ in the length of the pipeline: `refill` cycles for a branch, one more for a BL."""
+    """Return the costs of M0 and M0+, which differ in the length of the pipeline: `refill` cycles for a branch, one
+    more for a BL."""
     branch = (refill,) * 3
     call = (refill + 1,) * 3
     return {
@@ -192,8 +193,8 @@ _HAZARD3 = {
 
 
 def _avr(return_bytes: int) -> dict[Kind, CycleCost]:
-    """A call and a return take a cycle for every byte of the address. Nothing is left open: there is no pipeline to
-    refill, no cache, and flash answers in time."""
+    """Return the costs of an AVR, in which a call and a return take a cycle for every byte of the address. Costs are
+    exact: there is no pipeline to refill, no cache, and flash has no wait states."""
     call, far = return_bytes + 1, return_bytes + 2
     return {
         Kind.PAIR: CycleCost(2, 2, 2),

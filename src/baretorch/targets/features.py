@@ -1,4 +1,4 @@
-"""The features of CPUs, and the features that kernels need.
+"""List the features of CPUs, and combinations that kernels need.
 
 Operators say what their kernels need with this file, so it knows nothing else of targets.
 """
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Feature(Enum):
-    """The instructions a core has, as far as kernels ask for them."""
+    """The instructions of a core, as far as kernels use them."""
 
     V6M = "v6m"  # Armv6-M
     V7M = "v7m"  # Thumb-2: Armv7-M, Armv8-M Mainline
@@ -36,7 +36,7 @@ class Needs:
     alternatives: tuple[frozenset[Feature], ...] = ()
 
     def __or__(self, other: Needs) -> Needs:
-        """Either will do."""
+        """Return needs that either of both sets of features meets."""
         return Needs(self.alternatives + other.alternatives)
 
     def __bool__(self) -> bool:
@@ -46,7 +46,7 @@ class Needs:
         return not self.alternatives or any(needed <= features for needed in self.alternatives)
 
     def names(self) -> list[list[str]]:
-        """Each alternative's features, as --json tells them."""
+        """Return the features of each alternative, for --json."""
         return [feature_names(needed) for needed in self.alternatives]
 
     def __str__(self) -> str:

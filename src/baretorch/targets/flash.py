@@ -1,4 +1,4 @@
-"""Model what it costs to read flash: the path from the cores to it, and the controllers on that path.
+"""Model the cost of reading flash: the path from the cores to it, and the controllers on that path.
 
 Prices are in cycles of the core, as expected, at best and at worst. A fill that begins where the last one ended may be
 cheaper: then no address is sent, or it is under way already.
@@ -19,7 +19,7 @@ SERVES = ("code", "data")
 
 
 class Waits(NamedTuple):
-    """Cycles."""
+    """Wait states in cycles."""
 
     expected: float
     best: float
@@ -42,7 +42,8 @@ class Price:
 
 @dataclass(frozen=True)
 class Controller:
-    """The registers that it is set up by, and the price of a fill of so many bytes by what they say."""
+    """A flash controller: the register fields that set it up, and a function that computes the price of a fill from
+    them and its number of bytes."""
 
     fields: tuple[str, ...]
     price: Callable[[Number, int], Price]
@@ -54,7 +55,7 @@ def _same(first: Waits) -> Price:
 
 
 def _ssi(number: Number, fill: int) -> Price:
-    """RP2040: each word is a transfer of its own."""
+    """Price the RP2040's controller, in which each word is a transfer of its own."""
     width = (1, 2, 4, 1)[number("SSI.CTRLR0.SPI_FRF")]
     kind = number("SSI.SPI_CTRLR0.TRANS_TYPE")
     command = (0, 4, 8, 16)[number("SSI.SPI_CTRLR0.INST_L")] / (width if kind == 2 else 1)
@@ -67,7 +68,7 @@ def _ssi(number: Number, fill: int) -> Price:
 
 
 def _qmi(number: Number, fill: int) -> Price:
-    """RP2350: the chip stays selected for a while, and goes on without an address."""
+    """Price the RP2350's controller: the chip stays selected for a while, and continues without an address."""
     width = {
         part: (1, 2, 4, 1)[number(f"QMI.M0_RFMT.{part}_WIDTH")]
         for part in ("PREFIX", "ADDR", "SUFFIX", "DUMMY", "DATA")
@@ -94,7 +95,7 @@ def _qmi(number: Number, fill: int) -> Price:
 
 
 def _stm32wb(number: Number, fill: int) -> Price:
-    """Flash gives 8 bytes at a time, and reads the next code ahead while the core works on the last."""
+    """Price a flash that delivers 8 bytes at a time, and reads the next code ahead while the core executes the last."""
     states = number("FLASH.ACR.LATENCY")
     reads = fill // 8
     first = Waits(states, states, reads * (states + 1) - 1)
@@ -103,7 +104,7 @@ def _stm32wb(number: Number, fill: int) -> Price:
 
 
 def _stm32h7(number: Number, fill: int) -> Price:
-    """Flash gives a line at a time, which goes over AXI to the core."""
+    """Price a flash that delivers a line at a time over AXI."""
     states = number("FLASH.ACR.LATENCY")
     return _same(Waits(states + 8, states + 3, states + 14))
 
@@ -142,8 +143,8 @@ FIXED = "fixed"  # the price is what the TOML says
 
 @dataclass(frozen=True)
 class FlashCache:
-    """A cache that cores read flash through; a hit makes no core wait. The least recently used of its ways makes room.
-    Data of the banks of RAM in `beside` takes its lines too."""
+    """A cache for reads from flash; a hit has no wait states. The least recently used way is replaced. Data of the RAM
+    banks in `beside` uses its lines too."""
 
     name: Annotated[str, Key("its name for people")]
     serves: Annotated[tuple[str, ...], Key("what it serves", choices=SERVES)]
@@ -168,7 +169,7 @@ class FlashCache:
 
 @dataclass(frozen=True)
 class FlashPath:
-    """The way from the cores to the bank that holds the image, where that takes longer than RAM.
+    """The path from the cores to the bank that holds the image, if that is slower than RAM.
 
     A miss reads `fills[0]` bytes; a second number is possible too where no source gives one. `fill_cycles` and
     `next_cycles` are for plans, which are made without a run.

@@ -1,4 +1,4 @@
-"""The linker script of a board, from its memory map. Read alike by GNU ld and LLD."""
+"""Write the linker script of a board from its memory map, for GNU ld and LLD."""
 
 from __future__ import annotations
 
@@ -137,8 +137,8 @@ _TEAM_STACKS = """\
 
 
 def linker_script(board: Board, cores: int = 1, in_ram: Sequence[str] = ()) -> str:
-    """The linker script for images of this board that use `cores` of its cores, each with a stack. Code of the object
-    files `in_ram`, which are patterns, is copied to RAM.
+    """Return the linker script for images of this board that use `cores` of its cores, each with a stack. Code of the
+    object files `in_ram`, which are patterns, is copied to RAM.
 
     Weights (.rodata.bt_weights*, or .data.bt_weights.<BANK>* for those that are copied to RAM) and arenas
     (.bss.bt_arena*, or .bss.bt_arena.<BANK>* for another bank) have output sections of their own, so that sizes can be

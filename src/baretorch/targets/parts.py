@@ -1,4 +1,4 @@
-"""The parts of a chip, each with the keys of its table in the chip's TOML."""
+"""Define the parts of a chip, each with the keys of its table in the chip's TOML."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MemoryBank:
 
 @dataclass(frozen=True)
 class Uart:
-    """The console. Only that of the host has rates of 0."""
+    """The console. Only that of board host has rates of 0."""
 
     driver: Annotated[str, _driver("uart")]
     base: Registers
@@ -118,7 +118,7 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Watchdog:
-    """Restarts the chip if it is not fed. It counts down from at most `most`."""
+    """A timer that restarts the chip if it is not fed. It counts down from at most `most`."""
 
     driver: Annotated[str, _driver("watchdog")]
     hz: Annotated[int, _RATE]
@@ -207,8 +207,8 @@ class Gemm:
 
 @dataclass(frozen=True)
 class EventUnit:
-    """The event unit, where cores of a cluster wait for each other: the first word at `base` is granted to all of them
-    in the cycle after the last has asked, or `barrier_cycles` later."""
+    """The event unit, at which cores of a cluster wait for each other. A read of the first word at `base` returns to
+    all of them in the cycle after the last has started it, or `barrier_cycles` later."""
 
     base: UnitRegisters
     barrier_cycles: Annotated[
@@ -236,7 +236,7 @@ class Cluster:
 
     @property
     def units(self) -> dict[str, Any]:
-        """The units that the cluster has, by the names of their tables. Each has registers at `base`."""
+        """The units of the cluster by the names of their tables. Each has registers at `base`."""
         found = {key.name: getattr(self, key.field) for key in keys_of(Cluster) if key.section is not None}
         return {name: unit for name, unit in found.items() if unit is not None}
 

@@ -23,8 +23,8 @@ _START: dict[str, tuple[str, ...]] = {
 
 
 def runtime_sources(board: Board, cores: int = 1, watchdog: bool = False, app: bool = False) -> tuple[Path, ...]:
-    """The C and assembly files to compile; they include bt_runtime.h (in RUNTIME) and the generated bt_board.h. An
-    `app` takes the place of the server of frames."""
+    """Return the C and assembly files to compile. They include bt_runtime.h (in RUNTIME) and the generated bt_board.h.
+    An `app` replaces the server of frames."""
     chip = board.chip
     console = f"uart/{chip.uart.driver}.c" if board.usb is None else f"usb/{board.usb.driver}.c"
     hardware = (f"chip/{chip.init}.c", console, f"counter/{chip.counter.driver}.c")

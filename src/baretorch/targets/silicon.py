@@ -30,7 +30,7 @@ _WORDS = ("at", "reset", "read_back", "base", "source", "atomic", "needs")
 
 @dataclass(frozen=True)
 class RegisterField:
-    """Bits of a register; `means` translates what they say."""
+    """The bits of a register; `means` maps their values to numbers."""
 
     shift: int
     bits: int
@@ -43,7 +43,7 @@ class RegisterField:
 
 @dataclass(frozen=True)
 class SiliconRegister:
-    """`name` is BLOCK.REGISTER. What is written to it takes effect at once, or if it is to be `read_back`, then."""
+    """A register; `name` is BLOCK.REGISTER. A write takes effect at once, or when the register is `read_back`."""
 
     name: str
     address: int
@@ -54,7 +54,7 @@ class SiliconRegister:
 
 @dataclass(frozen=True)
 class Condition:
-    """`compare` is empty for a clock that must run."""
+    """A comparison, or with an empty `compare` a clock that must run."""
 
     name: str
     compare: str = ""
@@ -68,7 +68,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Factor:
-    """A factor of a product: a clock's rate, a field's meaning or a number, plus an offset; or a divisor."""
+    """A factor of a product: the rate of a clock, the meaning of a field or a number, plus an offset; or a divisor."""
 
     name: str
     plus: int
@@ -120,7 +120,8 @@ class ChipBlock:
 
 @dataclass(frozen=True)
 class Clock:
-    """Made of factors, or with `select` as one of `sources`. A selection that `waits` is done once its source runs."""
+    """A clock, computed from factors, or with `select` one of `sources`. A selection that `waits` takes effect once its
+    source runs."""
 
     name: str
     source: Annotated[str, SOURCE]
@@ -135,7 +136,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Signal:
-    """`after` is in microseconds; it begins anew when one of the fields in `restarts` changes."""
+    """A bit that the hardware sets `after` microseconds, which restart when one of the fields in `restarts` changes."""
 
     field: Annotated[str, Key("the bit")]
     when: Conditions
@@ -146,7 +147,8 @@ class Signal:
 
 @dataclass(frozen=True)
 class Rule:
-    """`fixed` are fields or registers that must not change."""
+    """A rule of the chip. While `when` holds, `needs` must hold and the `fixed` fields and registers must not
+    change."""
 
     why: Annotated[str, Key("the reason, in words")]
     source: Annotated[str, SOURCE]
@@ -157,7 +159,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class DriverNeeds:
-    """The console or the counter: its clock, what its block needs, and what must hold on its pins."""
+    """The needs of the console or the counter: its clock, the conditions of its block, and those of its pins."""
 
     clock: Annotated[str, Key("its clock")]
     needs: Conditions = ()
@@ -167,7 +169,7 @@ class DriverNeeds:
 
 @dataclass(frozen=True)
 class FlashWindow:
-    """The window through which a `controller` shows flash: the bank `memory`, and the same uncached at `uncached`."""
+    """The addresses at which a `controller` maps flash: the bank `memory`, and the same uncached at `uncached`."""
 
     controller: Annotated[str, Key("the block that reads flash")]
     memory: Annotated[str, Key("the bank")]
@@ -199,8 +201,8 @@ def _clocks(rows: Mapping[str, Mapping[str, Any]]) -> tuple[Clock, ...]:
 
 @dataclass(frozen=True)
 class Silicon:
-    """`cpu` is the clock of the cores; `memories` are those that cannot be written at once; `flash` is None where flash
-    is part of the chip."""
+    """The behaviour of a kind of chip. `cpu` is the clock of the cores; `memories` are those that cannot be written at
+    once; `flash` is None if flash is part of the chip."""
 
     name: str
     cpu: Annotated[str, Key("the clock of the cores")]

@@ -96,13 +96,9 @@ class DeclaredKey:
         return f"{self.name} = {self.key.example or _TOML_KINDS[self.raw]}"
 
 
+@cache
 def keys_of(kind: Any) -> tuple[DeclaredKey, ...]:
     """Return the keys that are declared on the fields of a dataclass."""
-    return _declared(kind)
-
-
-@cache
-def _declared(kind: Any) -> tuple[DeclaredKey, ...]:
     hints = get_type_hints(kind, include_extras=True)
     found = []
     for field in fields(kind):
@@ -134,7 +130,7 @@ def place(path: Path) -> str:
 
 @dataclass(frozen=True)
 class TomlTable:
-    """The rows of a TOML table, and where they are."""
+    """The rows of a TOML table, and its place for messages."""
 
     where: str
     rows: dict[str, Any]
@@ -172,7 +168,7 @@ def _is_there(table: TomlTable, key: DeclaredKey, keys: Sequence[DeclaredKey]) -
 def _value(table: TomlTable, key: DeclaredKey, keys: Sequence[DeclaredKey]) -> Any:
     """Check and convert the value of a key that is there."""
     value = table.rows[key.name]
-    if not _is(value, key.raw):
+    if not _has_type(value, key.raw):
         raise CompileError(
             f"{key.name} must be {_TOML_KINDS[key.raw]}", at=table.where, have=short(f"{key.name} = {quote(value)}")
         )
@@ -197,14 +193,14 @@ def _item(table: TomlTable, key: DeclaredKey, index: int, item: object) -> Any:
         if not isinstance(item, dict):
             raise CompileError(f"{key.name} must be an array of tables", at=table.where, need=f"[[{key.name}]]")
         return read_record(TomlTable(f"{table.where} [[{key.name}]] number {index + 1}", item), key.section)
-    if not _is(item, key.items):
+    if not _has_type(item, key.items):
         raise CompileError(f"each of {key.name} must be {_TOML_KINDS[key.items]}", at=table.where, have=quote(item))
     _check(table, key, item)
     return item
 
 
-def _is(value: object, kind: type) -> bool:
-    """Whether a value has the type; a truth value is not a number."""
+def _has_type(value: object, kind: type) -> bool:
+    """Report whether a value has the type; a truth value is not a number."""
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 

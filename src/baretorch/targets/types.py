@@ -1,4 +1,4 @@
-"""A target is a chip and a board around it: data from TOML files, whose keys are declared here."""
+"""Define targets: a chip and a board around it, with the keys of their TOML files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _ranges(entries: list[object]) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True)
 class Chip:
-    """Silicon. Optional parts are None where a chip has none, or none that is known here."""
+    """A chip. Optional parts are None if a chip has none, or none that its TOML describes."""
 
     name: str
     cpu: Annotated[
@@ -111,7 +111,7 @@ class Chip:
 
     @property
     def starts_clocks(self) -> bool:
-        """Whether its start-up code has something to wait for."""
+        """Report whether its start-up code has to wait for clocks."""
         return self.init != "none"
 
     @property
@@ -155,8 +155,8 @@ class Chip:
 
 @dataclass(frozen=True)
 class Emulator:
-    """An emulator runs the chips that it `fits`; `need` describes them in errors. The module of machines/ that has the
-    emulator's name runs it."""
+    """An emulator, which runs the chips that it `fits`; `need` describes them in errors. The module of machines/ with
+    the emulator's name runs it."""
 
     fits: Callable[[Chip], bool] = lambda chip: True
     need: str = ""
@@ -187,7 +187,7 @@ class Avrdude:
 
 @dataclass(frozen=True)
 class Fvp:
-    """A Fixed Virtual Platform of Arm's: the program, and the names of its parts and parameters."""
+    """A Fixed Virtual Platform of Arm: the program, and the names of its parts and parameters."""
 
     program: Annotated[
         str,
@@ -280,8 +280,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Board:
-    """A board. `emulators` are in order of preference; `console` is that of images unless another is
-    requested."""
+    """A board. `emulators` are in order of preference. `console` is that of images unless the user selects another."""
 
     name: str
     title: Annotated[str, Key("its name for people")]
@@ -339,7 +338,7 @@ class Board:
 
     @property
     def hosted(self) -> bool:
-        """Whether its images are programs of this computer."""
+        """Report whether its images are programs of this computer."""
         return self.chip.boot == "host"
 
     @property
