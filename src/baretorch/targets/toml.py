@@ -96,9 +96,13 @@ class DeclaredKey:
         return f"{self.name} = {self.key.example or _TOML_KINDS[self.raw]}"
 
 
-@cache
 def keys_of(kind: Any) -> tuple[DeclaredKey, ...]:
     """Return the keys that are declared on the fields of a dataclass."""
+    return _declared_keys(kind)
+
+
+@cache  # mypy does not accept types as arguments of cached functions
+def _declared_keys(kind: Any) -> tuple[DeclaredKey, ...]:
     hints = get_type_hints(kind, include_extras=True)
     found = []
     for field in fields(kind):
