@@ -127,5 +127,5 @@ def test_an_unknown_console() -> None:
     with pytest.raises(CompileError, match="the silicon file of rp2040 goes with other drivers"):
         open_machine(replace(made, board=board), RUN)
     board = replace(board, chip=replace(chip, silicon=None))
-    with pytest.raises(CompileError, match="no model of rp2040's console or counter"):
+    with pytest.raises(CompileError, match="no model of rp2040's driver lpuart"):
         open_machine(replace(made, board=board), RUN)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from baretorch.errors import CompileError
 from baretorch.targets.silicon import ChipBlock, Condition, Rule, conditions, registers
 from baretorch.targets.types import Chip
 
+T = TypeVar("T")
 Number: TypeAlias = Callable[[str], int]  # returns the value of a field
 
 
@@ -252,19 +253,23 @@ _KEPT = (
 )
 
 
+def model_of(chip: Chip, driver: str, models: Mapping[str, T]) -> T:
+    """Return the model of a driver. Raise CompileError if there is none."""
+    if driver not in models:
+        raise CompileError(
+            f"the emulator unicorn has no model of {chip.name}'s driver {driver}",
+            need=f"one of: {', '.join(models)}",
+        )
+    return models[driver]
+
+
 def chip_registers(chip: Chip, cores: int = 1) -> tuple[ChipRegister, ...]:
     """Return the registers of a chip that do more than read as zero, for an image that uses `cores` of its cores."""
-    if chip.uart.driver not in UARTS or chip.counter.driver not in COUNTERS:
-        raise CompileError(
-            f"the emulator unicorn has no model of {chip.name}'s console or counter",
-            have=f"uart {chip.uart.driver}, counter {chip.counter.driver}",
-            need=[f"uart: {', '.join(UARTS)}", f"counter: {', '.join(COUNTERS)}"],
-        )
-    at_base = [(chip.uart.base, r) for r in UARTS[chip.uart.driver].registers]
-    at_base.append((chip.counter.base, COUNTERS[chip.counter.driver].register))
+    at_base = [(chip.uart.base, r) for r in model_of(chip, chip.uart.driver, UARTS).registers]
+    at_base.append((chip.counter.base, model_of(chip, chip.counter.driver, COUNTERS).register))
     at_base += [(0, r) for r in _KEPT]
     if cores > 1 and chip.cores is not None:
-        at_base += [(chip.cores.base, r) for r in CORES[chip.cores.driver]]
+        at_base += [(chip.cores.base, r) for r in model_of(chip, chip.cores.driver, CORES)]
     return tuple(ChipRegister(base + r.address, r.kind, r.empty, r.filled) for base, r in at_base)
 
 

@@ -17,7 +17,7 @@ from baretorch.machines import hooks
 from baretorch.machines.code import MEET, Code
 from baretorch.machines.counts import CALL_ROOM, ROW_ROOM, ROWS
 from baretorch.machines.hooks.structs import read_header
-from baretorch.machines.unicorn.drivers import UARTS, WATCHDOGS, ChipRegister, chip_registers
+from baretorch.machines.unicorn.drivers import UARTS, WATCHDOGS, ChipRegister, chip_registers, model_of
 from baretorch.targets.types import Chip
 
 HEADER = read_header(hooks.HERE / "unicorn.h")
@@ -103,7 +103,7 @@ def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[ChipRegist
     meetings = HEADER.constants["MEETINGS"]
     if len(code.meets) > meetings:
         raise InternalError(f"the image has {len(code.meets)} functions {MEET}, the hooks know {meetings}")
-    waker = UARTS[chip.uart.driver].waker
+    waker = model_of(chip, chip.uart.driver, UARTS).waker
     alarm = chip.alarm
     return STRUCTS["bt_chip"](
         stop=ctypes.cast(uclib.uc_emu_stop, c_void_p),
@@ -131,7 +131,7 @@ def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[ChipRegist
         irq=NO_IRQ if chip.uart.irq is None else chip.uart.irq,
         wake=(chip.uart.base + waker.at, waker.bits),
         sticky=(chip.uart.base + waker.clears_at, waker.clears),
-        alarm=TIMERS[alarm.driver] if alarm is not None else Timer.NO_ALARM,
+        alarm=model_of(chip, alarm.driver, TIMERS) if alarm is not None else Timer.NO_ALARM,
         alarm_base=alarm.base if alarm is not None else 0,
         alarm_irq=alarm.irq if alarm is not None and alarm.irq is not None else NO_IRQ,
         watchdog=_watchdog(chip),
@@ -145,7 +145,7 @@ def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[ChipRegist
 def _watchdog(chip: Chip) -> ctypes.Structure:
     watchdog = STRUCTS["bt_watchdog"](due=NEVER)
     if chip.watchdog is not None:
-        dog = WATCHDOGS[chip.watchdog.driver]
+        dog = model_of(chip, chip.watchdog.driver, WATCHDOGS)
         watchdog.instructions_per_count = chip.clock_hz / chip.watchdog.hz
         watchdog.kind, watchdog.base, watchdog.cause, watchdog.select = dog.kind, dog.base, dog.cause, dog.select
     return watchdog
