@@ -45,7 +45,6 @@ PACKAGES_TODO = frozenset(
         "ops",
         "passes",
         "plan",
-        "quantize",
         "units",
     }
 )

@@ -47,8 +47,7 @@ from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights.choose import place_weights
 from baretorch.quantize.config import read_config
-from baretorch.quantize.narrow_requant import narrowed
-from baretorch.quantize.quantize import Quantization, need_float, prepare, quantize
+from baretorch.quantize.quantize import Quantization, narrow_quantization, need_float, prepare, quantize
 from baretorch.stopwatch import timed
 from baretorch.targets.checks import choose_cores, need_cores
 from baretorch.targets.types import Board
@@ -102,7 +101,7 @@ class LoweredModel:
         weights. A file that is quantized already keeps its scales."""
         if self.quantization is None or self.quantization.narrow:
             return self
-        quantization = narrowed(self.quantization, self.source.examples)
+        quantization = narrow_quantization(self.quantization, self.source.examples)
         graphs = {self.source.method: lower_graph(quantization.graph, self.io)}
         return replace(self, graphs=graphs, quantization=quantization)
 

@@ -22,7 +22,7 @@ from baretorch.ir.io import arrange_inputs, real_outputs, store_inputs
 from baretorch.machines.host_program import on_host
 from baretorch.options import Buffers, Compiler, Input, Io, Options, Weights
 from baretorch.plan import make_plan, pair
-from baretorch.quantize.watch import interpreted, watching
+from baretorch.quantize.watch import in_numpy, watching
 from baretorch.targets.boards import load_board
 from baretorch.targets.parts import CoreGroup
 from tests.guarded import Guarded, run_guarded
@@ -320,7 +320,7 @@ def test_calibration_in_c_and_by_the_interpreter_agree(name: str, monkeypatch: p
     samples = [(torch.randn(shape),) for _ in range(8)]
     source = from_module(net.eval(), samples[0], "m")
     in_c = int8_model(source, samples)
-    monkeypatch.setattr(pipeline, "on_host", interpreted)
+    monkeypatch.setattr(pipeline, "on_host", in_numpy)
     plain = int8_model(source, samples)
     assert in_c.quantization is not None and plain.quantization is not None
     assert in_c.warnings == plain.warnings == ()
@@ -338,7 +338,7 @@ def test_every_watched_tensor_is_seen() -> None:
     net, shape = Last(16), (1, 8, 4)
     graph = pipeline.lower(from_module(net.eval(), (torch.randn(shape),), "m")).graph
     names = [name for node in graph.nodes for name in node.outputs]
-    with watching(graph, names, on_host) as seen, watching(graph, names, interpreted) as right:
+    with watching(graph, names, on_host) as seen, watching(graph, names, in_numpy) as right:
         for x in inputs(shape):
             have, want = (run([x[0].numpy()]) for run in (seen, right))
             for name in names:

@@ -19,7 +19,7 @@ from baretorch.ir.graph import Array, Graph, Tensor
 from baretorch.ops.int8.arithmetic import dequantize, quantize
 from baretorch.passes.order import FLOAT, run_passes
 from baretorch.pipeline import LoweredModel, lower
-from baretorch.quantize.accuracy import _alone, compare_layers, sqnr_db, worst_layers
+from baretorch.quantize.accuracy import compare_layers, compute_alone, sqnr_db, worst_layers
 from tests.models import int8_file, int8_model, seeded
 from tests.zoo.zoo import ZOO
 
@@ -140,7 +140,7 @@ def test_each_layer_is_a_step_at_most_from_the_judge(name: str) -> None:
             mine, near = right[float_graph.outputs[0]], 1.01 * quant.scale[0] + at_the_edge(float_graph, right)
             np.testing.assert_allclose(mine, answer, atol=near, err_msg="this is what the judge computes")
         held = {float_graph[n].holds: x for n, x in right.items()}
-        for _, t, wanted, made in _alone(graph, held, dict(zip(graph.inputs, inputs, strict=True))):
+        for _, t, wanted, made in compute_alone(graph, held, dict(zip(graph.inputs, inputs, strict=True))):
             assert t.quant is not None
             want = quantize(wanted, t.quant.scale[0], t.quant.zero_point[0])
             assert np.abs(made.astype(int) - want).max() <= 1, t

@@ -16,7 +16,8 @@ from baretorch.frontends import from_module
 from baretorch.ir.graph import Builder, DType, Graph, Quant
 from baretorch.ops.index import IndexSelect
 from baretorch.ops.linear import Linear
-from baretorch.quantize.config import Config, Precision, changed, read_config, with_precisions
+from baretorch.quantize.config import Config, apply_config, read_config
+from baretorch.quantize.precisions import Precision, set_precisions
 from tests.models import int8_model
 
 DIGITS, BITS = "9" * 5000, "0x" + "f" * 5000
@@ -60,14 +61,14 @@ def test_files_beside_arrays_in_an_npz(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "w.npz", "w") as file:
         file.writestr("w.npy", "import os")
     with pytest.raises(CompileError, match=r"cannot read the weights w\.npz"):
-        changed(layer(), Config(weights=tmp_path / "w.npz"))
+        apply_config(layer(), Config(weights=tmp_path / "w.npz"))
 
 
 def test_indices_are_the_models_own(tmp_path: Path) -> None:
     """Only weights come from a file."""
     np.savez(tmp_path / "w.npz", places=np.array([4, 1 << 30], np.int32))
     with pytest.raises(CompileError, match="are not this model's"):
-        changed(layer(), Config(weights=tmp_path / "w.npz"))
+        apply_config(layer(), Config(weights=tmp_path / "w.npz"))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_indices_are_the_models_own(tmp_path: Path) -> None:
 def test_scales_that_no_calibration_finds(data: list[float], tmp_path: Path) -> None:
     np.savez(tmp_path / "w.npz", **{"scale of x": np.array(data)})
     with pytest.raises(CompileError, match="are not this model's"):
-        changed(layer(), Config(weights=tmp_path / "w.npz"))
+        apply_config(layer(), Config(weights=tmp_path / "w.npz"))
 
 
 def test_a_layer_has_one_precision() -> None:
@@ -90,8 +91,8 @@ def test_a_layer_has_one_precision() -> None:
     noted = {n: replace(t, quant=quants.get(n)) for n, t in graph.tensors.items()}
     graph = replace(graph, tensors=noted)
     with pytest.raises(CompileError, match="'one' = 'int4' and 'other' = 'int16' are the same layer"):
-        with_precisions(graph, {"one": (Precision.INT4, {y}), "other": (Precision.INT16, {y})})
-    alike = with_precisions(graph, {"one": (Precision.INT4, {y}), "other": (Precision.INT4, {y})})
+        set_precisions(graph, {"one": (Precision.INT4, {y}), "other": (Precision.INT16, {y})})
+    alike = set_precisions(graph, {"one": (Precision.INT4, {y}), "other": (Precision.INT4, {y})})
     assert alike.nodes[-1].inputs[1].startswith("w_int4")
 
 

@@ -21,8 +21,8 @@ from baretorch.ops.int8.qlinear import QLinear
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
 from baretorch.passes.to_int8 import to_int8
-from baretorch.quantize.narrow_requant import with_narrow
 from baretorch.quantize.observers import per_channel
+from baretorch.quantize.quantize import narrow_weights
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input, compile_model, int8_model
 
@@ -52,7 +52,7 @@ def layers(graph: Graph) -> list[Call[Any]]:
 
 
 def test_what_is_chosen_is_narrow_and_little_coarser() -> None:
-    wide, narrow = noted(spread=1.0), with_narrow(noted(spread=1.0))
+    wide, narrow = noted(spread=1.0), narrow_weights(noted(spread=1.0))
     assert [narrow_form(call) for call in layers(to_int8(wide))] == [None, None]
     forms = [narrow_form(call) for call in layers(to_int8(narrow))]
     for form, name in zip(forms, ("taps", "rows"), strict=True):
@@ -66,7 +66,7 @@ def test_what_is_chosen_is_narrow_and_little_coarser() -> None:
 def test_32_bits_are_enough_for_every_sum() -> None:
     """The rule in 32 bits gives what docs/arithmetic.md says, up to the least and the largest sum that can be; with one
     bit more it would not be exact any more."""
-    for call in layers(to_int8(with_narrow(noted()))):
+    for call in layers(to_int8(narrow_weights(noted()))):
         form = narrow_form(call)
         assert form is not None
         weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
@@ -90,7 +90,7 @@ def test_what_would_be_too_coarse_stays_wide() -> None:
     graph = noted()
     large = replace(graph["b"], data=np.full(8, 3e5, np.float32))
     image = replace(graph["image"], quant=Quant((3000.0,), (0,)))
-    made = with_narrow(replace(graph, tensors={**graph.tensors, "b": large, "image": image}))
+    made = narrow_weights(replace(graph, tensors={**graph.tensors, "b": large, "image": image}))
     assert "taps_narrow" not in made.tensors and "rows_narrow" in made.tensors
 
 
@@ -102,13 +102,13 @@ def test_layers_that_share_a_weight_get_each_their_own() -> None:
     y = b.add(Linear(), once, weight, name="y")
     graph = verify(b.graph([x], [y]))
     notes = SCALES | {"w": per_channel(data_of([graph["w"]], 0))}
-    made = with_narrow(replace(graph, tensors={n: replace(t, quant=notes[n]) for n, t in graph.tensors.items()}))
+    made = narrow_weights(replace(graph, tensors={n: replace(t, quant=notes[n]) for n, t in graph.tensors.items()}))
     assert [n.inputs[1] for n in made.nodes] == ["w_narrow", "w_narrow_2"]
     assert all(narrow_form(call) is not None for call in layers(to_int8(made)))
 
 
 def test_a_computer_computes_what_the_interpreter_does() -> None:
-    graph = to_int8(with_narrow(noted()))
+    graph = to_int8(narrow_weights(noted()))
     x = np.random.default_rng(5).standard_normal((1, 5, 5, 3)).astype(np.float32)
     with on_host(graph) as run:
         made: Array = run([x])[graph.outputs[0]]

@@ -27,7 +27,7 @@ from baretorch.ops.recurrent import Recurrent
 from baretorch.options import Observer
 from baretorch.passes.order import FLOAT, run_passes
 from baretorch.passes.to_int8 import float_layers, told_float
-from baretorch.quantize.groups import wanted
+from baretorch.quantize.groups import find_groups
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_model, seeded
 
@@ -280,11 +280,11 @@ def test_operators_learn(case: str) -> None:
     assert beyond_a_step(case, source, graph, source.expected) == {}
 
 
-def beyond_a_step(case: str, source: Source, graph: Graph, wanted: Sequence[Array]) -> dict[str, float]:
+def beyond_a_step(case: str, source: Source, graph: Graph, find_groups: Sequence[Array]) -> dict[str, float]:
     """Return how many steps the results of operators are off, if it is more than one."""
     answers = interpret(graph, store_inputs(graph, source.examples))
     steps = {}
-    for operator, name, want in zip(CASES[case][0], graph.outputs, wanted, strict=True):
+    for operator, name, want in zip(CASES[case][0], graph.outputs, find_groups, strict=True):
         made = graph.producer()[name].op
         assert isinstance(made, Dequantize), f"{operator} is not int8"
         assert answers[name].shape == want.shape
@@ -332,4 +332,4 @@ def test_models_may_be_deep() -> None:
     for _ in range(1500):
         y = b.add(Sigmoid(), b.add(Reshape((8,)), y))
     graph = b.graph([x], [y])
-    assert len(wanted(graph).groups) == 1501
+    assert len(find_groups(graph).activations) == 1501

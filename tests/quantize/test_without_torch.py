@@ -23,7 +23,7 @@ from baretorch.machines.host_program import on_host
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.ir.io import store_inputs
-from baretorch.quantize.watch import interpreted
+from baretorch.quantize.watch import in_numpy
 from tests.frontends.layers import load_layers
 
 KINDS[".layers"] = FileKind(load_layers)
@@ -32,7 +32,7 @@ source = load(sys.argv[1])
 (port,) = source.graph.takes()
 samples = [(rng.standard_normal(port.shape).astype(np.float32),) for _ in range(20)]
 found = []
-for runner in (on_host, interpreted):
+for runner in (on_host, in_numpy):
     pipeline.on_host = runner
     made = pipeline.lower(replace(source, calibration=samples), Options(int8=True))
     graph = made.graph

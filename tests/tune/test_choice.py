@@ -20,7 +20,8 @@ from baretorch.ir.graph import Builder, DType, Graph, Quant, with_data
 from baretorch.ops.elementwise import Add
 from baretorch.ops.linear import Linear
 from baretorch.options import DEFAULT, Compiler, Options
-from baretorch.quantize.config import Precision, changed, read_config, scales_of
+from baretorch.quantize.config import apply_config, read_config, read_scales
+from baretorch.quantize.precisions import Precision
 from baretorch.targets.boards import load_board
 from baretorch.tune.result import Budget, Candidate, Costs, or_no_number
 from baretorch.tune.search import write_config
@@ -82,7 +83,7 @@ def named(
 
 
 def test_what_costs_otherwise_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A board whose file was changed, a larger input, another compiler or Baretorch: and nothing else."""
+    """A board whose file was apply_config, a larger input, another compiler or Baretorch: and nothing else."""
     zig = replace(DEFAULT, toolchain=Compiler.ZIG)
     names = [named(), named(faster=1), named(rows=2), named(options=zig), named("pico2")]
     assert len({*names}) == 5
@@ -105,10 +106,10 @@ def test_weights_may_have_any_name(tmp_path: Path) -> None:
     write_config(Variant(Choice(), whole, {}, {}), {"x": Quant((0.5,), (3,))}, tmp_path, "pico")
     config = read_config(str(tmp_path / "tuned.toml"))
     blank = {n: with_data(t, np.zeros_like(t.data)) for n, t in whole.tensors.items() if t.data is not None}
-    again = changed(replace(whole, tensors={**whole.tensors, **blank}), config)
+    again = apply_config(replace(whole, tensors={**whole.tensors, **blank}), config)
     for name in (*names, "scalar"):
         np.testing.assert_array_equal(again[name].data, whole[name].data)  # type: ignore[arg-type]
-    assert scales_of(whole, config) == {"x": Quant((0.5,), (3,))}
+    assert read_scales(whole, config) == {"x": Quant((0.5,), (3,))}
 
 
 def test_other_calibration_data_is_another_search() -> None:

@@ -12,8 +12,7 @@ from baretorch.ops.int8.groups_of_inputs import whole_in_groups
 from baretorch.passes.order import FLOAT, run_passes
 from baretorch.passes.prune import channels, without
 from baretorch.quantize.observers import per_channel
-from baretorch.tune.refine import Grid
-from baretorch.tune.retrain import find_obstacle, retrain
+from baretorch.tune.refine import Grid, find_obstacle, retrain
 
 
 def network() -> nn.Module:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.quantize.config import Precision
+from baretorch.quantize.precisions import Precision
 from baretorch.tune.result import Costs
 from baretorch.tune.study import Found, Mark, Space, Study, Suggested
 

@@ -17,7 +17,7 @@ from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d
 from baretorch.passes.prune import channels, without
 from baretorch.quantize.observers import per_channel
-from baretorch.quantize.watch import interpreted
+from baretorch.quantize.watch import in_numpy
 from baretorch.tune.refine import Grid, balance_channels, round_weights
 from baretorch.tune.shrink import can_be_thin, find_moments, mask_of, removal_order, remove_channels, thin_weights
 
@@ -68,7 +68,7 @@ def test_what_others_say_too_is_left_out_first() -> None:
     bias[:9], bias[9:] = 1, 2
     second[:] = np.sign(second)
     (found,) = channels(graph)
-    moments = find_moments(graph, [found], samples(graph, 200), interpreted)
+    moments = find_moments(graph, [found], samples(graph, 200), in_numpy)
     order = removal_order(graph, found, moments)
     assert sorted(order) == list(range(12))
     assert {n % 9 for n in order[:3]} == {0, 1, 2}
@@ -82,7 +82,7 @@ def test_weights_make_up_for_channels() -> None:
     graph = convolutions()
     sets = channels(graph)
     assert [c.count for c in sets] == [8, 6]
-    moments = find_moments(graph, sets, samples(graph, 60), interpreted)
+    moments = find_moments(graph, sets, samples(graph, 60), in_numpy)
     for found in sets:
         removed = removal_order(graph, found, moments)[:2]
         plain, made_up = without(graph, {found.name: removed}), remove_channels(graph, {found: removed}, moments)
@@ -107,7 +107,7 @@ def test_rounding_makes_up_for_itself() -> None:
     graph = perceptron(numbers(24, 16))
     given = [((numbers(1, 4) @ mix + 0.1 * numbers(1, 16)).astype(np.float32),) for _ in range(150)]
     layers = [n for n in graph.nodes if n.inputs[1] == "w1"]
-    plain, corrected = round_weights(graph, {layers[0].outputs[0]: Grid(3)}, given[:100], interpreted)
+    plain, corrected = round_weights(graph, {layers[0].outputs[0]: Grid(3)}, given[:100], in_numpy)
     simple = nearest(graph, layers, 3)
     assert error(graph, plain, given[100:]) < 0.5 * error(graph, simple, given[100:])
     assert error(graph, corrected, given[100:]) < 0.5 * error(graph, simple, given[100:])
@@ -119,9 +119,7 @@ def test_rounding_makes_up_for_itself() -> None:
 def test_rounding_knows_how_windows_lie() -> None:
     """The products of a convolution's weights with what they are multiplied with are its answer."""
     graph = convolutions()
-    plain, corrected = round_weights(
-        graph, {n.outputs[0]: Grid(4) for n in graph.nodes}, samples(graph, 60), interpreted
-    )
+    plain, corrected = round_weights(graph, {n.outputs[0]: Grid(4) for n in graph.nodes}, samples(graph, 60), in_numpy)
     simple = nearest(graph, [n for n in graph.nodes if len(n.inputs) == 3], 4)
     held_out = samples(graph, 40)
     assert error(graph, plain, held_out) < error(graph, simple, held_out)
@@ -135,7 +133,7 @@ def test_weights_that_stay_make_up_for_those_that_are_left_out() -> None:
     given = [((numbers(1, 4) @ mix + 0.1 * numbers(1, 32)).astype(np.float32),) for _ in range(150)]
     layer = next(n for n in graph.nodes if n.inputs[1] == "w1")
     assert can_be_thin(graph, layer)
-    thin = thin_weights(graph, {layer.outputs[0]: 0.25}, given[:100], interpreted)
+    thin = thin_weights(graph, {layer.outputs[0]: 0.25}, given[:100], in_numpy)
     before, after = graph["w1"].data, thin["w1"].data
     assert before is not None and after is not None
     assert int(after.reshape(-1, 4).any(axis=1).sum()) == 24 * 8 // 4
@@ -151,7 +149,7 @@ def test_balanced_channels_change_nothing_in_float() -> None:
     assert weight is not None
     weight[0] *= 50
     given = samples(graph, 10)
-    even = balance_channels(graph, given, interpreted)
+    even = balance_channels(graph, given, in_numpy)
     assert error(graph, even, given) < 1e-9
     ranges = [np.abs(g["w1"].data).reshape(8, -1).max(axis=1) for g in (graph, even)]  # type: ignore[arg-type]
     assert ranges[1].max() / ranges[1].min() < 0.5 * ranges[0].max() / ranges[0].min()
@@ -172,7 +170,7 @@ def test_the_head_that_is_missed_least_goes_first() -> None:
     last[:, 12:] *= 1e-3
     graph = b.graph([x], [b.add(Linear(), y, b.const("w", last), b.const("b", numbers(8)))])
     (found,) = [c for c in channels(graph) if c.heads]
-    moments = find_moments(graph, [found], samples(graph, 60), interpreted)
+    moments = find_moments(graph, [found], samples(graph, 60), in_numpy)
     removed = removal_order(graph, found, moments)
     assert removed[0] == 3 and removed[1] in (0, 1)
     small = remove_channels(graph, {found: removed[:2]}, moments)
@@ -188,7 +186,7 @@ def test_rounding_in_groups_is_kept_by_the_image() -> None:
     graph = perceptron(first)
     given = [((numbers(1, 4) @ mix + 0.1 * numbers(1, 70)).astype(np.float32),) for _ in range(150)]
     (y,) = [n.outputs[0] for n in graph.nodes if n.inputs[1] == "w1"]
-    made = round_weights(graph, {y: Grid(4, 32)}, given[:100], interpreted)[0]
+    made = round_weights(graph, {y: Grid(4, 32)}, given[:100], in_numpy)[0]
     weight = made["w1"].data
     assert weight is not None
     scales = np.array(per_channel(weight, 4, 32).scale)
@@ -211,4 +209,4 @@ def test_channels_are_balanced_only_where_that_changes_nothing() -> None:
         graph = b.graph([x], [b.add(Linear(), y, b.const("w2", numbers(3, 6)))])
         assert [c.count for c in channels(graph)] == [6]
         given = samples(graph, 10)
-        assert error(graph, balance_channels(graph, given, interpreted), given) < 1e-9
+        assert error(graph, balance_channels(graph, given, in_numpy), given) < 1e-9

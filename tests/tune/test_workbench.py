@@ -16,7 +16,7 @@ from baretorch.frontends import from_module
 from baretorch.frontends.choices import Offer
 from baretorch.options import Options
 from baretorch.pipeline import build_image, compile_graph, run_image
-from baretorch.quantize.config import Precision
+from baretorch.quantize.precisions import Precision
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from baretorch.tune.result import Budget

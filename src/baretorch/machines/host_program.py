@@ -25,7 +25,7 @@ from baretorch.firmware.toolchain import Toolchain, find_toolchain
 from baretorch.ir.graph import Array, Graph
 from baretorch.options import Buffers, Optimize, Options
 from baretorch.plan import make_plan
-from baretorch.quantize.watch import RunGraph, interpreted
+from baretorch.quantize.watch import RunGraph, in_numpy
 from baretorch.targets.boards import load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.runtime import RUNTIME
@@ -51,7 +51,7 @@ def on_host(graph: Graph) -> Iterator[RunGraph]:
     except CompileError:
         tools = None
     if tools is None or not graph.nodes:
-        with interpreted(graph) as run:
+        with in_numpy(graph) as run:
             yield run
         return
     plans = {"forward": make_plan(graph, board, Options(buffers=Buffers.CALLER))}

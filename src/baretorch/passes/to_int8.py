@@ -116,7 +116,7 @@ def could_be_int8(graph: Graph) -> list[str]:
 
 
 def _spectra(graph: Graph) -> set[str]:
-    """Tensors around Fourier transforms that quantize/spectra.py left without a scale: what a transform is made of, and
+    """Tensors around Fourier transforms that quantize/groups.py left without a scale: what a transform is made of, and
     what is made of it up to the first logarithm or scale."""
     before: set[str] = set()
     for node in reversed(graph.nodes):

@@ -1,4 +1,4 @@
-"""How much each layer of an int8 model loses against the same model in float."""
+"""Compare each layer of an int8 model with the same layer in float."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from baretorch.quantize.observers import ABSENT
 
 @dataclass(frozen=True)
 class LayerAccuracy:
-    """Signal to quantization noise of a layer's output, in dB; None if there is no noise at all. `sqnr_db` is what
-    arrives there, with the noise of all layers before it; `alone_db` is what the layer would make of inputs without
-    any but their own rounding, so it says which layer to blame."""
+    """The signal to quantization noise ratio of a layer's output, in dB; None if there is no noise. `sqnr_db` includes
+    the noise of all layers before it. `alone_db` is the ratio for exact inputs, which are only rounded, so it shows
+    which layer causes the noise."""
 
     name: str
     op: str
@@ -33,7 +33,7 @@ class LayerAccuracy:
 
 @dataclass
 class _Noise:
-    """Sums over all samples: the power of the signal, of its error, and of the error that the layer makes alone."""
+    """Sums over all samples: the power of the signal, of its error, and of the error that the layer causes alone."""
 
     node: Node
     signal: float = 0.0
@@ -43,7 +43,7 @@ class _Noise:
 
 def compare_layers(graph: Graph, twin: Graph, samples: Sequence[Sequence[Array]]) -> tuple[LayerAccuracy, ...]:
     """Interpret both graphs over the samples, which are real numbers; `twin` is `graph` before it was quantized. Layers
-    come in the order of execution; those that only move values are left out."""
+    are in the order of execution; those that only move values are left out."""
     noise: dict[str, _Noise] = {}
     memory: dict[str, Array] = {}
     twin_memory: dict[str, Array] = {}
@@ -55,30 +55,30 @@ def compare_layers(graph: Graph, twin: Graph, samples: Sequence[Sequence[Array]]
         exact = interpret(twin, sample, keep=True, memory=twin_memory)
         right = {name: exact[n] for name, n in names.items()}
         got = interpret(graph, list(given.values()), keep=True, memory=memory)
-        for node, t, wanted, alone in _alone(graph, right, given | state):
+        for node, t, wanted, alone in compute_alone(graph, right, given | state):
             sums = noise.setdefault(t.holds, _Noise(node))
             finite = np.isfinite(wanted)
-            sums.signal += _power(wanted[finite])
-            sums.error += _power(as_real(t, got[t.name])[finite] - wanted[finite])
-            sums.alone += _power(as_real(t, alone)[finite] - wanted[finite])
+            sums.signal += power(wanted[finite])
+            sums.error += power(as_real(t, got[t.name])[finite] - wanted[finite])
+            sums.alone += power(as_real(t, alone)[finite] - wanted[finite])
     return tuple(_layer(graph, name, sums) for name, sums in noise.items())
 
 
 def _twins(graph: Graph, twin: Graph) -> dict[str, str]:
-    """The tensors of `twin` by the values that they hold. One whose value `graph` does not know, as a BatchNorm was
-    folded into a layer before, also by the layer's name."""
+    """Return the tensors of `twin` by the values that they hold. If `graph` does not have a value, because BatchNorm
+    was folded into the layer before, the tensor is also listed by its own name."""
     known = {t.holds for t in graph.tensors.values()}
     layers = {n: n for n, t in twin.tensors.items() if t.holds not in known}
     return layers | {t.holds: n for n, t in twin.tensors.items()}
 
 
-def _alone(
+def compute_alone(
     graph: Graph, right: Mapping[str, Array], given: Mapping[str, Array]
 ) -> Iterator[tuple[Node, Tensor, Array, Array]]:
-    """Every layer with inputs that are right: (node, its result, what is right for it, what the layer makes). Where an
-    int8 operator has another order of dimensions, the result is what moves bring back."""
+    """Run every layer with exact inputs: yield its node, its result, the exact values, and the computed values. If an
+    int8 operator has another order of dimensions, the result is the tensor that has the original order again."""
     values = {n: t.data for n, t in graph.tensors.items() if t.data is not None} | dict(given)
-    makers: dict[str, Node] = {}  # of tensors whose layer has not been told yet
+    makers: dict[str, Node] = {}  # of tensors whose layer was not yielded yet
     scores = _scores(graph)
     for node in graph.nodes:
         results = node.op.reference(*(values[n] for n in node.inputs))
@@ -98,7 +98,7 @@ def _alone(
 
 
 def _scores(graph: Graph) -> set[str]:
-    """Tensors that a softmax takes, and nobody else."""
+    """Return the tensors that only a softmax reads."""
     uses, scores = graph.uses(), set[str]()
     for node in reversed(graph.nodes):
         for name in node.outputs:
@@ -111,7 +111,8 @@ def _scores(graph: Graph) -> set[str]:
 
 
 def _reachable(t: Tensor, wanted: Array, scores: bool) -> Array:
-    """What is right, where it matters: nothing is lost of scores that are too low to count, nor of minus infinity."""
+    """Return the exact values, limited to those that int8 can represent where nothing is lost by that: scores that are
+    too low to count, and minus infinity."""
     if t.dtype is not DType.INT8 or t.quant is None:
         return wanted
     lowest = np.float32(t.quant.scale[0] * (-128 - t.quant.zero_point[0]))
@@ -119,12 +120,12 @@ def _reachable(t: Tensor, wanted: Array, scores: bool) -> Array:
 
 
 def worst_layers(layers: Sequence[LayerAccuracy], count: int = 3) -> tuple[LayerAccuracy, ...]:
-    """Those with the most noise, the noisiest first."""
+    """Return the layers with the most noise, the noisiest first."""
     return tuple(sorted(layers, key=lambda layer: inf if layer.sqnr_db is None else layer.sqnr_db)[:count])
 
 
 def sqnr_db(signal: float, error: float) -> float | None:
-    """The ratio of two powers in dB, to a tenth; None without any error."""
+    """Return the ratio of two powers in dB, rounded to a tenth; None if there is no error."""
     if error == 0:
         return None
     return round(10 * log10(signal / error), 1) if signal > 0 else -999.0
@@ -141,5 +142,6 @@ def _layer(graph: Graph, name: str, sums: _Noise) -> LayerAccuracy:
     )
 
 
-def _power(x: Array) -> float:
+def power(x: Array) -> float:
+    """Return the sum of squares."""
     return float(np.sum(np.square(x, dtype=np.float64)))

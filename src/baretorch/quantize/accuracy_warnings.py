@@ -1,4 +1,4 @@
-"""What calibration data shows of an int8 model: noise in its answer, tensors that saturate, tensors that died."""
+"""Warn of an inaccurate int8 model: noise in its outputs, tensors that saturate, and tensors that are constant."""
 
 from __future__ import annotations
 
@@ -12,30 +12,29 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Graph, Node, Quant, interpret
 from baretorch.ir.io import as_real
 from baretorch.passes.order import LOWERING, run_passes
-from baretorch.quantize.accuracy import sqnr_db
+from baretorch.quantize.accuracy import power, sqnr_db
 from baretorch.quantize.calibrate import Calibration
-from baretorch.quantize.comparisons import compared, expected_noise
-from baretorch.quantize.groups import Wanted
-from baretorch.quantize.observers import Meant
-from baretorch.quantize.probe import EVERYTHING, Probe
-from baretorch.quantize.simulate import simulated
-from baretorch.quantize.unseen import SHARE, Ranges, splits_of
-from baretorch.quantize.watch import RunGraph, Runner, interpreted, watching
+from baretorch.quantize.comparisons import expected_noise, find_comparisons
+from baretorch.quantize.groups import Groups
+from baretorch.quantize.observers import Values
+from baretorch.quantize.probe import EVERYTHING, SHARE, Probe, Ranges, splits_of
+from baretorch.quantize.simulate import simulate
+from baretorch.quantize.watch import RunGraph, Runner, in_numpy, watching
 
-LEAST_DB = 15.0  # of the answer against float; below, a user should know
-WORST_DB = 3.0  # of a single answer, against the average power of its output; below, most of it is noise
-SATURATED = 0.05  # of a tensor's values at an end of int8, where float has larger ones
-CUT_DB = 20.0  # of a tensor against what is cut off it; above, that is hardly heard
-CALLS = 128  # calls that a model with state is judged by: rounding adds up in state from call to call
-UNSEEN_DB = 12.0  # of the answer to other inputs, which is an estimate: it may be 3 dB off
-ENOUGH = 8  # samples that show how much others may differ from them
-NAMED = 3  # layers at most
-CLEAN_DB = 60.0  # more than int8 gives; what is as good has no noise
+LEAST_DB = 15.0  # of the outputs against float; below that there is a warning
+WORST_DB = 3.0  # of the output of a single call against the average power; below, most of it is noise
+SATURATED = 0.05  # the share of a tensor's values that int8 cuts off
+CUT_DB = 20.0  # of a tensor against the values that are cut off; above, these hardly matter
+CALLS = 128  # the number of calls for a model with state, in which rounding adds up from call to call
+UNSEEN_DB = 12.0  # of the outputs for other inputs; this is an estimate, which may be 3 dB off
+ENOUGH = 8  # the least number of samples that show how much other inputs may differ
+NAMED = 3  # the largest number of layers in a warning
+CLEAN_DB = 60.0  # more than int8 can reach; counts as no noise
 
 
 @dataclass(frozen=True)
-class Health:
-    """The answer of the rounding model to the example inputs, the signal to noise ratio of the worst output over the
+class Accuracy:
+    """The outputs of the rounding model for the example inputs, the signal to noise ratio of the worst output over the
     calibration data, and warnings."""
 
     answers: tuple[Array, ...]
@@ -44,10 +43,10 @@ class Health:
 
 
 def judge(
-    graph: Graph, wanted: Wanted, examples: Sequence[Array], data: Calibration, probe: Probe, runner: Runner
-) -> Health:
+    graph: Graph, groups: Groups, examples: Sequence[Array], data: Calibration, probe: Probe, runner: Runner
+) -> Accuracy:
     """Compare a float graph with scales, which `probe` runs, with the int8 graph that it compiles to, on the example
-    inputs and the calibration data. A model with state is called many times in a row: with all samples, repeatedly."""
+    inputs and the calibration data. A model with state is called many times in a row, with all samples repeatedly."""
     int8, samples, count = run_passes(graph, LOWERING)[-1][1], data.kept, data.count
     pairs = _pairs(graph, int8)
     calls = [examples, *samples]
@@ -57,7 +56,7 @@ def judge(
     stored = {n for n, other in pairs.items() if int8[other].dtype is not DType.FLOAT32}
     ranges, right = Ranges(probe.groups), list[dict[str, Array]]()
     probe.reset()
-    with watching(int8, list(pairs.values()), interpreted) as rounded:
+    with watching(int8, list(pairs.values()), in_numpy) as rounded:
         for i, given in enumerate(calls):
             wants, has = probe(given), rounded(given)
             if i <= len(samples):
@@ -66,10 +65,10 @@ def judge(
             for sums in (all_, *([shown_data] if i <= len(samples) else []), *([example] if i == 0 else [])):
                 for name, other in pairs.items():
                     sums.add(name, wants[name], as_real(int8[other], has[other]))
-                for group in wanted.groups:
-                    for name, meant in group.seen.items():
+                for group in groups.activations:
+                    for name, relevant in group.seen.items():
                         if name in stored:
-                            sums.see(graph, name, meant, wants[name], as_real(int8[pairs[name]], has[pairs[name]]))
+                            sums.see(graph, name, relevant, wants[name], as_real(int8[pairs[name]], has[pairs[name]]))
     row = f" over {len(calls)} calls in a row, with state carried on"
     shown = [(example, " to the example inputs"), (shown_data, " to the calibration data"), (all_, row)]
     noisy = (*_noisy(graph, shown if graph.state else shown[:2]),)
@@ -90,11 +89,11 @@ def judge(
         noisy = (*_uncertain(graph, shown_data, expected, calls, probe, runner),)
     warnings = (*noisy, *_clipped(graph, all_))
     db = min((min(all_.db(name), expected.db(name)) for name in graph.outputs), default=CLEAN_DB)
-    return Health(rounded_answers(graph, int8, examples), db, warnings)
+    return Accuracy(simulate_answers(graph, int8, examples), db, warnings)
 
 
 def _pairs(graph: Graph, int8: Graph) -> dict[str, str]:
-    """The tensors that have notes, and the outputs, each with the tensor of the compiled graph that holds it."""
+    """Return the tensors with scales, and the outputs, each with the tensor of the compiled graph that holds it."""
     holders = {t.holds: n for n, t in int8.tensors.items() if t.dtype is DType.FLOAT32 and t.data is None}
     holders |= {t.holds: n for n, t in int8.tensors.items() if t.dtype is not DType.FLOAT32 and t.data is None}
     states = {s.name for s in graph.state}
@@ -104,22 +103,22 @@ def _pairs(graph: Graph, int8: Graph) -> dict[str, str]:
     return same | dict(zip(graph.outputs, int8.outputs, strict=True))
 
 
-def rounded_answers(graph: Graph, int8: Graph, examples: Sequence[Array]) -> tuple[Array, ...]:
-    """Return the answers of a float graph with scales, rounded where the graph that it compiles to is int8."""
+def simulate_answers(graph: Graph, int8: Graph, examples: Sequence[Array]) -> tuple[Array, ...]:
+    """Return the outputs of a float graph with scales, rounded where the graph that it compiles to is int8."""
     pairs = _pairs(graph, int8)
     stays = {n for n, other in pairs.items() if int8[other].dtype is DType.FLOAT32 and n not in graph.outputs}
     made = {t.holds for t in int8.tensors.values() if t.dtype is not DType.FLOAT32}
     stays |= {n for n in graph.outputs if graph[n].holds not in made}
     tensors = {n: replace(t, quant=None) if n in stays else t for n, t in graph.tensors.items()}
-    rounding = simulated(replace(graph, tensors=tensors)).graph
-    with np.errstate(all="ignore"):  # what overflows is reported by those who look at the values
+    rounding = simulate(replace(graph, tensors=tensors)).graph
+    with np.errstate(all="ignore"):  # readers of the values report what overflows
         values = interpret(rounding, examples)
     return tuple(values[name] for name in rounding.outputs)
 
 
 @dataclass
 class _Seen:
-    """What is seen of a value where it is rounded to int8."""
+    """Statistics of a tensor where it is rounded to int8."""
 
     count: int = 0
     clipped: int = 0
@@ -136,8 +135,8 @@ class _Seen:
         steps = wide / scale + zero
         self.count += real.size
         self.clipped += int(((steps > 128) | (steps < -129)).sum())
-        self.power += _power(wide)
-        self.cut += _power(scale * (steps - steps.clip(-128, 127)))
+        self.power += power(wide)
+        self.cut += power(scale * (steps - steps.clip(-128, 127)))
         self.least, self.most = min(self.least, float(wide.min())), max(self.most, float(wide.max()))
         self.lowest = min(self.lowest, float(rounded.min()))
         self.highest = max(self.highest, float(rounded.max()))
@@ -145,7 +144,7 @@ class _Seen:
 
 @dataclass
 class _Sums:
-    """Powers of each value and of its noise, by its name; and what is seen where values are rounded."""
+    """Powers of each tensor and of its noise, by its name, and statistics of those that are rounded."""
 
     signal: dict[str, float] = field(default_factory=dict)
     error: dict[str, float] = field(default_factory=dict)
@@ -158,14 +157,14 @@ class _Sums:
             return
         both = np.isfinite(wanted) & np.isfinite(have)
         want, got = (np.where(both, x, 0.0).astype(np.float64) for x in (wanted, have))
-        error = _power(got - want)
+        error = power(got - want)
         self.count[name] = self.count.get(name, 0) + 1
-        self.signal[name] = self.signal.get(name, 0.0) + _power(want)
+        self.signal[name] = self.signal.get(name, 0.0) + power(want)
         self.error[name] = self.error.get(name, 0.0) + error
         self.worst[name] = max(self.worst.get(name, 0.0), error)
 
-    def see(self, graph: Graph, name: str, meant: Meant, wanted: Array, have: Array) -> None:
-        quant, real = graph[name].quant, meant.of(wanted)
+    def see(self, graph: Graph, name: str, relevant: Values, wanted: Array, have: Array) -> None:
+        quant, real = graph[name].quant, relevant.select(wanted)
         if quant is not None and graph[name].dtype is DType.FLOAT32 and real.size:  # else all of it is masked
             self.seen.setdefault(name, _Seen()).add(real, have, quant)
 
@@ -173,15 +172,15 @@ class _Sums:
         return self._ratio(name, self.error)
 
     def plus(self, noise: Mapping[str, float]) -> _Sums:
-        """The same with more noise."""
+        """Return these sums with more noise."""
         return replace(self, error={name: error + noise.get(name, 0.0) for name, error in self.error.items()})
 
     def rms(self, graph: Graph, name: str) -> float:
-        """The error of a single value, in the average."""
+        """Return the average error of a single value."""
         return sqrt(self.error[name] / max(1, self.count[name] * graph[name].count))
 
     def worst_db(self, name: str) -> float:
-        """Of the worst answer, against the average power of all answers: a faint one may be noisy."""
+        """Return the ratio for the worst call, against the average power of all calls: a faint result may be noisy."""
         return self._ratio(name, self.worst, self.count.get(name, 1))
 
     def _ratio(self, name: str, errors: Mapping[str, float], count: int = 1) -> float:
@@ -191,12 +190,8 @@ class _Sums:
         return CLEAN_DB if found is None else min(found, CLEAN_DB)
 
 
-def _power(x: Array) -> float:
-    return float(np.square(x).sum())
-
-
 def _noisy(graph: Graph, shown: Sequence[tuple[_Sums, str]]) -> Iterator[str]:
-    """Warn once if an output is hardly the model's any more: by the average of its answers, or by the worst one."""
+    """Warn once if an output has too much noise: on average over all calls, or in the worst call."""
     for sums, to in shown:
         worst = min((sums.db(name) for name in graph.outputs), default=CLEAN_DB)
         single = min((sums.worst_db(name) for name in graph.outputs), default=CLEAN_DB)
@@ -223,8 +218,8 @@ def _unseen(graph: Graph, expected: _Sums, count: int) -> Iterator[str]:
 def _uncertain(
     graph: Graph, data: _Sums, expected: _Sums, inputs: Sequence[Sequence[Array]], exact: RunGraph, runner: Runner
 ) -> Iterator[str]:
-    """Warn if the answer to other inputs is not the model's, because it depends on which of two numbers is larger."""
-    far = compared(graph, {name: data.rms(graph, name) for name in data.error})
+    """Warn if outputs for other inputs may be wrong because they depend on which of two numbers is larger."""
+    far = find_comparisons(graph, {name: data.rms(graph, name) for name in data.error})
     if not far:
         return
     noise = expected_noise(graph, far, inputs, exact, runner)
@@ -239,21 +234,21 @@ def _uncertain(
 
 
 def _blamed(graph: Graph, sums: _Sums) -> list[str]:
-    """The layers behind which there is more noise than before them, by the power they add to it."""
+    """Return the layers that add most noise, by its power."""
     added = []
     makers = graph.producer()
     for node in graph.nodes:
         for name in node.outputs:
             if name in sums.signal:
                 before = min((sums.db(n) for n in _known(node.inputs, makers, sums)), default=CLEAN_DB)
-                noise = 10 ** (-sums.db(name) / 10) - 10 ** (-before / 10)  # beside a signal of 1
+                noise = 10 ** (-sums.db(name) / 10) - 10 ** (-before / 10)  # relative to a signal of 1
                 added.append((noise, _layer(graph, _maker(makers, name))))
     ranked = [name for noise, name in sorted(added, key=lambda pair: -pair[0]) if noise > 0]
     return list(dict.fromkeys(ranked))[:NAMED]
 
 
 def _known(names: Sequence[str], makers: Mapping[str, Node], sums: _Sums) -> Iterator[str]:
-    """What was seen of a node's inputs, or of what those are made of inside of a table."""
+    """Yield the inputs of a node with statistics; for one inside a table, the tensors from which it is computed."""
     for name in names:
         if name in sums.signal:
             yield name
@@ -262,7 +257,7 @@ def _known(names: Sequence[str], makers: Mapping[str, Node], sums: _Sums) -> Ite
 
 
 def _maker(makers: Mapping[str, Node], name: str) -> str:
-    """What made the values that are only moved or picked out."""
+    """Return the tensor whose values this one holds, moved or selected."""
     while (node := makers.get(name)) is not None and not node.op.computes and node.inputs:
         name = node.inputs[0]
     return name
@@ -283,5 +278,5 @@ def _clipped(graph: Graph, sums: _Sums) -> Iterator[str]:
 
 
 def _layer(graph: Graph, name: str) -> str:
-    """The user's name for what makes a value."""
+    """Return the user's name of the layer that computes a tensor."""
     return name if name in graph.inputs else graph[name].origin.path or name

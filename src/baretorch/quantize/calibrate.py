@@ -1,4 +1,4 @@
-"""Calibration data -> scales: the float Graph runs over the samples while its tensors are watched."""
+"""Calibrate a float Graph: run it over samples, and compute scales from the values of its tensors."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from baretorch.errors import CompileError
 from baretorch.ir.graph import Array, DType, Graph, Port, Quant
 from baretorch.ir.io import as_array, index_inputs, need_inside
 from baretorch.options import Observer
-from baretorch.quantize.groups import Group, Wanted
-from baretorch.quantize.observers import Histogram, Masked, Meant, MinMax, per_channel
+from baretorch.quantize.groups import Group, Groups
+from baretorch.quantize.observers import Histogram, MaskedValues, MinMax, Values, per_channel
 from baretorch.quantize.watch import RunGraph
 
 RANDOM_SAMPLES = 16
-KEPT_SAMPLES = 16  # at least, if there are as many: enough to judge layers by
+KEPT_SAMPLES = 16  # the least number to keep, if there are as many: enough to judge layers
 TOO_LARGE = 1e30  # no scale is larger
-UNLIKELY = 1e6  # a number that no sensor gives
-UNLIKE = 32.0  # times as large as the others, and one of two was scaled and the other was not
+UNLIKELY = 1e6  # no sensor returns larger numbers
+UNLIKE = 32.0  # the ratio of two ranges above which only one of them was probably scaled
 
 OBSERVERS: Mapping[Observer, type[MinMax]] = {Observer.HISTOGRAM: Histogram, Observer.MINMAX: MinMax}
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The scale of each tensor that has one; how many samples there were, some of them, evenly spread, in the memory
-    order of the C interface, and whether none of them had two different values."""
+    """The result of calibration: the scale of each tensor that has one, the number of samples, some of them, evenly
+    spread, in the memory order of the C interface, and whether all samples were constant."""
 
     scales: Mapping[str, Quant]
     count: int
@@ -36,24 +36,24 @@ class Calibration:
     constant: bool
 
 
-def calibrate(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: Observer, run: RunGraph) -> Calibration:
-    """Show every sample to the observers. `run` returns the values of `seen_names`. State begins with its initial value
-    and is carried on from sample to sample."""
-    watched = [(g, _observer(g, observer)) for g in wanted.groups if g.fixed is None]
-    names = seen_names(graph, wanted)  # the first that overflows is named
+def calibrate(graph: Graph, groups: Groups, samples: Iterable[Any], observer: Observer, run: RunGraph) -> Calibration:
+    """Show every sample to the observers. `run` returns the values of `seen_names`. State starts with its initial value
+    and is carried over from sample to sample."""
+    watched = [(g, _observer(g, observer)) for g in groups.activations if g.fixed is None]
+    names = seen_names(graph, groups)  # the first that overflows is named
     indices = index_inputs(graph)
     count, kept, stride, constant = 0, list[tuple[Array, ...]](), 1, True
     ports = graph.takes()
     for sample in samples:
-        arrays = checked(sample, ports, count)
+        arrays = check_sample(sample, ports, count)
         constant = constant and all(x.size < 2 or bool((x == x.flat[0]).all()) for x in arrays)
         for input_, size, layer in indices:
             need_inside(arrays[input_], range(-size, size), f"calibration: sample {count}", layer)
         values = run(arrays)
-        _need_finite(graph, wanted, {name: values[name] for name in names})
+        _need_finite(graph, groups, {name: values[name] for name in names})
         for group, watch in watched:
-            for name, meant in group.seen.items():
-                watch.watch(meant.of(values[name]))
+            for name, relevant in group.seen.items():
+                watch.watch(relevant.select(values[name]))
         count += 1
         if (count - 1) % stride == 0:
             kept.append(arrays)
@@ -61,24 +61,24 @@ def calibrate(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: Ob
             kept, stride = kept[::2], 2 * stride
     if count == 0:
         raise CompileError("calibration: calibration() returns no samples", need="at least one tuple of inputs")
-    scales = {name: g.fixed for g in wanted.groups if g.fixed is not None for name in g.members}
+    scales = {name: g.fixed for g in groups.activations if g.fixed is not None for name in g.members}
     for group, watch in watched:
         for data in group.constants.values():
             watch.watch(data[np.isfinite(data)], count)
         scales |= dict.fromkeys(group.members, watch.quant())
-    scales |= {t.name: per_channel(t.data) for t in graph.of(wanted.weights) if t.data is not None}
+    scales |= {t.name: per_channel(t.data) for t in graph.of(groups.weights) if t.data is not None}
     single = all(port.tensor.count == 1 for port in ports)
     return Calibration(scales, count, tuple(kept), constant and not single)
 
 
-def seen_names(graph: Graph, wanted: Wanted) -> list[str]:
-    """Return the tensors whose values decide about scales, in the graph's order."""
-    seen = {name for group in wanted.groups for name in group.seen}
+def seen_names(graph: Graph, groups: Groups) -> list[str]:
+    """Return the tensors whose values decide about scales, in the order of the graph."""
+    seen = {name for group in groups.activations for name in group.seen}
     return [name for name in graph.tensors if name in seen]
 
 
 def odd_ranges(graph: Graph, examples: Sequence[Array], samples: Sequence[Sequence[Array]]) -> Iterator[str]:
-    """What looks wrong about how large the numbers of samples are, by themselves and beside the example inputs."""
+    """Yield warnings about samples with very large numbers, or with ranges unlike those of the example inputs."""
     for i, port in enumerate(graph.takes()):
         if port.dtype is DType.FLOAT32:
             name, example = port.tensor.name, _largest(examples[i])
@@ -97,13 +97,14 @@ def _largest(x: Array) -> float:
 
 
 def _observer(group: Group, observer: Observer) -> MinMax:
-    """A mask's few numbers are all meant."""
-    mask = any(type(meant) is Masked for meant in group.seen.values()) or not group.seen
+    """Return the observer of a group. Of a mask, which has few different numbers, none may be cut off."""
+    mask = any(type(v) is MaskedValues for v in group.seen.values()) or not group.seen
     return MinMax() if mask else OBSERVERS[observer]()
 
 
 def random_samples(graph: Graph, examples: Sequence[Array]) -> Iterator[tuple[Array, ...]]:
-    """Seeded, where the model brings no data: normally distributed, and what is no real number as in the examples."""
+    """Yield seeded samples for a model without data: float inputs are normally distributed, others as in the
+    examples."""
     rng = np.random.default_rng(0)
     for _ in range(RANDOM_SAMPLES):
         given = zip(examples, graph.takes(), strict=True)
@@ -113,9 +114,9 @@ def random_samples(graph: Graph, examples: Sequence[Array]) -> Iterator[tuple[Ar
         )
 
 
-def checked(sample: Any, ports: Sequence[Port], number: int) -> tuple[Array, ...]:
-    """A sample's arrays as they lie in memory; CompileError if they are not what the model takes. A dict has them by
-    the inputs' names."""
+def check_sample(sample: Any, ports: Sequence[Port], number: int) -> tuple[Array, ...]:
+    """Return the arrays of a sample in memory order, and raise CompileError if the model does not accept them. A dict
+    has them by the names of inputs."""
     if isinstance(sample, Mapping):
         names = [port.tensor.name for port in ports]
         if set(sample) != set(names):
@@ -142,7 +143,7 @@ def checked(sample: Any, ports: Sequence[Port], number: int) -> tuple[Array, ...
 
 
 def _without_labels(have: Sequence[Any], wanted: Sequence[Any]) -> str | None:
-    """What to do about samples that have more than the model takes, as those of a DataLoader with labels do."""
+    """Return a remedy for samples with too many arrays, such as those of a DataLoader with labels."""
     if len(have) <= len(wanted) or have[: len(wanted)] != wanted:
         return None
     names = ", ".join(f"x{i}" for i in range(len(wanted))) if len(wanted) > 1 else "x"
@@ -150,7 +151,7 @@ def _without_labels(have: Sequence[Any], wanted: Sequence[Any]) -> str | None:
 
 
 def _arrays(value: Any) -> Iterator[Array]:
-    """The tensors and arrays among nested arguments, in order; what is no array is an argument that does not vary."""
+    """Yield the tensors and arrays among nested arguments in order; other arguments do not vary."""
     if isinstance(value, (tuple, list)):
         for part in value:
             yield from _arrays(part)
@@ -164,12 +165,12 @@ def _types(types: Sequence[tuple[tuple[int, ...], str]]) -> str:
     return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in types)
 
 
-def _need_finite(graph: Graph, wanted: Wanted, values: Mapping[str, Array]) -> None:
-    """CompileError that names the first layer whose values are too large for any scale."""
-    meant = {name: m for group in wanted.groups for name, m in group.seen.items()}
+def _need_finite(graph: Graph, groups: Groups, values: Mapping[str, Array]) -> None:
+    """Raise CompileError with the first layer whose values are too large for any scale."""
+    relevant = {name: v for group in groups.activations for name, v in group.seen.items()}
     large = None
     for name, value in values.items():
-        x = meant.get(name, Meant()).finite(value)
+        x = relevant.get(name, Values()).finite(value)
         if graph[name].dtype is DType.FLOAT32 and x.size:
             most = float(np.abs(x).max())  # NaN, if one is
             if not np.isfinite(most):

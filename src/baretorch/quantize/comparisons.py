@@ -1,6 +1,8 @@
-"""Comparisons of rounded numbers: pairs that are closer than their int8 steps may fall on the other side. Such pairs
-are rare, so a few samples may show none. Therefore pairs `WIDER` times as far apart are put there, and the damage,
-which is that many times too large, is divided."""
+"""Estimate the noise of comparisons: rounding may reverse the order of two numbers that are closer than an int8 step.
+
+Such pairs are rare, so a few samples may contain none. Therefore pairs that are up to `WIDER` times as far apart are
+reversed, and the resulting noise, which is that many times too large, is divided.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,10 @@ from baretorch.quantize.watch import RunGraph, Runner, watching
 WIDER = 16
 
 
-def compared(graph: Graph, noise: Mapping[str, float] | None = None) -> dict[Node, float]:
-    """Return the comparisons of rounded numbers in a noted graph, each with how far rounding may move its two sides.
-    `noise` is the measured error of tensors, which may exceed their own rounding: it counts as that of larger steps."""
+def find_comparisons(graph: Graph, noise: Mapping[str, float] | None = None) -> dict[Node, float]:
+    """Return the comparisons of rounded numbers in a graph with scales, each with the distance by which rounding may
+    move its two sides. `noise` is the measured error of tensors; if it exceeds their rounding, it counts as that of
+    larger steps."""
     steps = {name: max(t.quant.scale) for name, t in graph.tensors.items() if t.quant is not None}
     for name, error in (noise or {}).items():
         steps[name] = max(steps.get(name, 0.0), error * 12**0.5)
@@ -42,7 +45,7 @@ def expected_noise(
     """Return the power of the noise that comparisons leave in each output, on average over many inputs like these.
     `exact` runs the graph itself."""
     noise = dict.fromkeys(graph.outputs, 0.0)
-    sides = (moved(graph, far, WIDER), moved(graph, far, -WIDER))
+    sides = (move_comparisons(graph, far, WIDER), move_comparisons(graph, far, -WIDER))
     exact.reset()
     with watching(sides[0], graph.outputs, runner) as up, watching(sides[1], graph.outputs, runner) as down:
         for given in inputs:
@@ -55,9 +58,9 @@ def expected_noise(
     return noise
 
 
-def moved(graph: Graph, wide: Mapping[Node, float], far: float) -> Graph:
-    """Return the graph whose comparisons see one side moved `far` times as far as rounding may. What is closer is
-    equal. An argmax sees all its numbers moved at random."""
+def move_comparisons(graph: Graph, wide: Mapping[Node, float], far: float) -> Graph:
+    """Return the graph with one side of its comparisons moved `far` times as far as rounding may move it. Closer
+    numbers count as equal. The numbers of an argmax are moved at random."""
     new, nodes = dict[str, Tensor](), list[Node]()
     rng = np.random.default_rng(int(far > 0))
 

@@ -1,13 +1,13 @@
-"""Which tensors of a float Graph get int8 scales, and which share one.
+"""Find the tensors of a float Graph that get int8 scales, and those that share one.
 
-Each operator's row in the table of operators states which scales it wants (ops/int8/scaled.py). Tensors joined by
-operators that only move or select values share a scale. Some tensors that look as if they wanted a scale get none:
-masks of attention, values around a Fourier transform, and parts of a larger table or layer of one int8 operator.
+Each operator's row in the table of operators states which scales it needs (ops/int8/scaled.py). Tensors share a scale
+if an operator between them only moves or selects values. Some tensors around int8 operators get none: masks of
+attention, values around a Fourier transform, and intermediate values of one table or layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,14 +15,14 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Graph, Node, Quant
 from baretorch.ops import int8_rule, scaled
 from baretorch.ops.elementwise import Elementwise
+from baretorch.ops.fft import Irfft, Magnitude
 from baretorch.ops.int8.qelementwise import element_by_element, scales_and_shifts
 from baretorch.ops.int8.scaled import FIXED, Scaled
 from baretorch.ops.layout import Pad, Permute
 from baretorch.ops.logic import Where
 from baretorch.ops.softmax import Softmax
-from baretorch.passes.to_int8 import mask_tensors
-from baretorch.quantize.observers import ABSENT, NEGLIGIBLE, Masked, Meant, Scores
-from baretorch.quantize.spectra import around_spectra
+from baretorch.passes.to_int8 import LOGARITHMS, TRANSFORMS, mask_tensors
+from baretorch.quantize.observers import ABSENT, NEGLIGIBLE, MaskedValues, Scores, Values
 
 
 @dataclass(frozen=True)
@@ -32,34 +32,34 @@ class Group:
 
     members: tuple[str, ...]
     fixed: Quant | None
-    seen: Mapping[str, Meant]
+    seen: Mapping[str, Values]
     constants: Mapping[str, Array]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """All groups, and the weights that get a scale for each output channel."""
+class Groups:
+    """The groups of activations, and the weights that get a scale for each output channel."""
 
-    groups: tuple[Group, ...]
+    activations: tuple[Group, ...]
     weights: tuple[str, ...]
 
 
-def wanted(graph: Graph, kept: Collection[str] = ()) -> Wanted:
-    """What to choose scales for. What the nodes make that are `kept` in float gets none from them."""
-    return _Walk(graph, set(kept)).wanted()
+def find_groups(graph: Graph, kept: Collection[str] = ()) -> Groups:
+    """Return the tensors that need scales. Nodes whose outputs are `kept` in float need none."""
+    return _Walk(graph, set(kept)).find_groups()
 
 
 @dataclass
 class _Walk:
     graph: Graph
     kept: set[str]
-    parent: dict[str, str] = field(default_factory=dict)  # of what has a scale: another of its group, or itself
-    fixed: dict[str, Quant] = field(default_factory=dict)  # by the first of a group
-    constants: dict[str, dict[str, Array]] = field(default_factory=dict)  # by a member of a group
+    parent: dict[str, str] = field(default_factory=dict)  # of each tensor with a scale: another of its group, or itself
+    fixed: dict[str, Quant] = field(default_factory=dict)  # by the first tensor of a group
+    constants: dict[str, dict[str, Array]] = field(default_factory=dict)  # by a tensor of the group
     weights: dict[str, None] = field(default_factory=dict)
-    layers: dict[object, str] = field(default_factory=dict)  # parts of a layer that was split stay alike
-    computed: set[str] = field(default_factory=set)  # what an int8 operator computes, or computes with
-    scores: dict[str, Meant] = field(default_factory=dict)  # what a softmax takes, and nobody else
+    layers: dict[object, str] = field(default_factory=dict)  # parts of a layer that was split share a scale
+    computed: set[str] = field(default_factory=set)  # inputs and outputs of int8 operators
+    scores: dict[str, Values] = field(default_factory=dict)  # tensors that only a softmax reads
 
     def __post_init__(self) -> None:
         graph = self.graph
@@ -71,31 +71,31 @@ class _Walk:
         self.root = self._roots()
         self.inner = self._inner()
 
-    def wanted(self) -> Wanted:
+    def find_groups(self) -> Groups:
         for node in reversed(self.nodes):
             self._find_scores(node)
         for node in self.nodes:
             self._visit(node)
         for state in self.graph.state:
-            if {state.name, state.next} <= set(self.parent) and not self._settled((state.name, state.next)):
+            if {state.name, state.next} <= set(self.parent) and not self._have_fixed_scale((state.name, state.next)):
                 self._join(state.name, state.next)
         members: dict[str, list[str]] = {}
         for name in self.parent:
             members.setdefault(self._first(name), []).append(name)
         groups = [self._group(first, names) for first, names in members.items() if not self._passes(names)]
-        return Wanted(tuple(groups), tuple(self.weights))
+        return Groups(tuple(groups), tuple(self.weights))
 
-    # What is part of something larger.
+    # Intermediate values of an int8 operator.
 
     def _has_form(self, node: Node) -> bool:
-        """It becomes int8 if its tensors have scales."""
+        """Whether the node becomes int8 if its tensors have scales."""
         constant = slice(1, None) if scaled(node.op) is Scaled.LAYER else slice(-3, None)
         if scaled(node.op) in (Scaled.LAYER, Scaled.RECURRENT):
             return all(t.data is not None for t in self.graph.of(node.inputs[constant]))
         return int8_rule(node.op) is not None
 
     def _roots(self) -> dict[str, str]:
-        """Of what depends on one tensor only, element by element: that tensor."""
+        """Return, for each tensor that depends on only one other, element by element, this other tensor."""
         root: dict[str, str] = {}
         for node in self.nodes:
             if isinstance(node.op, Elementwise) and element_by_element(self.graph, node):
@@ -105,7 +105,7 @@ class _Walk:
         return root
 
     def _inner(self) -> set[str]:
-        """What only parts of the same table read, or of the same factor and summand for each channel."""
+        """Return the tensors that only nodes of the same table read, or of the same factor and summand per channel."""
         inner = set()
         for node in self.nodes:
             (out, *more), readers = node.outputs, self.uses.get(node.outputs[0], [])
@@ -121,16 +121,17 @@ class _Walk:
     # Scores.
 
     def _find_scores(self, node: Node) -> None:
-        """Scores are what a softmax takes, what that is a view of, and their summands, one of which may be a mask."""
+        """Find the scores of a softmax: its input, tensors of which that is a view, and their summands, one of which
+        may be a mask."""
         (out, *_), values = node.outputs, self._values(node)
         if isinstance(node.op, Softmax) and scaled(node.op) is Scaled.SOFTMAX:
             self._offer(values, Scores(node.op.axis))
         elif out in self.scores and scaled(node.op) is Scaled.ALIKE and len(values) == 1 == len(node.inputs):
-            self._offer(values, _through(node, self.scores[out]))
+            self._offer(values, _before_move(node, self.scores[out]))
         elif out in self.scores and scaled(node.op) is Scaled.SUM:
-            self._offer(values, Masked())
+            self._offer(values, MaskedValues())
         elif out in self.scores and isinstance(node.op, Where):
-            self._offer([name for name in values if self._may_be_masked(name)], Masked(far=NEGLIGIBLE))
+            self._offer([name for name in values if self._may_be_masked(name)], MaskedValues(far=NEGLIGIBLE))
 
     def _may_be_masked(self, name: str) -> bool:
         """Whether scores may hold minus infinity before the mask that they meet next: a second mask does that."""
@@ -142,11 +143,11 @@ class _Walk:
             for data in (self.graph[n].data for n in node.inputs)
         )
 
-    def _offer(self, values: list[str], meant: Meant) -> None:
-        """To each value that is nothing but scores, to all its readers."""
+    def _offer(self, values: list[str], relevant: Values) -> None:
+        """Note each tensor that is nothing but scores for all nodes that read it."""
         for name in values:
             if name not in self.ends and all(self._takes_scores(n) for n in self.uses[name]):
-                self.scores.setdefault(name, meant)
+                self.scores.setdefault(name, relevant)
 
     def _takes_scores(self, node: Node) -> bool:
         alike = scaled(node.op) is Scaled.ALIKE and len(node.inputs) == 1
@@ -165,16 +166,16 @@ class _Walk:
         if node.op.computes or how is not Scaled.ALIKE:
             self.computed.update((*values, *node.outputs))
         for name in values if how is not Scaled.RECURRENT else values[:1]:
-            self._want(name)
+            self._add(name)
         if how is Scaled.ALIKE:
             self._alike(node, values, out)
         elif how is Scaled.RECURRENT:
             hidden = [*node.outputs[:2], *(n for n in node.inputs[1:-3][:1] if self.graph[n].data is None)]
             for name in hidden:
-                self._want(name)
+                self._add(name)
                 self._join(out, name)
         else:
-            self._want(out)
+            self._add(out)
             if how in FIXED:
                 self.fixed[out] = FIXED[how]
             if how is Scaled.LAYER:
@@ -182,11 +183,11 @@ class _Walk:
                 self._join(self.layers.setdefault((node.op, node.inputs[0], self.graph[out].origin), out), out)
             if how is Scaled.SUM and out in self.scores:
                 for name in set(node.inputs).difference(values):  # a constant mask
-                    self._want(name)
+                    self._add(name)
 
     def _arguments(self, node: Node) -> list[str]:
-        """What a table is a function of: tensors with a scale of their own among its inputs, else what those are made
-        of."""
+        """Return the tensors of which a table is a function: inputs with a scale of their own, or else the tensors from
+        which those are computed."""
         found: dict[str, None] = {}
         waiting = [n for n in node.inputs if self.graph[n].data is None]
         while waiting:
@@ -198,14 +199,13 @@ class _Walk:
         return list(found)
 
     def _alike(self, node: Node, values: list[str], out: str) -> None:
-        """All in one scale. Where an input's scale is settled otherwise, the others keep theirs, and the output its
-        own: they are brought together where they meet. So it is with scores, whose scale is not for what they are
-        chosen from."""
-        self._want(out)
+        """Join inputs and output in one scale. If the scale of an input is fixed, the others keep their own, and the
+        operator converts them. So it does with scores, whose scale is not for all values of their inputs."""
+        self._add(out)
         if out in self.scores and len(node.inputs) > 1:
             return
         several = len({self._first(n) for n in values}) > 1
-        if not (several and self._settled(values)):
+        if not (several and self._have_fixed_scale(values)):
             for name in values:
                 self._join(name, out)
         inputs = self.graph.of(node.inputs)
@@ -217,21 +217,21 @@ class _Walk:
     def _group(self, first: str, names: list[str]) -> Group:
         graph = self.graph
         constants = {n: data for name in names for n, data in self.constants.get(name, {}).items()}
-        constants |= {name: Masked().of(data) for name in names if (data := graph[name].data) is not None}
+        constants |= {name: MaskedValues().select(data) for name in names if (data := graph[name].data) is not None}
         after = {s.name: s.next for s in graph.state}
         passed = {state for name in names for state in _states_before(name, after)}
         constants |= {s.name: s.initial for s in graph.state if s.name in passed}
         scores = {name: self.scores[name] for name in names if name in self.scores}
         if len(scores) == len(names):
-            seen = {name: meant for name, meant in scores.items() if isinstance(meant, Scores)} or scores
+            seen = {name: v for name, v in scores.items() if isinstance(v, Scores)} or scores
         else:
             free = [n for n in names if graph[n].data is None and not self._implied(n, first)]
             roots = {after[held[-1]] if (held := _states_before(n, after)) else n for n in free}
-            seen = dict.fromkeys(sorted(roots - set(after)), Meant())
+            seen = dict.fromkeys(sorted(roots - set(after)), Values())
         return Group(tuple(names), self.fixed.get(first), seen, constants)
 
     def _implied(self, name: str, first: str) -> bool:
-        """It is made of values of its group alone."""
+        """Whether a tensor is made only from values of its group."""
         node = self.makers.get(name)
         if node is None or scaled(node.op) is not Scaled.ALIKE or name in self.root:
             return False
@@ -239,7 +239,7 @@ class _Walk:
         return bool(values) and all(n in self.parent and self._first(n) == first for n in values)
 
     def _passes(self, names: list[str]) -> bool:
-        """Nothing computes with it in int8, but something does in float: then it stays float."""
+        """Whether float operators compute with the tensors, but no int8 operator does: then they stay float."""
         if self.computed.intersection(names):
             return False
         neighbours = [
@@ -248,18 +248,18 @@ class _Walk:
         ]
         return any(n.op.computes and scaled(n.op) is None for n in neighbours)
 
-    def _settled(self, names: Collection[str]) -> bool:
+    def _have_fixed_scale(self, names: Collection[str]) -> bool:
         return any(self._first(name) in self.fixed for name in names)
 
     def _values(self, node: Node) -> list[str]:
-        """The float tensors that a node computes with, each once, without constants."""
+        """Return the float tensors that a node computes with, each once, without constants."""
         names = dict.fromkeys(node.inputs[node.op.values])
         return [n for n in names if self._is_value(n)]
 
     def _is_value(self, name: str) -> bool:
         return self.graph[name].dtype is DType.FLOAT32 and self.graph[name].data is None
 
-    def _want(self, name: str) -> None:
+    def _add(self, name: str) -> None:
         self.parent.setdefault(name, name)
 
     def _first(self, name: str) -> str:
@@ -268,12 +268,12 @@ class _Walk:
         return name
 
     def _join(self, one: str, other: str) -> None:
-        """Into the group of the first."""
+        """Add the group of the other tensor to that of the first."""
         self.parent[self._first(other)] = self._first(one)
 
 
 def _states_before(name: str, after: Mapping[str, str]) -> list[str]:
-    """Return a state and the states that its value has been in before, which a delay line has several of."""
+    """Return a state and the states that held its value before; a delay line has several."""
     held: list[str] = []
     while name in after and name not in held:
         held.append(name)
@@ -281,10 +281,62 @@ def _states_before(name: str, after: Mapping[str, str]) -> list[str]:
     return held
 
 
-def _through(node: Node, meant: Meant) -> Meant:
-    """What scores are before they are moved; where their rows are not told from others, they are not watched there."""
-    if isinstance(meant, Scores):
-        if isinstance(node.op, Permute):
-            return Scores(node.op.dims[meant.axis])
-        return Masked()
-    return meant
+def _before_move(node: Node, relevant: Values) -> Values:
+    """Return the relevant values of the input of a node that moves scores. Only a permutation keeps rows apart."""
+    if isinstance(relevant, Scores):
+        return Scores(node.op.dims[relevant.axis]) if isinstance(node.op, Permute) else MaskedValues()
+    return relevant
+
+
+# Values around Fourier transforms stay float. Powers of a spectrum differ by more than 8 bits can represent; their
+# logarithm is the first value that fits.
+
+REAL = (Magnitude, Irfft)  # operators that return real numbers for complex ones
+
+
+def around_spectra(graph: Graph) -> set[str]:
+    """Return the tensors around Fourier transforms that stay float: samples before them, and powers up to a logarithm.
+    A layer with weights ends the search, since its output belongs to a network and not to a front end."""
+    transforms = [node for node in graph.nodes if isinstance(node.op, TRANSFORMS)]
+    if not transforms:
+        return set()
+    makers, uses = graph.producer(), graph.uses()
+
+    def before(node: Node) -> Iterable[Node]:
+        return (makers[name] for name in node.inputs if name in makers)
+
+    def following(node: Node) -> Iterable[Node]:
+        return (user for name in node.outputs for user in uses.get(name, ()))
+
+    found: set[str] = set()
+    after: dict[str, Node] = {}
+    for node in transforms:
+        for other in _walk(node, before, _is_layer):
+            found.update(other.outputs)
+        found.update(node.outputs)
+        for other in _walk(node, following, lambda n: isinstance(n.op, REAL) or _is_layer(n)):
+            found.update(other.outputs)  # complex numbers
+        after |= {n.outputs[0]: n for n in _walk(node, following, lambda n: isinstance(n.op, LOGARITHMS))}
+    reached = set(after) | {name for node in transforms for name in node.outputs}
+    for node in graph.nodes:
+        if isinstance(node.op, LOGARITHMS) and reached.intersection(node.inputs):
+            found.update(node.outputs)
+            for other in _walk(node, before, lambda n: reached.isdisjoint(n.outputs)):
+                found.update(other.outputs)
+    return found
+
+
+def _is_layer(node: Node) -> bool:
+    return scaled(node.op) in (Scaled.LAYER, Scaled.RECURRENT)
+
+
+def _walk(start: Node, neighbours: Callable[[Node], Iterable[Node]], stops: Callable[[Node], bool]) -> Iterator[Node]:
+    """Yield all nodes that can be reached from `start` without passing a node that stops the walk."""
+    seen = {start.outputs}
+    waiting = [start]
+    while waiting:
+        for node in neighbours(waiting.pop()):
+            if node.outputs not in seen and not stops(node):
+                seen.add(node.outputs)
+                waiting.append(node)
+                yield node

@@ -1,8 +1,8 @@
-"""Observers: from the values that tensors take to their scales and zero points.
+"""Observers compute scales and zero points from the values of tensors.
 
-A scale has few bits, rounded up so that nothing clips: then the last bits of what was watched, which may differ from
-one computer to another, move no result. It has no floor but that of float32: small signals are as good as large ones.
-docs/arithmetic.md tells more.
+A scale has few bits and is rounded up, so that no value is cut off. Values may differ in their last bits between
+computers, which then changes no result. Scales have no lower limit except that of float32, so small signals are as
+accurate as large ones. See docs/arithmetic.md.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ import numpy as np
 from baretorch.ir.graph import Array, Quant
 from baretorch.ops.int8.groups_of_inputs import FACTORS
 
-BITS = 10  # of a scale behind its leading one: multiples of 1/255, as pixels are, stay different steps
-SMALLEST = 2.0**-96  # scale that is told from 0
-DEAD = 2.0**-7  # the scale of a tensor that is always 0: of numbers from -1 to 1
-ABSENT = -1000.0  # what is below stands for minus infinity: masks are made of that, of -1e4, -1e9 and the like
-BESIDE = 32.0  # so far below all others a mask puts what takes no part
-NEGLIGIBLE = 12.0  # so far below the largest number of its row nothing matters to a softmax: e^-12 is 0 in its table
+BITS = 10  # of a scale after its leading one: multiples of 1/255, as pixels are, stay different steps
+SMALLEST = 2.0**-96  # smaller scales count as 0
+DEAD = 2.0**-7  # the scale of a tensor that is always 0; it fits numbers from -1 to 1
+ABSENT = -1000.0  # smaller values mean minus infinity: masks consist of that, of -1e4, -1e9 and the like
+BESIDE = 32.0  # the distance of masked values from all others
+NEGLIGIBLE = 12.0  # a softmax ignores values this far below the largest of their row: e^-12 is 0 in its table
 
 STEPS = 256  # of int8
 BINS = 4096  # of a histogram, at most; it uses more than half of them
-FINEST = -140  # the power of two that a bin is wide, at least: of a tensor that is always 0
-STEP = 1e-5  # of the share of values that a histogram's search cuts off at a time
+FINEST = -140  # the smallest width of a bin, as a power of two: that of a tensor that is always 0
+STEP = 1e-5  # the share of values that the search cuts off a histogram at a time
 
 
 def affine(lo: float, hi: float) -> Quant:
-    """For numbers from lo to hi, and 0."""
+    """Return the scale for numbers from lo to hi, and for 0."""
     lo, hi = min(lo, 0.0), max(hi, 0.0)
-    scale = float(rounded_up(np.float64((hi - lo) / 255)))
+    scale = float(round_up(np.float64((hi - lo) / 255)))
     if scale < SMALLEST:
         return Quant((DEAD,), (0,))
     return Quant((float(np.float32(scale)),), (int(np.clip(-128 - np.rint(lo / scale), -128, 127)),))
 
 
 def per_channel(weight: Array, bits: int = 8, group: int = 0) -> Quant:
-    """For a weight of so many bits, symmetric, one for each index of axis 0. Where groups of inputs have factors, it is
-    the step of the largest divided by the largest factor."""
+    """Return the symmetric scales of a weight with N bits, one for each index of axis 0. If groups of inputs have
+    factors, a scale is the step of the largest group divided by the largest factor."""
     largest = np.abs(weight.reshape(len(weight), -1).astype(np.float64)).max(axis=1, initial=0.0)
-    scales = rounded_up(largest / (((1 << (bits - 1)) - 1) * (FACTORS if group else 1)))
+    scales = round_up(largest / (((1 << (bits - 1)) - 1) * (FACTORS if group else 1)))
     scales = np.where(scales < SMALLEST, DEAD, scales).astype(np.float32)
     return Quant(tuple(map(float, scales)), (0,) * len(weight), 0, bits=bits, group=group)
 
 
-def rounded_up(x: Array | np.float64) -> Array:
-    """The next number of few bits."""
+def round_up(x: Array | np.float64) -> Array:
+    """Round up to the next number of few bits."""
     mantissa, exponent = np.frexp(x)
     whole = 2.0 ** (BITS + 1)
     return np.asarray(np.ldexp(np.ceil(mantissa * whole) / whole, exponent))
@@ -70,8 +70,8 @@ class MinMax:
 
 @dataclass
 class Histogram(MinMax):
-    """The range that loses least, if what lies outside is cut off. Bins are a power of two wide and begin at multiples
-    of it; where there would be too many, neighbours become one: so the order of what is watched does not matter."""
+    """The range with the smallest error when values outside it are cut off. Bins are a power of two wide and begin at
+    multiples of it. If there would be too many, neighbours are joined, so that the order of values does not matter."""
 
     power: int = FINEST
     first: int = 0  # the number of the first bin: it begins at first * 2^power
@@ -105,7 +105,7 @@ class Histogram(MinMax):
         return affine(max(lo, self.lo), min(hi, self.hi))
 
     def _bin(self, x: float) -> int:
-        """Bins always reach 0."""
+        """Return the number of the bin of x, or that of 0 if it is smaller: bins always reach 0."""
         return int(np.floor(np.ldexp(min(x, 0.0), -self.power)))
 
     def _last(self) -> int:
@@ -120,9 +120,9 @@ class Histogram(MinMax):
 
 
 def least_loss(histogram: Array, steps: int) -> tuple[int, int]:
-    """The first and the last bin of the range to divide into so many steps. Beginning with all, the end at which more
-    bins hold the next small share of the values is cut, as long as the squared error does not grow. All, if that was
-    better."""
+    """Return the first and the last bin of the range to divide into N steps. Beginning with all bins, the search cuts
+    the end at which more bins hold the next small share of the values, as long as the squared error does not grow. It
+    returns all bins if they are better."""
     share = np.cumsum(histogram)
     total = share[-1]
     first, last, least = 0, len(histogram) - 1, np.inf
@@ -135,7 +135,7 @@ def least_loss(histogram: Array, steps: int) -> tuple[int, int]:
         else:
             beta, cut = beta - STEP, (first, high)
         if cut == (first, last):
-            beta = min(beta, float(share[last] / total) + STEP)  # nothing is there to be cut before
+            beta = min(beta, float(share[last] / total) + STEP)  # there is nothing to cut before
             continue
         loss = _loss(histogram, *cut, steps)
         if loss > least:
@@ -146,8 +146,8 @@ def least_loss(histogram: Array, steps: int) -> tuple[int, int]:
 
 
 def _loss(histogram: Array, first: int, last: int, steps: int) -> float:
-    """The squared error of the histogram's values, each bin evenly filled, in steps over the bins from first to last.
-    Widths are in bins, so that it does not matter how large the values are."""
+    """Return the squared error of the histogram's values, in steps over the bins from first to last, if each bin is
+    filled evenly. Widths are in bins, so that the size of the values does not matter."""
     width = (last - first + 1) / steps
     edges = np.arange(len(histogram) + 1) - first
     step = np.clip(np.floor(edges / width), 0, steps - 1)
@@ -160,25 +160,26 @@ def _loss(histogram: Array, first: int, last: int, steps: int) -> float:
 
 
 @dataclass(frozen=True)
-class Meant:
-    """What of a tensor's values its scale is for: all of them."""
+class Values:
+    """The values of a tensor for which its scale is chosen: all of them."""
 
-    def of(self, x: Array) -> Array:
+    def select(self, x: Array) -> Array:
+        """Return the values that count."""
         return x
 
     def finite(self, x: Array) -> Array:
-        """The values without what means minus infinity."""
+        """Return all values, with a number instead of minus infinity where that means that a value is masked."""
         return x
 
 
 @dataclass(frozen=True)
-class Masked(Meant):
-    """The values of a tensor in which minus infinity, or nearly so, means that something takes no part. What is masked
-    needs to be `far` below all other values, and no farther: more for a summand of scores than for scores."""
+class MaskedValues(Values):
+    """The values of a tensor in which minus infinity, or a number near it, masks something. Masked values need to be
+    `far` below all others, but not further: more for a summand of scores than for scores."""
 
     far: float = field(default=BESIDE, kw_only=True)
 
-    def of(self, x: Array) -> Array:
+    def select(self, x: Array) -> Array:
         near = x[x >= ABSENT]
         if near.size == x.size:
             return x
@@ -190,11 +191,11 @@ class Masked(Meant):
 
 
 @dataclass(frozen=True)
-class Scores(Masked):
-    """Of what a softmax takes along an axis."""
+class Scores(MaskedValues):
+    """The values of the input of a softmax along an axis."""
 
     axis: int
 
-    def of(self, x: Array) -> Array:
+    def select(self, x: Array) -> Array:
         low = np.maximum(x, x.max(axis=self.axis, keepdims=True) - np.float32(NEGLIGIBLE))
         return np.asarray(low[low >= ABSENT])

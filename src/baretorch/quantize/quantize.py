@@ -1,4 +1,4 @@
-"""Float Graph + calibration data -> the same Graph with int8 scales: post-training quantization for every frontend."""
+"""Quantize a float Graph of any frontend after training: calibration data determines int8 scales for its tensors."""
 
 from __future__ import annotations
 
@@ -10,28 +10,31 @@ from itertools import chain, islice
 
 from baretorch.errors import CompileError
 from baretorch.frontends.source import Source
-from baretorch.ir.graph import Array, Graph, Quant, fresh
+from baretorch.ir.graph import Array, Graph, Node, Quant, fresh
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.int8.layer import narrow_scales
 from baretorch.ops.linear import Linear
 from baretorch.options import Options
 from baretorch.passes.layout import PERMUTED
-from baretorch.quantize.accuracy_warnings import ENOUGH, judge
+from baretorch.passes.order import LOWERING, run_passes
+from baretorch.quantize.accuracy_warnings import ENOUGH, judge, simulate_answers
 from baretorch.quantize.calibrate import calibrate, odd_ranges, random_samples
-from baretorch.quantize.config import IN_FLOAT, Config, Precision, changed, read_config, scales_of, with_precisions
-from baretorch.quantize.groups import Wanted, wanted
+from baretorch.quantize.config import Config, apply_config, read_config, read_scales
+from baretorch.quantize.groups import Groups, find_groups
+from baretorch.quantize.precisions import IN_FLOAT, Precision, set_precisions
 from baretorch.quantize.probe import probing
-from baretorch.quantize.watch import Runner, interpreted
+from baretorch.quantize.watch import Runner, in_numpy
 
-MOST_NAMES, LONGEST = 8, 100  # that an error tells
+MOST_NAMES, LONGEST = 8, 100  # names in an error, and their letters
 RANDOM = "calibration: no calibration() or --calibration, so random data is used: scales do not fit real inputs"
 
 
 @dataclass(frozen=True)
 class Quantization:
-    """How a float model became int8. `graph` is the float graph with scales at its tensors, which `to_int8` reads;
-    `float_graph` is the same without them. `answers` are the model's answers to the example inputs, rounded in float as
-    the scales say. `samples` are some of the calibration data, in the memory order of the C interface. `kept_float` are
-    the layers that the user leaves in float. `narrow`: weights have coarser scales, so that 32 bits are enough to
+    """The result of quantization. `graph` is the float graph with scales at its tensors, which `to_int8` reads;
+    `float_graph` is the same without them. `answers` are the model's outputs for the example inputs, rounded in float
+    to the scales. `samples` are some of the calibration data, in the memory order of the C interface. `kept_float` are
+    the layers that the user keeps in float. `narrow`: weights have coarser scales, so that 32 bits are enough to
     requantize."""
 
     graph: Graph
@@ -44,7 +47,7 @@ class Quantization:
 
 
 def need_float(source: Source) -> None:
-    """CompileError if a model cannot be quantized: it is quantized already, or has several methods."""
+    """Raise CompileError if a model is quantized already, or has several methods."""
     if source.graph.is_quantized:
         raise CompileError(
             "--int8: the model is quantized already",
@@ -60,7 +63,7 @@ def need_float(source: Source) -> None:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Preparation:
     """A float graph before it has scales. `before` is the graph before all passes, whose layers the user names; `graph`
     is the graph after the float passes, changed as the configuration says; `groups` are the tensors that need scales,
     and `kept` those that stay float, because the user keeps the layers `kept_float` in float."""
@@ -68,7 +71,7 @@ class Prepared:
     before: Graph
     graph: Graph
     config: Config
-    groups: Wanted
+    groups: Groups
     kept: frozenset[str]
     kept_float: tuple[str, ...]
 
@@ -77,19 +80,19 @@ class Prepared:
         return with_scales(self.before, self.graph, scales, self.config.layers, self.kept)
 
 
-def prepare(source: Source, graph: Graph, options: Options) -> Prepared:
+def prepare(source: Source, graph: Graph, options: Options) -> Preparation:
     """Find the tensors that need scales in a model, of which this is the graph after the float passes."""
     before = source.graph
     config = read_config(options.config) if options.config else Config()
     for name in config.layers:
-        made_by(before, graph, [name])
-    graph = changed(graph, config)
+        outputs_of_layers(before, graph, [name])
+    graph = apply_config(graph, config)
     floats = (*options.keep_float, *(name for name, precision in config.layers.items() if precision in IN_FLOAT))
-    kept = frozenset(made_by(before, graph, floats, "--keep-float"))
-    return Prepared(before, graph, config, wanted(graph, kept), kept, floats)
+    kept = frozenset(outputs_of_layers(before, graph, floats, "--keep-float"))
+    return Preparation(before, graph, config, find_groups(graph, kept), kept, floats)
 
 
-def quantize(source: Source, graph: Graph, options: Options, runner: Runner = interpreted) -> Quantization:
+def quantize(source: Source, graph: Graph, options: Options, runner: Runner = in_numpy) -> Quantization:
     """Quantize a model, of which this is the graph after the float passes, with its calibration data; without any, with
     seeded random data and a warning. `runner` runs graphs over the data."""
     samples = source.calibration
@@ -104,10 +107,10 @@ def quantize(source: Source, graph: Graph, options: Options, runner: Runner = in
             notes.append(f"calibration: all {found.count} samples are constant, so scales do not fit real inputs")
         if samples is not None:
             notes += odd_ranges(graph, source.examples, found.kept)
-        chosen = scales_of(graph, prepared.config)
+        chosen = read_scales(graph, prepared.config)
         noted = prepared.with_scales({n: _replace_scale(q, chosen.get(n)) for n, q in found.scales.items()})
-        health = judge(noted, groups, source.examples, found, probe, runner)
-    return Quantization(noted, graph, health.answers, found.kept, prepared.kept_float, (*notes, *health.warnings))
+        accuracy = judge(noted, groups, source.examples, found, probe, runner)
+    return Quantization(noted, graph, accuracy.answers, found.kept, prepared.kept_float, (*notes, *accuracy.warnings))
 
 
 def with_scales(
@@ -117,11 +120,11 @@ def with_scales(
     layers: Mapping[str, Precision],
     kept: Collection[str] = (),
 ) -> Graph:
-    """Return the graph with these scales at its tensors, and layers in their precisions. What layers make that stay
-    float is `kept`; users name layers as they are in the graph `before` all passes."""
+    """Return the graph with these scales at its tensors, and layers in their precisions. `kept` are the outputs of
+    layers that stay float; users name layers as they are in the graph `before` all passes."""
     tensors = {n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
-    named = {name: (precision, made_by(before, graph, [name])) for name, precision in layers.items()}
-    return with_precisions(in_float(replace(graph, tensors=tensors), kept), named)
+    named = {name: (precision, outputs_of_layers(before, graph, [name])) for name, precision in layers.items()}
+    return set_precisions(keep_in_float(replace(graph, tensors=tensors), kept), named)
 
 
 def _replace_scale(found: Quant, chosen: Quant | None) -> Quant:
@@ -131,9 +134,9 @@ def _replace_scale(found: Quant, chosen: Quant | None) -> Quant:
     return replace(found, scale=chosen.scale, zero_point=chosen.zero_point)
 
 
-def in_float(graph: Graph, kept: Collection[str]) -> Graph:
-    """The notes of a quantized graph, in which layers that make what is `kept` have weights of their own, without
-    notes, where others have the same in int8: with notes all around they would be int8, too."""
+def keep_in_float(graph: Graph, kept: Collection[str]) -> Graph:
+    """Return a graph with scales in which layers whose outputs are `kept` in float have float weights of their own:
+    with weights that they share with int8 layers, they would become int8 as well."""
     tensors, nodes = dict(graph.tensors), list(graph.nodes)
     for i, node in enumerate(nodes):
         weighted = isinstance(node.op, (Linear, Conv2d)) and set(kept).intersection(node.outputs)
@@ -145,8 +148,8 @@ def in_float(graph: Graph, kept: Collection[str]) -> Graph:
     return replace(graph, tensors=tensors, nodes=tuple(nodes))
 
 
-def made_by(before: Graph, graph: Graph, layers: Sequence[str], flag: str = "--config") -> set[str]:
-    """What the layers make that the user names, also where they became part of others."""
+def outputs_of_layers(before: Graph, graph: Graph, layers: Sequence[str], flag: str = "--config") -> set[str]:
+    """Return the outputs of the layers that the user names, also of those that became part of others."""
     named = {name for name, t in before.tensors.items() if {name, t.origin.path} & set(layers)}
     made = {name for node in before.nodes for name in node.outputs}
     known = {t.origin.path for n, t in before.tensors.items() if n in made and t.origin.path}
@@ -162,17 +165,47 @@ def made_by(before: Graph, graph: Graph, layers: Sequence[str], flag: str = "--c
 
 
 def _natural(path: str) -> list[tuple[int, str]]:
-    """Sorts layers as people count them: 2 before 10."""
+    """Return a key that sorts layers by their numbers: 2 before 10."""
     parts = [part.lstrip("0") if part.isdecimal() else part for part in re.split(r"(\d+)", path)]
     return [(len(part) if i % 2 else -1, part) for i, part in enumerate(parts)]  # a longer number is a larger one
 
 
 def _no_such_layer(flag: str, missing: Sequence[str], layers: Sequence[str]) -> CompileError:
-    told = [name[:LONGEST] for name in missing[:MOST_NAMES]]  # a file may name any number of them
-    near = [close[0] for name in told if (close := difflib.get_close_matches(name, layers, n=1))]
+    shown = [name[:LONGEST] for name in missing[:MOST_NAMES]]  # a file may name any number of them
+    near = [close[0] for name in shown if (close := difflib.get_close_matches(name, layers, n=1))]
     more = f" and {len(missing) - MOST_NAMES} more" if len(missing) > MOST_NAMES else ""
     return CompileError(
-        f"{flag} {', '.join(told)}{more}: no such layer",
+        f"{flag} {', '.join(shown)}{more}: no such layer",
         have=", ".join(layers),
         try_=f"did you mean {', '.join(map(repr, near))}?" if near else None,
     )
+
+
+def narrow_weights(graph: Graph) -> Graph:
+    """Return a float graph with coarser scales of weights, so that 32 bits are enough to requantize. Each layer gets a
+    weight of its own, since its scales depend on those of the layer's input and output. See docs/arithmetic.md."""
+    tensors, nodes = dict(graph.tensors), list(graph.nodes)
+    for i, node in enumerate(nodes):
+        scales = narrow_scales(graph, node) if _of_8_bits(graph, node) else None
+        if scales is not None:
+            x, weight, *rest = node.inputs
+            t = graph[weight]
+            assert t.quant is not None
+            name = fresh(graph, tensors, f"{weight}_narrow")
+            quant = replace(t.quant, scale=tuple(map(float, scales)), zero_point=(0,) * len(scales), axis=0)
+            tensors[name] = replace(t, name=name, quant=quant)
+            nodes[i] = replace(node, inputs=(x, name, *rest))
+    return replace(graph, tensors=tensors, nodes=tuple(nodes))
+
+
+def narrow_quantization(quantization: Quantization, examples: Sequence[Array]) -> Quantization:
+    """Return the quantization with coarser scales of weights, and with its outputs for the examples."""
+    graph = narrow_weights(quantization.graph)
+    answers = simulate_answers(graph, run_passes(graph, LOWERING)[-1][1], examples)
+    return replace(quantization, graph=graph, answers=answers, narrow=True)
+
+
+def _of_8_bits(graph: Graph, node: Node) -> bool:
+    """Whether a node is a layer with weights whose input and output are int8."""
+    noted = [graph[name].quant for name in (*node.inputs[:1], *node.outputs)]
+    return isinstance(node.op, (Linear, Conv2d)) and all(q is not None and q.bits == 8 for q in noted)

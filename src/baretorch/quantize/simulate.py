@@ -1,4 +1,4 @@
-"""What the notes of a Graph mean, in float: every noted tensor is rounded to its int8 steps where it is made."""
+"""Simulate int8 in float: every tensor with a scale is rounded to its int8 steps where it is computed."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from baretorch.ops.int8.quantize import FINER, Dequantize, Dequantize16, Quantiz
 
 
 @dataclass(frozen=True)
-class Simulated:
-    """A float graph that rounds, and what its tensors are called that were rounded."""
+class Simulation:
+    """A float graph that rounds, and the new names of the tensors that it rounds."""
 
     graph: Graph
     rounded: Mapping[str, str]
 
 
-# Takes a tensor and the tensors that are new so far, which it adds to; returns nodes that change the tensor's value
-# where it is made, and the name of the result. None: the value stays.
+# Takes a tensor and the new tensors so far, to which it adds; returns nodes that change the tensor's value where it is
+# computed, and the name of the result. None: the value stays.
 Change: TypeAlias = Callable[[Tensor, dict[str, Tensor]], tuple[list[Node], str] | None]
 
 
-def simulated(graph: Graph) -> Simulated:
-    """Return the graph with constants and values rounded as their notes say."""
+def simulate(graph: Graph) -> Simulation:
+    """Return the graph with constants and values rounded to their scales."""
 
     def round_(t: Tensor, new: dict[str, Tensor]) -> tuple[list[Node], str] | None:
         if t.quant is None or t.dtype is not DType.FLOAT32:
@@ -48,7 +48,7 @@ def simulated(graph: Graph) -> Simulated:
     return with_changes(replace(graph, tensors={**graph.tensors, **constants}), round_)
 
 
-def with_changes(graph: Graph, change: Change) -> Simulated:
+def with_changes(graph: Graph, change: Change) -> Simulation:
     """Return the graph in which all readers see changed values of inputs, state and results."""
     new: dict[str, Tensor] = {}
     nodes: list[Node] = []
@@ -72,11 +72,11 @@ def with_changes(graph: Graph, change: Change) -> Simulated:
         outputs=tuple(rounded.get(n, n) for n in graph.outputs),
         state=tuple(replace(s, next=rounded.get(s.next, s.next)) for s in graph.state),
     )
-    return Simulated(made, rounded)
+    return Simulation(made, rounded)
 
 
 def round_constant(data: Array, quant: Quant | None) -> Array:
-    """Return a constant rounded as its scale says; None: as it is."""
+    """Return a constant rounded to its scale; without a scale it stays as it is."""
     if quant is None or data.dtype != np.float32:
         return data
     if quant.axis is None:

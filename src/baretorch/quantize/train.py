@@ -26,8 +26,8 @@ from baretorch.ir.graph import Array, DType, Graph, Port, Quant, with_data
 from baretorch.ir.io import Answer, arrange_inputs
 from baretorch.ops.int8.quantize import FINER
 from baretorch.quantize.groups import Group
-from baretorch.quantize.observers import ABSENT, Meant, Scores, affine, per_channel
-from baretorch.quantize.quantize import Prepared
+from baretorch.quantize.observers import ABSENT, Scores, Values, affine, per_channel
+from baretorch.quantize.quantize import Preparation
 from baretorch.quantize.simulate import round_constant
 from baretorch.quantize.torch_operators import apply, passes_gradient
 
@@ -128,14 +128,14 @@ class RoundingModule(nn.Module):  # type: ignore[misc]
         return torch.fake_quantize_per_tensor_affine(x, scale, zero, -128, 127)
 
     def _watch(self, name: str, x: torch.Tensor) -> None:
-        """In training mode, note the smallest and the largest value of a tensor whose values decide about a scale."""
+        """Note the smallest and the largest value of a tensor that decides about a scale, in training mode."""
         number = self.group_of.get(name)
         if not self.training or number is None or name not in self.groups[number].seen or not x.numel():
             return
-        meant, values = self.groups[number].seen[name], x.detach()
-        if type(meant) is not Meant:
-            meant = replace(meant, axis=meant.axis + 1) if isinstance(meant, Scores) else meant
-            values = torch.from_numpy(np.asarray(meant.of(_array(values))))
+        relevant, values = self.groups[number].seen[name], x.detach()
+        if type(relevant) is not Values:
+            relevant = replace(relevant, axis=relevant.axis + 1) if isinstance(relevant, Scores) else relevant
+            values = torch.from_numpy(np.asarray(relevant.select(_array(values))))
             if not values.numel():
                 return
         lo, hi = (y.to(self.ranges.device) for y in values.aminmax())
@@ -200,11 +200,11 @@ class RoundingModule(nn.Module):  # type: ignore[misc]
 class Trainable(RoundingModule):
     """A model that learns with the rounding of int8."""
 
-    def __init__(self, source: Source, prepared: Prepared) -> None:
-        groups = prepared.groups.groups
+    def __init__(self, source: Source, preparation: Preparation) -> None:
+        groups = preparation.groups.activations
         scales = {name: affine(-1.0, 1.0) for group in groups for name in group.members}
-        scales |= {t.name: per_channel(_array(t.data)) for t in prepared.graph.of(prepared.groups.weights)}
-        graph = prepared.with_scales(scales)
+        scales |= {t.name: per_channel(_array(t.data)) for t in preparation.graph.of(preparation.groups.weights)}
+        graph = preparation.with_scales(scales)
         super().__init__(graph, groups, _learned_in_torch(graph, source.module))
         self.source = source
         for name, own in source.module.named_parameters() if source.module is not None else ():

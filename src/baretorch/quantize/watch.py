@@ -1,4 +1,4 @@
-"""Run a Graph over many inputs with some of its tensors in view."""
+"""Run a Graph over many inputs and return the values of some of its tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from baretorch.passes.rewrite import rebuilt
 
 
 class RunGraph(Protocol):
-    """Runs a graph: takes the inputs as they lie in memory and returns the outputs by name. State is carried on."""
+    """Runs a graph: accepts the inputs in memory order and returns the outputs by name. State is carried over."""
 
     def __call__(self, inputs: Sequence[Array]) -> Mapping[str, Array]: ...
 
@@ -40,8 +40,8 @@ class _Interpreted:
 
 
 @contextmanager
-def interpreted(graph: Graph) -> Iterator[RunGraph]:
-    """Run a graph by the NumPy references, which are slow and always installed."""
+def in_numpy(graph: Graph) -> Iterator[RunGraph]:
+    """Run a graph by its NumPy references, which are slow and need no compiler."""
     yield _Interpreted(graph)
 
 
@@ -57,7 +57,8 @@ class _Watching:
 
 @contextmanager
 def watching(graph: Graph, names: Sequence[str], runner: Runner) -> Iterator[RunGraph]:
-    """Run a graph and return the values of these tensors: inputs, constants, results, or state that is an output."""
+    """Run a graph and return the values of these tensors by name: inputs, constants, results, or state that is an
+    output."""
     given_back = {s.name for s in graph.state} & set(graph.outputs)
     made = {name for node in graph.nodes for name in node.outputs} | given_back
     outputs = tuple(dict.fromkeys(n for n in names if n in made))

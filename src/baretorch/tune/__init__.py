@@ -2,8 +2,7 @@
 
 workbench  measures the costs and the accuracy of a choice
 shrink     removes the least important channels and weights, and compensates for them
-refine     rounds weights and corrects biases so that accuracy improves
-retrain    trains a candidate with the train() of the model file
+refine     rounds weights, corrects biases and calls train() of the model file so that accuracy improves
 plan       measures the harm of each choice, and selects the choices that a search begins with
 study      distributes trials to any number of processes
 result     orders candidates, and holds the result

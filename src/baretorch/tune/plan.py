@@ -13,7 +13,7 @@ import numpy as np
 
 from baretorch.frontends.choices import Arguments
 from baretorch.ir.graph import Array
-from baretorch.quantize.config import Precision
+from baretorch.quantize.precisions import Precision
 from baretorch.tune.workbench import Choice, Workbench
 
 PARTS = 32  # of the channels of a set; a choice keeps some of them

@@ -5,16 +5,18 @@ the result, and keeps it if it is better.
   equalization).
 - `round_weights`: weights are not always rounded to the nearest. The error of each rounding is compensated by the
   weights that are not rounded yet, over the calibration data. Biases correct the mean error of each output.
+- `retrain`: train(model) of the model file trains what is left of the model, with weights rounded as in the image.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from baretorch.ir.graph import Array, Graph, Node, Tensor, with_data
+from baretorch.errors import CompileError
+from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8.groups_of_inputs import factors_of
 from baretorch.ops.layout import Reshape
@@ -27,6 +29,7 @@ from baretorch.quantize.watch import Runner, watching
 COLUMNS = 2048  # of a layer at most: the time grows with their cube
 DAMPED = 0.01
 MOST = 16.0  # largest factor of a channel
+NO_MASKS: Mapping[str, Array] = {}
 
 
 @dataclass(frozen=True)
@@ -181,3 +184,40 @@ def _scales_freely(graph: Graph, found: Channels) -> bool:
 def _scale(t: Tensor, factor: Array) -> Tensor:
     assert t.data is not None
     return with_data(t, t.data * factor)
+
+
+def find_obstacle(graph: Graph) -> str | None:
+    """Return why train(model) cannot train a graph, or None if it can. Its batches have the samples along the first
+    dimension of every input and output."""
+    from baretorch.quantize.train import RoundingModule
+
+    if graph.state:
+        return "train(model) does not support a model with state"
+    if any(graph[n].shape[:1] != (1,) for n in (*graph.inputs, *graph.outputs)):
+        return "train(model) does not support a model whose inputs and outputs do not have a batch first"
+    try:
+        RoundingModule(graph)
+    except CompileError as error:
+        return error.what
+    return None
+
+
+def retrain(
+    graph: Graph, grids: Mapping[str, Grid], train: Callable[[object], object], masks: Mapping[str, Array] = NO_MASKS
+) -> Graph:
+    """Return the graph after train(model). In each step, the weights of layers in `grids`, by their outputs, are
+    rounded; `masks` keep parts of weights at zero, by the names of these."""
+    from baretorch.quantize.train import RoundingModule
+
+    tensors = dict(graph.tensors)
+    for node in graph.nodes:
+        grid = grids.get(node.outputs[0])
+        if grid is not None and isinstance(node.op, (Linear, Conv2d)):
+            weight = graph[node.inputs[1]]
+            count = weight.shape[0]
+            quant = Quant((1.0,) * count, (0,) * count, 0, bits=grid.bits, group=grid.group)
+            tensors[weight.name] = replace(weight, quant=quant)
+    module = RoundingModule(replace(graph, tensors=tensors), masks=masks)
+    train(module)
+    learned = module.to_graph()
+    return replace(graph, tensors={n: replace(t, quant=graph[n].quant) for n, t in learned.tensors.items()})

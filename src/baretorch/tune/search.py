@@ -28,7 +28,7 @@ from baretorch.machines.types import Machine
 from baretorch.measure.run import Show
 from baretorch.options import Options, Weights
 from baretorch.pipeline import Compiled, compile_source, read
-from baretorch.quantize.config import as_stored
+from baretorch.quantize.config import scale_arrays
 from baretorch.targets.types import Board
 from baretorch.tune.result import Budget, Tuning, points
 from baretorch.tune.study import Study, import_optuna, need_sqlite, own_database
@@ -241,7 +241,7 @@ def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, ab
     weights = {n: x for n, x in constants.items() if x.dtype == np.float32 and np.isfinite(x).all()}
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as parts:  # savez() does not accept every name
-        for name, data in {**weights, **as_stored(scales)}.items():
+        for name, data in {**weights, **scale_arrays(scales)}.items():
             with parts.open(f"{name}.npy", "w") as part:
                 np.lib.format.write_array(part, np.asarray(data, order="C"), allow_pickle=False)
     write_scratch(folder / "tuned.npz", packed.getvalue())

@@ -21,7 +21,7 @@ from baretorch.errors import CompileError
 from baretorch.files.ownership import anything, check_file, sqlite
 from baretorch.files.write import open_folder
 from baretorch.frontends.choices import Arguments
-from baretorch.quantize.config import Precision
+from baretorch.quantize.precisions import Precision
 from baretorch.tune.result import Costs
 
 if TYPE_CHECKING:

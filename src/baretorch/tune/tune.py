@@ -16,7 +16,7 @@ from baretorch.ir.graph import Graph
 from baretorch.machines.host_program import on_host
 from baretorch.measure.numbers import figure
 from baretorch.measure.run import Show
-from baretorch.quantize.config import Precision
+from baretorch.quantize.precisions import Precision
 from baretorch.targets.types import Board
 from baretorch.tune.plan import (
     LEAST,
@@ -30,7 +30,7 @@ from baretorch.tune.plan import (
     starting_points,
     weights_of,
 )
-from baretorch.tune.refine import Grid, balance_channels, round_weights
+from baretorch.tune.refine import Grid, balance_channels, find_obstacle, retrain, round_weights
 from baretorch.tune.result import (
     RESOLUTION,
     Budget,
@@ -42,7 +42,6 @@ from baretorch.tune.result import (
     or_no_number,
     points,
 )
-from baretorch.tune.retrain import find_obstacle, retrain
 from baretorch.tune.shrink import mask_of
 from baretorch.tune.study import Done, Found, Mark, Space, Study, Suggested
 from baretorch.tune.workbench import Benches, Choice, Variant, Workbench

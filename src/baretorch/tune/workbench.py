@@ -32,11 +32,11 @@ from baretorch.passes.order import FLOAT, run_passes
 from baretorch.passes.prune import Channels, channels, without
 from baretorch.pipeline import Compiled, build_image, compile_graph, lower_graph
 from baretorch.plan.schedule import Step
-from baretorch.quantize.calibrate import calibrate, checked, seen_names
-from baretorch.quantize.config import IN_FLOAT, Config, Precision
-from baretorch.quantize.groups import wanted
-from baretorch.quantize.narrow_requant import with_narrow
-from baretorch.quantize.quantize import made_by, with_scales
+from baretorch.quantize.calibrate import calibrate, check_sample, seen_names
+from baretorch.quantize.config import Config
+from baretorch.quantize.groups import find_groups
+from baretorch.quantize.precisions import IN_FLOAT, Precision
+from baretorch.quantize.quantize import narrow_weights, outputs_of_layers, with_scales
 from baretorch.quantize.watch import RunGraph, watching
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Board
@@ -113,7 +113,7 @@ class Workbench:
     def samples(self) -> list[tuple[Array, ...]]:
         """Return the calibration data in memory order."""
         given: Iterable[Any] = self.source.calibration or ()
-        return [checked(sample, self.graph.takes(), i) for i, sample in enumerate(given)]
+        return [check_sample(sample, self.graph.takes(), i) for i, sample in enumerate(given)]
 
     def split_samples(self) -> tuple[Workbench, list[tuple[Array, ...]]]:
         """Return a workbench with half of the samples, and the other samples, with which to judge its results."""
@@ -160,7 +160,7 @@ class Workbench:
         found: dict[str, Grid] = {}
         for layer in self.layers:
             precision = variant.choice.layers.get(layer, Precision.INT8)
-            made = made_by(self.source.graph, variant.graph, [layer])
+            made = outputs_of_layers(self.source.graph, variant.graph, [layer])
             if precision not in IN_FLOAT:
                 found |= dict.fromkeys(made, GRIDS.get(precision, Grid(8)))
         return found
@@ -177,7 +177,7 @@ class Workbench:
         return replace(self._variants[key], choice=choice)
 
     def _outputs(self, graph: Graph, layer: str) -> set[str]:
-        return made_by(self.source.graph, graph, [layer])
+        return outputs_of_layers(self.source.graph, graph, [layer])
 
     @cached_property
     def thins(self) -> list[str]:
@@ -209,7 +209,7 @@ class Workbench:
         graph, before = variant.graph, self.source.graph
         key = (id(graph), variant.choice.floats)
         if key not in self._scales:
-            chosen = wanted(graph, made_by(before, graph, variant.choice.floats))
+            chosen = find_groups(graph, outputs_of_layers(before, graph, variant.choice.floats))
             given = [tuple(p.from_memory(x) for p, x in zip(graph.takes(), s, strict=True)) for s in self.samples]
             with watching(graph, seen_names(graph, chosen), on_host) as run:
                 found = calibrate(graph, chosen, given, self.options.observer, run)
@@ -221,9 +221,9 @@ class Workbench:
     def int8(self, variant: Variant) -> Graph:
         """Return the int8 graph of the image."""
         graph, before = variant.graph, self.source.graph
-        kept = made_by(before, graph, variant.choice.floats)
+        kept = outputs_of_layers(before, graph, variant.choice.floats)
         noted = with_scales(before, graph, self.scales(variant), variant.choice.layers, kept)
-        return lower_graph(with_narrow(noted) if self.board.chip.cpu.prefers_narrow else noted, self.options.io)
+        return lower_graph(narrow_weights(noted) if self.board.chip.cpu.prefers_narrow else noted, self.options.io)
 
     @cached_property
     def weight_bytes(self) -> int:
