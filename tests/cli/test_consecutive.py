@@ -58,7 +58,7 @@ def test_wrong_int8_answers_of_monitor(folder: Path, monkeypatch: pytest.MonkeyP
     """The image is held against the int8 graph, however much int8 loses."""
     from baretorch.explore import sweep
 
-    monkeypatch.setattr(sweep, "real", lambda graph, answer: tuple(y + 1 for y in answer))
+    monkeypatch.setattr(sweep, "real_outputs", lambda graph, answer: tuple(y + 1 for y in answer))
     (folder / "net.py").write_text(REMEMBERING + "def calibration(): return sweep()\n")
     assert baretorch("monitor", "net.py", "--board", "host", "--int8", "--json").code == 1
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends import Source
-from baretorch.frontends.consecutive_calls import in_graph
+from baretorch.frontends.consecutive_calls import in_graph, reference_of
 from baretorch.frontends.user_code import import_file
-from baretorch.ir.graph import Array, Graph, interpret
+from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import arrange_inputs, real_inputs, real_outputs, store_inputs
 from baretorch.ir.ties import replace_tied_indices
 from baretorch.machines.run import call, open_link
@@ -33,7 +32,7 @@ class Sweep:
     expected: tuple[Answers, ...]
     truth: tuple[float, ...] | None
     reference: str  # "PyTorch", or "the graph" if there is no PyTorch model
-    exact: tuple[Answers, ...] | None = None  # the outputs of a model that we quantized, which the image must return
+    exact: tuple[Answers, ...] | None = None  # of a model that Baretorch quantized: the outputs of its int8 graph
 
     def x(self, index: int) -> float:
         """Return the position of an input in a plot: its value if it is one number, else its index."""
@@ -94,17 +93,9 @@ class SweepTrace:
 
 
 def read_sweep(model: str, lowered: LoweredModel) -> Sweep:
-    """Read the sweep() and truth() of a model file, or just the example inputs. Add the outputs of the int8 graph if
-    Baretorch quantized the model."""
-    graph = lowered.graph
-    sweep = _read_sweep(model, lowered.source, graph)
-    if lowered.quantization is None:
-        return sweep
-    ask = in_graph(graph)
-    return replace(sweep, exact=tuple(ask(x) for x in sweep.inputs))
-
-
-def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
+    """Read the sweep() and truth() of a model file, or just the example inputs, and run the reference. Add the outputs
+    of the int8 graph if Baretorch quantized the model."""
+    graph, source = lowered.graph, lowered.source
     shapes = [graph[name].shape for name in graph.outputs]
     if not shapes or 0 in shapes[0]:
         raise CompileError(
@@ -117,59 +108,31 @@ def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     file = import_file(Path(path)) if path.endswith(".py") else None
     sweep: Callable[[], Sequence[Any]] | None = getattr(file, "sweep", None)
     truth: Callable[..., Any] | None = getattr(file, "truth", None)
-    torch = source.torch
-    if torch is None or torch.module is None or torch.inputs[source.method] == ():
-        if sweep is None:
-            made = tuple(interpret(graph, store_inputs(graph, source.examples)).values())
-            expected = source.expected or real_outputs(graph, made)
-            return Sweep((source.examples,), (expected,), None, source.library if source.expected else "the graph")
-        return _sweep_without_torch(model, source, graph, [_tuple(s) for s in sweep()], truth)
-
-    from baretorch.frontends.torch.export import flat_inputs, run_module, to_numpy
-    from baretorch.frontends.torch.modes import orders_elements
-    from baretorch.frontends.torch.snapshot import copy_module
-
-    samples = [_tuple(s) for s in sweep()] if sweep is not None else [torch.inputs[source.method]]
-    if not samples:
-        raise CompileError("sweep() returns no inputs", at=model)
-    inputs, expected_all, truths = [], [], []
-    ordered = orders_elements(torch.exported[source.method])
-    module = copy_module(torch.module) if graph.state else torch.module
-    for sample in samples:
-        arrays = tuple(to_numpy(x, port.order) for x, port in zip(flat_inputs(sample), graph.takes(), strict=False))
-        if [(a.shape, a.dtype) for a in arrays] != [(a.shape, a.dtype) for a in source.examples]:
-            raise CompileError(
-                "an input of sweep() differs in shape or type from inputs()",
-                at=model,
-                have=", ".join(f"{a.dtype}{list(a.shape)}" for a in arrays),
-                need=", ".join(f"{a.dtype}{list(a.shape)}" for a in source.examples),
-            )
-        inputs.append(arrays)
-        expected_all.append(run_module(module, sample, [p.order for p in graph.gives()], ordered, source.method))
-        if truth is not None:
-            truths.append(value_of(np.asarray(truth(*sample))))
-    return Sweep(tuple(inputs), tuple(expected_all), tuple(truths) if truth is not None else None, "PyTorch")
-
-
-def _sweep_without_torch(
-    model: str, source: Source, graph: Graph, samples: Sequence[Any], truth: Callable[..., Any] | None
-) -> Sweep:
-    """Return the sweep of a model that is not an nn.Module, with the outputs of its own runtime, or else the graph."""
-    if not samples:
-        raise CompileError("sweep() returns no inputs", at=model)
-    inputs = tuple(real_inputs(graph, arrange_inputs(graph, sample, "sweep()")) for sample in samples)
-    if source.eager is None:
-        memory: dict[str, Array] = {}
-        found = [interpret(graph, store_inputs(graph, x), memory=memory) for x in inputs]
-        expected = [real_outputs(graph, [values[name] for name in graph.outputs]) for values in found]
+    if sweep is None:
+        samples = [source.torch.inputs[source.method]] if source.torch and source.torch.module is not None else []
+        inputs: tuple[Answers, ...] = (source.examples,)
     else:
-        run = source.eager()
-        expected = []
-        for sample in samples:
-            answers = _tuple(run(*sample))
-            expected.append(tuple(p.to_memory(y) for p, y in zip(graph.gives(), answers, strict=True)))
-    truths = None if truth is None else tuple(value_of(np.asarray(truth(*sample))) for sample in samples)
-    return Sweep(inputs, tuple(expected), truths, source.library if source.eager else "the graph")
+        samples = [_tuple(sample) for sample in sweep()]
+        if not samples:
+            raise CompileError("sweep() returns no inputs", at=model)
+        flat = [_tensors(sample) if source.torch else sample for sample in samples]
+        inputs = tuple(real_inputs(graph, arrange_inputs(graph, sample, "sweep()")) for sample in flat)
+    truths = tuple(value_of(np.asarray(truth(*sample))) for sample in samples) if truth and samples else None
+    begin, reference = reference_of(source, graph)
+    expected: tuple[Answers, ...]
+    if sweep is None and source.expected is not None:
+        expected, reference = (source.expected,), source.library
+    else:
+        expected = tuple(map(begin(), inputs))
+    exact = None if lowered.quantization is None else tuple(map(in_graph(graph), inputs))
+    return Sweep(inputs, expected, truths, reference, exact)
+
+
+def _tensors(sample: Sequence[Any]) -> Sequence[Any]:
+    """Return the tensors of a sample of a PyTorch model, whose arguments may be nested."""
+    from baretorch.frontends.torch.export import flat_inputs
+
+    return flat_inputs(sample)
 
 
 def stream(
