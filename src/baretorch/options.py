@@ -129,14 +129,14 @@ class Options:
         About("Select the type of an int8 model's inputs and outputs. Default: the type in its file, else float."),
     ] = None
     optimize: Annotated[
-        Optimize, About("Compile one instance of a kernel per kind of layer (`speed`), or one per kernel (`size`).")
+        Optimize, About("Compile a kernel once per kind of layer (`speed`), or once for all layers (`size`).")
     ] = Optimize.SPEED
     ram: Annotated[
         int | None,
         About("Limit the arena to this size in bytes. Layers are split into row bands to stay within it.", "BYTES"),
     ] = None
     input: Annotated[
-        Input, About("Pass the run function a whole image, or a callback that supplies the image row by row.")
+        Input, About("Pass the run function a whole input image, or a callback that supplies its rows one by one.")
     ] = Input.WHOLE
     buffers: Annotated[
         Buffers, About("Copy inputs and outputs to and from the arena, or use the caller's buffers in place.")
@@ -154,7 +154,7 @@ class Options:
     place: Annotated[
         Mapping[str, str],
         About(
-            "Keep the output of LAYER in this bank of RAM; the LAYER `arena` is everything else. Repeatable.",
+            "Store the output of LAYER in this bank of RAM; `arena` as LAYER means all other tensors. Repeatable.",
             "LAYER=BANK",
         ),
     ] = field(default_factory=dict)

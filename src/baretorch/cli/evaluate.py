@@ -53,7 +53,7 @@ def evaluate(
     samples: int | None,
     target_samples: int | None,
 ) -> Answer:
-    """Measure a task on the host and on a board.
+    """Measure the metrics of a task on the host and on a board.
 
     The original is measured too. The model file's evaluate(run) returns named numbers; run(*inputs) returns the model's
     outputs. The host runs all inputs; the target runs all, or --target-samples of them, evenly spread. Host and target
