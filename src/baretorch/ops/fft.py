@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -127,16 +127,18 @@ def _roots(call: Call[Any]) -> tuple[Packed, ...]:
 
 def _rows(call: Call[Any]) -> int:
     """A row is read as a whole before it is written: the ends of the rows before it must lie below its beginning."""
-    row = np.arange(_count(call))
-    reads, writes = (t.count // max(_count(call), 1) * t.dtype.size for t in (call.x, call.y))
-    return overlap.distance(row * reads, (row + 1) * writes, 0)
+    return _distance(call, 0)
 
 
 def _apart(call: Call[Any]) -> int:
     """A row is read while it is written."""
+    return _distance(call, 1)
+
+
+def _distance(call: Call[Any], together: int) -> int:
     row = np.arange(_count(call))
     reads, writes = (t.count // max(_count(call), 1) * t.dtype.size for t in (call.x, call.y))
-    return overlap.distance(row * reads, (row + 1) * writes, 1)
+    return overlap.distance(row * reads, (row + 1) * writes, together)
 
 
 def _any_length(symbol: str) -> Kernel[Any]:
@@ -249,40 +251,18 @@ def _pack_irfft(call: Call[Irfft]) -> tuple[Packed, ...]:
     return (Packed("order", order_of(n)), Packed("roots", _joined(before, *_middle_roots(n), _last_roots(n))))
 
 
-RFFT: tuple[Kernel[Rfft], ...] = (
-    Kernel(
-        "bt_rfft_f32_passes",
-        "fft/passes.c",
-        _pass_params,
-        fits=_fits,
-        pack=_pack_rfft,
-        overlap=overlap.first_only(_apart),
-    ),
-    _any_length("bt_rfft_f32_ref"),
-)
-IRFFT: tuple[Kernel[Irfft], ...] = (
-    Kernel(
-        "bt_irfft_f32_passes",
-        "fft/passes.c",
-        _pass_params,
-        fits=_fits,
-        pack=_pack_irfft,
-        scratch=lambda call: 4 * call.op.n,
-        overlap=overlap.first_only(_rows),
-    ),
+def _passes(symbol: str, pack: Callable[[Call[Any]], tuple[Packed, ...]]) -> Kernel[Any]:
+    """Return a kernel for powers of two that reads a row while it writes it."""
+    return Kernel(symbol, "fft/passes.c", _pass_params, fits=_fits, pack=pack, overlap=overlap.first_only(_apart))
+
+
+_IRFFT = _passes("bt_irfft_f32_passes", _pack_irfft)
+RFFT = (_passes("bt_rfft_f32_passes", _pack_rfft), _any_length("bt_rfft_f32_ref"))
+IRFFT = (
+    replace(_IRFFT, scratch=lambda call: 4 * call.op.n, overlap=overlap.first_only(_rows)),
     _any_length("bt_irfft_f32_ref"),
 )
-FFT: tuple[Kernel[Fft], ...] = (
-    Kernel(
-        "bt_fft_f32_passes",
-        "fft/passes.c",
-        _pass_params,
-        fits=_fits,
-        pack=_pack_fft,
-        overlap=overlap.first_only(_apart),
-    ),
-    _any_length("bt_fft_f32_ref"),
-)
+FFT = (_passes("bt_fft_f32_passes", _pack_fft), _any_length("bt_fft_f32_ref"))
 MAGNITUDE: tuple[Kernel[Magnitude], ...] = (
     Kernel(
         "bt_magnitude_f32_ref",

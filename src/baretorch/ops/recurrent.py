@@ -14,8 +14,24 @@ from baretorch.ops.helpers.kernel import Call, Fields, Kernel, Packed, Params, d
 from baretorch.targets.features import FPU
 
 
+class OverTime(Op):
+    """A layer that is a loop over time, of x[T, N, I] or, if `batch_first`, x[N, T, I]."""
+
+    batch_first: bool
+    last_weight: ClassVar[int] = -2  # the input with the weights of the hidden state, after those of x
+
+    def extent(self, x: Tensor) -> tuple[int, int]:
+        """Return T and N."""
+        a, b = (*x.shape, 0, 0)[:2]
+        return (b, a) if self.batch_first else (a, b)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        time, batch = self.extent(inputs[0])
+        return time * batch * (inputs[self.last_weight - 1].count + inputs[self.last_weight].count)
+
+
 @dataclass(frozen=True)
-class Recurrent(Op):
+class Recurrent(OverTime):
     """x[T, N, I], states[N, H] or none, w_ih[gates * H, I], w_hh[gates * H, H], bias[biases * H]
     -> y[T, N, H] and the states at the end. States not given are zeros.
 
@@ -48,11 +64,6 @@ class Recurrent(Op):
         y = Signature((*x[:2], hidden), DType.FLOAT32)
         return (y, *(Signature((batch, hidden), DType.FLOAT32) for _ in range(self.states)))
 
-    def extent(self, x: Tensor) -> tuple[int, int]:
-        """T and N."""
-        a, b = (*x.shape, 0, 0)[:2]
-        return (b, a) if self.batch_first else (a, b)
-
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x, *state, w_ih, w_hh, bias = (i.astype(np.float64) for i in inputs)
         if self.batch_first:
@@ -70,10 +81,6 @@ class Recurrent(Op):
     def step(self, x: Array, h: Array, bias: Array, state: list[Array]) -> list[Array]:
         """The next states, from the products of the weights with the input and with the state before."""
         raise NotImplementedError
-
-    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-        time, batch = self.extent(inputs[0])
-        return time * batch * (inputs[-3].count + inputs[-2].count)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A volume is [N, D, H, W, C] in a Graph. What a kernel does along height and width it does to each of the N D frames;
 what it does along the depth alone it does to an image of D rows, each of which is a frame. Only a convolution that is
-neither has to gather the frames of each window (ops/depth_windows.py).
+neither has to gather the frames of each window (ops/layout.py).
 """
 
 from __future__ import annotations

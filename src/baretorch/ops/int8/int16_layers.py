@@ -4,7 +4,7 @@ All zero points are 0, and all scales 128 times finer than those of int8."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, ClassVar
@@ -214,16 +214,16 @@ def _rows(call: Call[QSoftmax16]) -> Params:
 
 
 ADD = kernels("qadd16", "qwide/ref.c", {"mve": MVE, "dsp": DSP})
-MAX: tuple[Kernel[QMaxPool16], ...] = (
-    Kernel("bt_qmax_pool16_mve", "qwide/mve.c", _max_params, MVE, splits=cut.rows),
-    Kernel("bt_qmax_pool16_dsp", "qwide/pool_dsp.c", _max_params, DSP, _pairs, splits=cut.rows),
-    Kernel("bt_qmax_pool16_ref", "qwide/ref.c", _max_params, splits=cut.rows),
-)
-AVG: tuple[Kernel[QAvgPool16], ...] = (
-    Kernel("bt_qavg_pool16_mve", "qwide/mve.c", _avg_params, MVE, splits=cut.rows),
-    Kernel("bt_qavg_pool16_dsp", "qwide/pool_dsp.c", _avg_params, DSP, _pairs, splits=cut.rows),
-    Kernel("bt_qavg_pool16_ref", "qwide/ref.c", _avg_params, splits=cut.rows),
-)
+
+
+def _pool_kernels(name: str, params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
+    ref = Kernel[Any](f"bt_{name}_ref", "qwide/ref.c", params, splits=cut.rows)
+    dsp = replace(ref.for_cpu("dsp", DSP, fits=_pairs), source="qwide/pool_dsp.c")
+    return (ref.for_cpu("mve", MVE), dsp, ref)
+
+
+MAX = _pool_kernels("qmax_pool16", _max_params)
+AVG = _pool_kernels("qavg_pool16", _avg_params)
 _SOFTMAX = Kernel[QSoftmax16](
     "bt_qsoftmax16_ref",
     "qwide/ref.c",
@@ -233,7 +233,7 @@ _SOFTMAX = Kernel[QSoftmax16](
     splits=cut.rows,
 )
 SOFTMAX = (
-    replace(_SOFTMAX, symbol="bt_qsoftmax16_mve", source="qwide/softmax_mve.c", needs=MVE),
-    replace(_SOFTMAX, symbol="bt_qsoftmax16_dsp", source="qwide/softmax_dsp.c", needs=DSP),
+    replace(_SOFTMAX.for_cpu("mve", MVE), source="qwide/softmax_mve.c"),
+    replace(_SOFTMAX.for_cpu("dsp", DSP), source="qwide/softmax_dsp.c"),
     _SOFTMAX,
 )

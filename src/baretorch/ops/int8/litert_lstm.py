@@ -12,7 +12,7 @@ from math import frexp
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Quant, Signature, Tensor
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, fields_of, has_constants, pack_inputs
 from baretorch.ops.int8.gates import GATE_BITS, half_up, short
@@ -20,7 +20,7 @@ from baretorch.ops.int8.qrecurrent import begin, int_output, last_time, recurren
 from baretorch.ops.int8.quantize import FromFixed
 from baretorch.ops.int8.rules import Walk, fits_32_bits
 from baretorch.ops.packing import dsp
-from baretorch.ops.recurrent import Cell, Lstm, extents
+from baretorch.ops.recurrent import Cell, Lstm, OverTime, extents
 from baretorch.targets.features import DSP
 
 GATES = 4
@@ -30,7 +30,7 @@ FACTORS = (25520, 19875, 12055, 4435, 600, 11)  # e^-1/4, e^-1/2, e^-1, ..., wit
 
 
 @dataclass(frozen=True)
-class LiteRtLstm(Op, name="litert_lstm"):
+class LiteRtLstm(OverTime, name="litert_lstm", last_weight=4):
     """x int8[T, N, I], h int8[N, H], c int16[N, H], w_ih int8[4 H, I], w_hh int8[4 H, H], biases int32[4 H, 2],
     scales int32[4, 4] -> y int8[T, N, H], c int16[N, H].
 
@@ -63,11 +63,6 @@ class LiteRtLstm(Op, name="litert_lstm"):
         )
         return (Signature((*x.shape[:2], hidden), DType.INT8), Signature((batch, hidden), DType.INT16))
 
-    def extent(self, x: Tensor) -> tuple[int, int]:
-        """T and N."""
-        a, b = (*x.shape, 0, 0)[:2]
-        return (b, a) if self.batch_first else (a, b)
-
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x, h, c, w_ih, w_hh, biases, scales = (i.astype(np.int64) for i in inputs)
         if self.batch_first:
@@ -83,10 +78,6 @@ class LiteRtLstm(Op, name="litert_lstm"):
             h = _twice_rounded(sigmoid(o) * tanh(c, self.cell.bits), np.array(self.multiplier), np.array(self.shift))
             y[t] = h = np.clip(h + self.zero, -128, 127)
         return (y.swapaxes(0, 1) if self.batch_first else y, c.astype(np.int16))
-
-    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-        time, batch = self.extent(inputs[0])
-        return time * batch * (inputs[3].count + inputs[4].count)
 
 
 def sigmoid(v: Array) -> Array:

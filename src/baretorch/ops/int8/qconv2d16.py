@@ -13,12 +13,13 @@ from baretorch.ops import conv2d
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.helpers import overlap
 from baretorch.ops.helpers.check import need
-from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of
+from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of, has_constants
 from baretorch.ops.helpers.window import Padding, Pair
 from baretorch.ops.int8.arithmetic import multipliers
 from baretorch.ops.int8.layer import reachable, weight_scales
 from baretorch.ops.int8.rules import StaysFloat, Walk, fits_32_bits
 from baretorch.ops.layout import Reshape
+from baretorch.ops.packing.layer import pack_layer
 from baretorch.targets.features import DSP, MVE
 
 LOWEST, HIGHEST = -32768, 32767
@@ -118,16 +119,8 @@ def _params(call: Call[QConv2d16]) -> Params:
     return Params("bt_qconv2d", (*shape, *own))
 
 
-def _constant(call: Call[QConv2d16]) -> bool:
-    return all(t.data is not None for t in call.inputs[1:])
-
-
-def _pack(call: Call[QConv2d16]) -> tuple[Packed, ...]:
-    return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
-
-
 def _fits_three(call: Call[QConv2d16]) -> bool:
-    return _constant(call) and call.op.groups == 1 and not call.op.shift and call.y.shape[3] % 2 == 0
+    return has_constants(call) and call.op.groups == 1 and not call.op.shift and call.y.shape[3] % 2 == 0
 
 
 def _pack_three(call: Call[QConv2d16]) -> tuple[Packed, ...]:
@@ -150,7 +143,7 @@ def _fits_rows(call: Call[QConv2d16]) -> bool:
     """Pixels, and so few that three at a time would be wasted."""
     op, (_, kernel_h, kernel_w, in_) = call.op, call.inputs[1].shape
     pixels = (op.stride, op.groups, (kernel_h, kernel_w)) == ((1, 1), 1, (1, 1)) and not any(op.padding)
-    return _constant(call) and pixels and in_ % 4 == 0 and prod(call.x.shape[:3]) < 3
+    return has_constants(call) and pixels and in_ % 4 == 0 and prod(call.x.shape[:3]) < 3
 
 
 def _pack_rows(call: Call[QConv2d16]) -> tuple[Packed, ...]:
@@ -180,6 +173,10 @@ def _pack_eights(call: Call[QConv2d16]) -> tuple[Packed, ...]:
     return (Packed("constants", stream.astype(np.int32).reshape(-1)),)
 
 
+def _fits_eights(call: Call[QConv2d16]) -> bool:
+    return has_constants(call) and call.op.groups == 1 and call.y.shape[3] >= 4
+
+
 def _scratch_eights(call: Call[QConv2d16]) -> int:
     taps = prod(call.inputs[1].shape[1:])
     return 2 * (taps + -taps % 8) * min(2, prod(call.y.shape[1:3]))
@@ -199,7 +196,7 @@ class _Blocks:
     terms: tuple[int, ...]
 
     def fits(self, call: Call[QConv2d16]) -> bool:
-        return _constant(call) and call.op.groups == call.x.shape[3] == call.y.shape[3] >= len(self.terms)
+        return has_constants(call) and call.op.groups == call.x.shape[3] == call.y.shape[3] >= len(self.terms)
 
     def pack(self, call: Call[QConv2d16]) -> tuple[Packed, ...]:
         weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
@@ -219,53 +216,14 @@ class _Blocks:
 _FOURS = _Blocks((0, 2, 1, 3), (0, 1, 2, 3))
 _EIGHTS = _Blocks(tuple(range(8)), (0, 2, 4, 6, 1, 3, 5, 7))
 
-KERNELS: tuple[Kernel[QConv2d16], ...] = (
-    Kernel(
-        "bt_qconv2d16_depthwise_mve",
-        "qconv2d16/depthwise_mve.c",
-        _params,
-        needs=MVE,
-        fits=_EIGHTS.fits,
-        pack=_EIGHTS.pack,
-        overlap=_EIGHTS.overlap,
-    ),
-    Kernel(
-        "bt_qconv2d16_mve",
-        "qconv2d16/mve.c",
-        _params,
-        needs=MVE,
-        fits=lambda call: _constant(call) and call.op.groups == 1 and call.y.shape[3] >= 4,
-        pack=_pack_eights,
-        scratch=_scratch_eights,
-        overlap=_overlap(0),
-    ),
-    Kernel(
-        "bt_qconv2d16_depthwise_dsp",
-        "qconv2d16/depthwise_dsp.c",
-        _params,
-        needs=DSP,
-        fits=_FOURS.fits,
-        pack=_FOURS.pack,
-        overlap=_FOURS.overlap,
-    ),
-    Kernel(
-        "bt_qconv2d16_rows_dsp",
-        "qconv2d16/rows_dsp.c",
-        _params,
-        needs=DSP,
-        fits=_fits_rows,
-        pack=_pack_rows,
-        overlap=_overlap(1),
-    ),
-    Kernel(
-        "bt_qconv2d16_dsp",
-        "qconv2d16/dsp.c",
-        _params,
-        needs=DSP,
-        fits=_fits_three,
-        pack=_pack_three,
-        scratch=_scratch_three,
-        overlap=_overlap(0),
-    ),
-    Kernel("bt_qconv2d16_ref", "qconv2d16/ref.c", _params, fits=_constant, pack=_pack, overlap=_overlap(1)),
+_REF = Kernel[QConv2d16](
+    "bt_qconv2d16_ref", "qconv2d16/ref.c", _params, fits=has_constants, pack=pack_layer, overlap=_overlap(1)
+)
+KERNELS = (
+    _REF.for_cpu("depthwise_mve", MVE, fits=_EIGHTS.fits, pack=_EIGHTS.pack, overlap=_EIGHTS.overlap),
+    _REF.for_cpu("mve", MVE, fits=_fits_eights, pack=_pack_eights, scratch=_scratch_eights, overlap=_overlap(0)),
+    _REF.for_cpu("depthwise_dsp", DSP, fits=_FOURS.fits, pack=_FOURS.pack, overlap=_FOURS.overlap),
+    _REF.for_cpu("rows_dsp", DSP, fits=_fits_rows, pack=_pack_rows),
+    _REF.for_cpu("dsp", DSP, fits=_fits_three, pack=_pack_three, scratch=_scratch_three, overlap=_overlap(0)),
+    _REF,
 )

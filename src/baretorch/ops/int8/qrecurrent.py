@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor, fresh
+from baretorch.ir.graph import Array, DType, Node, Quant, Signature, Tensor, fresh
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import data_of
 from baretorch.ops.int8.arithmetic import multipliers
@@ -33,14 +33,14 @@ from baretorch.ops.int8.rules import StaysFloat, Walk, fits_32_bits
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.packing.recurrent import kernels
-from baretorch.ops.recurrent import Gru, Lstm, Recurrent, Rnn
+from baretorch.ops.recurrent import Gru, Lstm, OverTime, Recurrent, Rnn
 
 TRIED_RATIOS = 256
 LARGEST_FACTORS = (255, 63, 15, 3, 1)  # of a row's sums, the first that leaves them in 32 bits
 
 
 @dataclass(frozen=True)
-class QRecurrent(Op):
+class QRecurrent(OverTime):
     """x int8[T, N, I], states int16[N, H] or none, w_ih int8[gates H, I], w_hh int8[gates H, H],
     rows int32[gates H, 4] -> y int8[T, N, H] and the states at the end, int16. States not given are zeros.
     Of x int16, y is int16.
@@ -83,11 +83,6 @@ class QRecurrent(Op):
         end = Signature((batch, hidden), DType.INT16)
         return (Signature((*x.shape[:2], hidden), x.dtype), *(end for _ in self.bits))
 
-    def extent(self, x: Tensor) -> tuple[int, int]:
-        """T and N."""
-        a, b = (*x.shape, 0, 0)[:2]
-        return (b, a) if self.batch_first else (a, b)
-
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         limits = np.iinfo(inputs[0].dtype)
         x, *state, w_ih, w_hh, rows = (i.astype(np.int64) for i in inputs)
@@ -109,10 +104,6 @@ class QRecurrent(Op):
     def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
         """The next states, from the sums that input and hidden state give to each gate, and their multipliers."""
         raise NotImplementedError
-
-    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-        time, batch = self.extent(inputs[0])
-        return time * batch * (inputs[-3].count + inputs[-2].count)
 
 
 def _factored(acc: Array, multiplier: Array | int) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -168,6 +169,29 @@ def _plane(call: Call[Any]) -> int:
     return int(((call.y.shape[2] - 1) * call.op.stride[1] + kernel_w) * kernel_h)
 
 
+_CHANNELS = cut.rows_or_channels(TOGETHER)
+_WINDOWS = Kernel[Any](
+    "bt_qconv2d_mve",
+    "qconv2d/mve.c",
+    conv_params,
+    MVE,
+    lambda call: _fits_windows(call) and call.op.pool == (1, 1),
+    _pack_windows,
+    _scratch_columns,
+    _overlap_columns,
+    splits=_CHANNELS,
+)
+_ROWS = Kernel[Any](
+    "bt_qlinear_rows_mve",
+    "qlinear/mve.c",
+    row_params,
+    MVE,
+    _fits_rows,
+    _pack_linear,
+    _scratch_rows,
+    overlap.rows(0),
+    splits=_CHANNELS,
+)
 CONVOLUTIONS: tuple[Kernel[Any], ...] = (
     Kernel(
         "bt_qconv2d_depthwise_mve",
@@ -180,16 +204,8 @@ CONVOLUTIONS: tuple[Kernel[Any], ...] = (
         _overlap_rows_once,
         splits=cut.rows,
     ),
-    Kernel(
-        "bt_qconv2d_pixels_mve",
-        "qconv2d/mve.c",
-        conv_params,
-        MVE,
-        _fits_pixels,
-        _pack_windows,
-        _scratch_rows,
-        overlap.rows(0),
-        splits=cut.rows_or_channels(TOGETHER),
+    replace(
+        _WINDOWS, symbol="bt_qconv2d_pixels_mve", fits=_fits_pixels, scratch=_scratch_rows, overlap=overlap.rows(0)
     ),
     Kernel(
         "bt_qconv2d_threes_mve",
@@ -200,30 +216,10 @@ CONVOLUTIONS: tuple[Kernel[Any], ...] = (
         _pack_threes,
         _scratch_threes,
         _overlap_rows_once,
-        splits=cut.rows_or_channels(TOGETHER),
+        splits=_CHANNELS,
     ),
-    Kernel(
-        "bt_qconv2d_mve",
-        "qconv2d/mve.c",
-        conv_params,
-        MVE,
-        lambda call: _fits_windows(call) and call.op.pool == (1, 1),
-        _pack_windows,
-        _scratch_columns,
-        _overlap_columns,
-        splits=cut.rows_or_channels(TOGETHER),
-    ),
-    Kernel(
-        "bt_qconv2d_pool_mve",
-        "qconv2d/mve.c",
-        conv_params,
-        MVE,
-        _fits_windows,
-        _pack_windows,
-        _scratch_pool,
-        _overlap_columns,
-        splits=cut.rows_or_channels(TOGETHER),
-    ),
+    _WINDOWS,
+    replace(_WINDOWS, symbol="bt_qconv2d_pool_mve", fits=_fits_windows, scratch=_scratch_pool),
 )
 LINEARS: tuple[Kernel[Any], ...] = (
     Kernel(
@@ -234,17 +230,7 @@ LINEARS: tuple[Kernel[Any], ...] = (
         _fits_row,
         pack_layer,
         overlap=overlap.rows(1),
-        splits=cut.fitting(_fits_row, cut.rows_or_channels(TOGETHER)),
+        splits=cut.fitting(_fits_row, _CHANNELS),
     ),
-    Kernel(
-        "bt_qlinear_rows_mve",
-        "qlinear/mve.c",
-        row_params,
-        MVE,
-        _fits_rows,
-        _pack_linear,
-        _scratch_rows,
-        overlap.rows(0),
-        splits=cut.rows_or_channels(TOGETHER),
-    ),
+    _ROWS,
 )
