@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Tensor
+from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Shape, Tensor
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import data_of
 from baretorch.ops.int8 import narrow_requant
@@ -71,33 +71,64 @@ class Int8Layer:
 
 
 def layer_of(walk: Walk, node: Node, lo: float, hi: float, folds: bool = True) -> Int8Layer:
-    """A layer of x, weight and perhaps a bias, with limits. If it `folds`, the input's zero point is part of the
-    bias."""
+    """Return the int8 form of a layer of x, weight and perhaps a bias, with limits. If it `folds`, the input's zero
+    point is part of the bias."""
     x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
-    w, *biases = walk.graph.of(node.inputs[1:])
+    w, quant, bias = weights_of(walk.graph, node)
+    zero = x.zero_point[0] if folds else 0
+    stored = store(_rows(w), bias, np.array(quant.scale), x.scale[0], y.scale[0], x_zero=zero, group=quant.group)
+    low, high = limits(lo, hi, y)
+    own = (x.zero_point[0], y.zero_point[0], stored.shift, low, high)
+    return Int8Layer(*own, *stored.constants(walk, w, w.shape), quant.bits, quant.group)
+
+
+def weights_of(graph: Graph, node: Node) -> tuple[Tensor, Quant, Array]:
+    """Return the weight of a layer, its scale, and its bias or zeros; raise if it has no int8 form."""
+    w, *biases = graph.of(node.inputs[1:])
     if w.data is None or any(b.data is None for b in biases):
         raise StaysFloat("its weight or bias is computed")
     if w.quant is None or w.quant.axis not in (None, 0) or any(w.quant.zero_point):
         raise StaysFloat("its weight has no symmetric int8 scale")
-    real, bias, s_w = _real(w.data, w.quant, biases, x, y)
-    s_x, z_x, s_y, z_y = x.scale[0], x.zero_point[0], y.scale[0], y.zero_point[0]
-    rows, whole = _stored(real, bias, s_w, s_x, z_x if folds else 0, w.quant.group)
-    stored = rows.astype(np.int8).reshape(w.shape)
+    return w, w.quant, _bias(w, biases)
+
+
+@dataclass(frozen=True)
+class StoredLayer:
+    """Weights and biases of a layer as integers, and the factors of its sums."""
+
+    rows: Array
+    bias: Array
+    multiplier: Array
+    shift: int
+
+    def constants(self, walk: Walk, like: Tensor, shape: Shape) -> tuple[str, str, str]:
+        """Add the constants to the graph, named after a tensor, and return their names."""
+        return (
+            walk.constant(like, "int8", self.rows.astype(np.int8).reshape(shape)),
+            walk.constant(like, "bias", self.bias.astype(np.int32)),
+            walk.constant(like, "multiplier", self.multiplier),
+        )
+
+
+def store(
+    real: Array,
+    bias: Array,
+    scales: Array,
+    s_x: float,
+    s_y: float,
+    x_zero: int = 0,
+    group: int = 0,
+    steps: int = 1,
+    largest: int = 255,
+) -> StoredLayer:
+    """Return rows of real weights and their biases as integers, with the input's zero point folded in, for activations
+    with these scales, `steps` times as fine as those of int8. No input less its zero point is above `largest`."""
+    bias = _reachable(bias, steps * real, s_x, steps * s_y)
+    s_w = weight_scales(scales, real, bias, s_x, s_y)
+    rows, whole = _round(real, bias, s_w, s_x, x_zero, group)
     multiplier, shift = multipliers([float(f) for f in s_x * s_w / s_y])
-    fits_32_bits(int((np.abs(whole) + 255 * np.abs(rows).sum(axis=1)).max(initial=0)) << shift)
-    low, high = limits(lo, hi, y)
-    return Int8Layer(
-        z_x,
-        z_y,
-        shift,
-        low,
-        high,
-        walk.constant(w, "int8", stored),
-        walk.constant(w, "bias", whole.astype(np.int32)),
-        walk.constant(w, "multiplier", multiplier),
-        w.quant.bits,
-        w.quant.group,
-    )
+    fits_32_bits(int((np.abs(whole) + largest * np.abs(rows).sum(axis=1)).max(initial=0)) << shift)
+    return StoredLayer(rows, whole, multiplier, shift)
 
 
 def narrow_scales(graph: Graph, node: Node) -> Array | None:
@@ -107,38 +138,39 @@ def narrow_scales(graph: Graph, node: Node) -> Array | None:
     (w, *biases), x, y = graph.of(node.inputs[1:]), graph[node.inputs[0]].quant, graph[node.outputs[0]].quant
     if w.data is None or w.quant is None or x is None or y is None or not w.data.size:
         return None
-    real, bias, s_w = _real(w.data, w.quant, biases, x, y)
     s_x, s_y, zero = x.scale[0], y.scale[0], y.zero_point[0]
+    real = _rows(w)
+    bias = _reachable(_bias(w, biases), real, s_x, s_y)
+    s_w = weight_scales(np.array(w.quant.scale), real, bias, s_x, s_y)
     for shift in range(narrow_requant.LARGEST_SHIFT, 0, -1):
         whole = np.ceil(s_w * s_x / s_y * 2.0**shift)
         if whole.max() < narrow_requant.LEAST_MULTIPLIER:
             return None
         if whole.max() < 2**31:
             scales = np.asarray(whole * s_y / (s_x * 2.0**shift))
-            rows, biases_ = _stored(real, bias, scales, s_x, x.zero_point[0])
+            rows, biases_ = _round(real, bias, scales, s_x, x.zero_point[0])
             if narrow_requant.fits(narrow_requant.NarrowRequant(whole.astype(np.int64), shift), rows, biases_, zero):
                 return scales
     return None
 
 
-def _real(weight: Array, quant: Quant, biases: Sequence[Tensor], x: Quant, y: Quant) -> tuple[Array, Array, Array]:
-    """Rows of weights, their biases, and their scales."""
-    channels = weight.shape[0]
-    real = weight.reshape(channels, -1).astype(np.float64)
-    given = data_of(biases, 0).astype(np.float64) if biases else np.zeros(channels)
-    bias = reachable(given, real, x.scale[0], y.scale[0])
-    return real, bias, weight_scales(np.array(quant.scale), real, bias, x.scale[0], y.scale[0])
+def _rows(weight: Tensor) -> Array:
+    data = data_of([weight], 0)
+    return data.reshape(len(data), -1).astype(np.float64)
 
 
-def _stored(real: Array, bias: Array, s_w: Array, s_x: float, x_zero: int, group: int = 0) -> tuple[Array, Array]:
-    """Rows of weights and biases as they are stored, with the input's zero point folded in."""
-    # a note's scale is for its largest
+def _bias(weight: Tensor, biases: Sequence[Tensor]) -> Array:
+    return data_of(biases, 0).astype(np.float64) if biases else np.zeros(weight.shape[0])
+
+
+def _round(real: Array, bias: Array, s_w: Array, s_x: float, x_zero: int, group: int = 0) -> tuple[Array, Array]:
+    """Return rows of weights and biases as integers, with the input's zero point folded in."""
     rows = whole_in_groups(real, s_w) if group else np.rint(real / s_w[:, None]).astype(np.int64)
     return rows, np.rint(bias / (s_x * s_w)) - x_zero * rows.sum(axis=1)
 
 
-def reachable(biases: Array, weights: Array, s_x: float, s_y: float) -> Array:
-    """Biases, as far as they matter: beyond, the output is at its limit whatever the input is."""
+def _reachable(biases: Array, weights: Array, s_x: float, s_y: float) -> Array:
+    """Return biases limited to where they matter: beyond, the output is at its limit whatever the input is."""
     reach = 255 * s_x * np.abs(weights).sum(axis=1) + 512 * s_y
     return np.clip(biases, -reach, reach)
 

@@ -8,16 +8,15 @@ from math import prod
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Node, Op, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Op, Shape, Signature, Tensor
 from baretorch.ops import conv2d
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.helpers import overlap
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of, has_constants
 from baretorch.ops.helpers.window import Padding, Pair
-from baretorch.ops.int8.arithmetic import multipliers
-from baretorch.ops.int8.layer import reachable, weight_scales
-from baretorch.ops.int8.rules import StaysFloat, Walk, fits_32_bits
+from baretorch.ops.int8.layer import store, weights_of
+from baretorch.ops.int8.rules import StaysFloat, Walk
 from baretorch.ops.layout import Reshape
 from baretorch.ops.packing.layer import pack_layer
 from baretorch.targets.features import DSP, MVE
@@ -71,8 +70,8 @@ class QConv2d16(Op, name="qconv2d16"):
 def convolution(walk: Walk, node: Node, op: Conv2d) -> str:
     """The convolution without its pool, of int16; gives its output."""
     own = (op.stride, op.padding, op.dilation, op.groups)
-    x, w = walk.int16(node.inputs[0]), walk.graph[node.inputs[1]]
-    return _layer(walk, node, x, w, (op.lo, op.hi), QConv2d16(0, LOWEST, HIGHEST, *own))
+    x, shape = walk.int16(node.inputs[0]), walk.graph[node.inputs[1]].shape
+    return _layer(walk, node, x, shape, (op.lo, op.hi), QConv2d16(0, LOWEST, HIGHEST, *own))
 
 
 def linear(walk: Walk, node: Node, lo: float, hi: float) -> str:
@@ -82,34 +81,19 @@ def linear(walk: Walk, node: Node, lo: float, hi: float) -> str:
         raise StaysFloat("its weight or bias is computed")
     out, in_ = w.shape
     pixels = walk.wider(Reshape((1, prod(x.shape[:-1]), 1, in_)), x.name, walk.int16(x.name))
-    taps = replace(w, shape=(out, 1, 1, in_), data=w.data.reshape(out, 1, 1, in_))
-    return walk.wider(Reshape(y.shape), y.name, _layer(walk, node, pixels, taps, (lo, hi), QConv2d16()))
+    whole = _layer(walk, node, pixels, (out, 1, 1, in_), (lo, hi), QConv2d16())
+    return walk.wider(Reshape(y.shape), y.name, whole)
 
 
-def _layer(walk: Walk, node: Node, x: str, w: Tensor, limits: tuple[float, float], op: QConv2d16) -> str:
-    biases = walk.graph.of(node.inputs[2:])
-    if w.data is None or any(b.data is None for b in biases):
-        raise StaysFloat("its weight or bias is computed")
-    if w.quant is None or w.quant.axis not in (None, 0) or any(w.quant.zero_point):
-        raise StaysFloat("its weight has no symmetric int8 scale")
+def _layer(walk: Walk, node: Node, x: str, shape: Shape, limits: tuple[float, float], op: QConv2d16) -> str:
+    """Add the layer with weights of this shape."""
+    w, quant, bias = weights_of(walk.graph, node)
     s_x, s_y = walk.finer(node.inputs[0]), walk.finer(node.outputs[0])
-    channels = w.shape[0]
-    real = w.data.reshape(channels, -1).astype(np.float64)
-    given = data_of(biases, 0).astype(np.float64) if biases else np.zeros(channels)
-    bias = reachable(given, 256 * real, s_x, 256 * s_y)
-    s_w = weight_scales(np.array(w.quant.scale), real, bias, s_x, s_y)
-    stored = np.rint(real / s_w[:, None]).astype(np.int8)
-    whole = np.rint(bias / (s_x * s_w))
-    multiplier, shift = multipliers([float(f) for f in s_x * s_w / s_y])
-    most = np.abs(whole) + -LOWEST * np.abs(stored.astype(np.int64)).sum(axis=1)
-    fits_32_bits(int(most.max(initial=0)) << shift)
+    real = data_of([w], 0).reshape(len(bias), -1).astype(np.float64)
+    stored = store(real, bias, np.array(quant.scale), s_x, s_y, steps=256, largest=-LOWEST)
     lo, hi = (int(v) for v in np.clip(np.rint(np.array(limits) / s_y), LOWEST, HIGHEST))
-    constants = (
-        walk.constant(w, "int8", stored.reshape(w.shape)),
-        walk.constant(w, "bias", whole.astype(np.int32)),
-        walk.constant(w, "multiplier", multiplier),
-    )
-    return walk.wider(replace(op, shift=shift, lo=lo, hi=hi), node.outputs[0], x, *constants)
+    made = replace(op, shift=stored.shift, lo=lo, hi=hi)
+    return walk.wider(made, node.outputs[0], x, *stored.constants(walk, w, shape))
 
 
 def _params(call: Call[QConv2d16]) -> Params:

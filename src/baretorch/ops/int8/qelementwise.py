@@ -12,13 +12,13 @@ from baretorch.ops.elementwise import Add, Arithmetic, Div, Maximum, Minimum, Mu
 from baretorch.ops.functions import Sigmoid, Tanh
 from baretorch.ops.helpers.kernel import data_of
 from baretorch.ops.int8 import int16_layers
-from baretorch.ops.int8.arithmetic import dequantize, multipliers
-from baretorch.ops.int8.layer import reachable, weight_scales
+from baretorch.ops.int8.arithmetic import dequantize
+from baretorch.ops.int8.layer import store
 from baretorch.ops.int8.lookup import Lookup
 from baretorch.ops.int8.qbinary import QAdd, QDiv, QMul, product_of, quotient_of, squared_difference_of, sum_of
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qmove import move
-from baretorch.ops.int8.rules import ByteFunction, NoInt8, Rule, StaysFloat, Walk, fits_32_bits, limits
+from baretorch.ops.int8.rules import ByteFunction, NoInt8, Rule, StaysFloat, Walk, limits
 from baretorch.ops.int8.scaled import Scaled
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Cast, Comparison, LogicalAnd, LogicalNot, LogicalOr, Where
@@ -158,24 +158,15 @@ def _affine(walk: Walk, node: Node) -> bool:
         return False
     factor = last.numbers if isinstance(op, Mul) else first.numbers if first else ones
     summand = last.numbers if isinstance(op, Add) else 0 * ones
-    s_x, z_x = quant.scale[0], quant.zero_point[0]
-    summand = reachable(summand, factor[:, None], s_x, y.scale[0])
-    s_w = weight_scales(np.abs(factor) / 127, factor[:, None], summand, s_x, y.scale[0])
-    stored = np.rint(factor / s_w)
-    bias = np.rint(summand / (s_x * s_w)) - z_x * stored
-    multiplier, shift = multipliers([float(f) for f in s_x * s_w / y.scale[0]])
-    fits_32_bits(int((np.abs(bias) + 255 * np.abs(stored)).max(initial=0)) << shift)
+    zero, scales = quant.zero_point[0], np.abs(factor) / 127
+    stored = store(factor[:, None], summand, scales, quant.scale[0], y.scale[0], x_zero=zero)
+    constants = stored.constants(walk, walk.graph[out], (-1, 1, 1, 1))
     lo, hi = limits(op.lo, op.hi, y)
-    constants = (
-        walk.constant(walk.graph[out], "int8", stored.astype(np.int8).reshape(-1, 1, 1, 1)),
-        walk.constant(walk.graph[out], "bias", bias.astype(np.int32)),
-        walk.constant(walk.graph[out], "multiplier", multiplier),
-    )
     shape = walk.graph[out].shape
     order = (*(i for i in range(len(shape)) if i != axis), axis)
     pixels = (1, prod(shape) // shape[axis], 1, shape[axis])
     image = walk.view(Reshape(pixels), x, walk.view(Permute(order), x, walk.int8(x)))
-    made = QConv2d(z_x, y.zero_point[0], shift, lo, hi, groups=shape[axis])
+    made = QConv2d(zero, y.zero_point[0], stored.shift, lo, hi, groups=shape[axis])
     whole = walk.view(Reshape(tuple(shape[i] for i in order)), out, walk.add(made, out, pixels, y, image, *constants))
     walk.stored[out] = walk.view(Permute(tuple(int(i) for i in np.argsort(order))), out, whole)
     return True
