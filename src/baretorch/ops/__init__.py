@@ -62,8 +62,8 @@ from baretorch.ops.int8.scaled import Scaled
 
 @dataclass(frozen=True)
 class OpRow:
-    """An operator and its kernels, the first that fits being the one to use, how it becomes an int8 operator, and which
-    scales that takes."""
+    """An operator, its kernels (the first that fits is used), the rule that creates its int8 form, and the scales which
+    that needs."""
 
     op: type[Op]
     kernels: tuple[Kernel[Any], ...]
@@ -175,7 +175,7 @@ OPS: tuple[OpRow, ...] = (
     OpRow(index.RavelIndex, index.RAVEL_INDEX),
 )
 
-# What only plans hold: parts of an operator that takes several steps, or what runs on an NPU.
+# Operators that only plans contain: parts of operators that take several steps, and regions for an NPU.
 PLAN_OPS: tuple[OpRow, ...] = (
     OpRow(move.PlaceSlice, move.PLACE),
     OpRow(index.Put, index.PUT),
@@ -199,13 +199,13 @@ def kernels_of(op: Op) -> tuple[Kernel[Any], ...]:
 
 
 def int8_rule(op: Op) -> Rule | None:
-    """How the operator becomes an int8 operator; None if it cannot."""
+    """Return the rule that creates the operator's int8 form, or None if it has none."""
     row = _BY_TYPE.get(type(op))
     return row.int8 if row else None
 
 
 def scaled(op: Op) -> Scaled | None:
-    """Which scales the operator's int8 form takes; None if it has none, or takes what there is."""
+    """Return which scales the operator's int8 form needs, or None if it needs no scale or uses those that exist."""
     row = _BY_TYPE.get(type(op))
     return row.scaled if row else None
 

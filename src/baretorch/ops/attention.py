@@ -31,9 +31,10 @@ LOOPS = 3  # over heads and batches
 class Attention(Op, name="attention", values=slice(3), reordered=3):
     """q[..., L, E], k[..., S, E], v[..., S, F], optional mask[..., L, S] -> [..., L, F].
 
-    The mask is added to the scores, or true where a key takes part; a query that no key is left for gives zeros.
-    If `causal`, a query sees no later key. q, k and v are read permuted by their dims, the result is stored permuted
-    by `y_dims`: heads need not be moved about."""
+    The mask is added to the scores, or true where a key takes part; a query without any key gives zeros. If `causal`, a
+    query sees no later key. q, k and v are read permuted by their dims, and the result is stored permuted by `y_dims`,
+    so that heads need not be moved.
+    """
 
     scale: float
     causal: bool = False
@@ -61,12 +62,12 @@ class Attention(Op, name="attention", values=slice(3), reordered=3):
         return (Signature(permuted(result, self.y_dims), DType.FLOAT32),)
 
     def seen(self, inputs: Sequence[Tensor]) -> list[Shape]:
-        """The shapes of q, k, v as the formula has them, and the mask's."""
+        """Return the shapes of q, k and v in the order of the formula, and the mask's."""
         orders = (self.q_dims, self.k_dims, self.v_dims, ())
         return [permuted(t.shape, dims) for t, dims in zip(inputs, orders, strict=False)]
 
     def result(self, inputs: Sequence[Tensor]) -> Shape | None:
-        """The shape of the result before it is permuted; None if the operands do not fit together."""
+        """Return the shape of the result before it is permuted, or None if the operands do not fit together."""
         q, k, v, *mask = self.seen(inputs)
         if min(len(q), len(k), len(v)) < 2 or q[-1] != k[-1] or k[-2] != v[-2]:
             return None
@@ -106,7 +107,8 @@ class Attention(Op, name="attention", values=slice(3), reordered=3):
 
 
 def _steps(op: Attention, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dims]]:
-    """The loops over batches and heads, and per operand q, k, v, y, mask its step in each and per row and column."""
+    """Return the counts of the loops over batches and heads, and for each of q, k, v, y and mask its step in each loop,
+    per row and per column."""
     q, k, v, *mask = op.seen(inputs)
     y = op.result(inputs)
     assert y is not None
@@ -118,7 +120,7 @@ def _steps(op: Attention, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dim
 
 
 def shape_fields(op: Attention, inputs: Sequence[Tensor]) -> Fields:
-    """Of a struct that begins as bt_attention_f32 does."""
+    """Return the first fields of a struct that begins as bt_attention_f32 does."""
     q, k, v = op.seen(inputs)[:3]
     counts, rows = _steps(op, inputs)
     return (
@@ -137,7 +139,7 @@ def loops_fit(op: Attention, inputs: Sequence[Tensor]) -> bool:
 
 
 def lies_together(op: Attention, inputs: Sequence[Tensor]) -> bool:
-    """The elements of a head are neighbours in q, k, v and y."""
+    """Return whether the elements of a head are neighbours in q, k, v and y."""
     return all(step[-1] == 1 for step in _steps(op, inputs)[1][:4])
 
 
@@ -146,7 +148,7 @@ def _params(call: Call[Attention]) -> Params:
 
 
 def _rows(name: str, mask: DType | None) -> tuple[Kernel[Attention], ...]:
-    """The kernels for one type of mask."""
+    """Return the kernels for one type of mask."""
 
     def fits(call: Call[Attention]) -> bool:
         given = call.inputs[3].dtype if len(call.inputs) > 3 else None

@@ -49,9 +49,9 @@ from baretorch.targets.features import FPU, MVE, VECTORS, Needs
 class Conv2d(Limited, name="conv2d"):
     """x[N, H, W, C], weight[O, KH, KW, C / groups], optional bias[O] -> [N, H', W', O], limited to [lo, hi].
 
-    `padding` is (top, bottom, left, right). Of each `pool` window of the convolution's output only the maximum is
-    output; the windows do not overlap, and a rest that fills none is dropped. With `half`, weights are those of
-    float16, and stored as that.
+    `padding` is (top, bottom, left, right). The maximum of each `pool` window of the convolution is output; the windows
+    do not overlap, and a remainder that fills no window is dropped. With `half`, weights are rounded to float16 and
+    stored as that.
     """
 
     stride: Pair = (1, 1)
@@ -97,7 +97,7 @@ class Conv2d(Limited, name="conv2d"):
             return (np.clip(y, self.lo, self.hi).astype(np.float32),)
 
     def sums(self, x: Array, weight: Array) -> Array:
-        """The convolution and its pool in float64, without bias and limits."""
+        """Return the convolution and its pool in float64, without bias and limits."""
         x, weight = x.astype(np.float64), weight.astype(np.float64)
         h, w = self._unpooled(x.shape, weight.shape)
         out, kernel_h, kernel_w, depth = weight.shape
@@ -123,14 +123,14 @@ class Conv2d(Limited, name="conv2d"):
         return outputs[0].count * prod(self.pool) * prod(inputs[1].shape[1:])
 
     def _unpooled(self, x: Shape, weight: Shape) -> Pair:
-        """Height and width before the pool."""
+        """Return height and width before the pool."""
         return outputs(x, self._windows(weight))
 
     def _windows(self, weight: Shape) -> tuple[Axis, Axis]:
         return axes((weight[1], weight[2]), self.stride, self.padding, self.dilation)
 
     def pooled_windows(self, weight: Shape) -> tuple[Axis, Axis]:
-        """What an output behind the pool is made from."""
+        """Return the windows of input that an output after the pool depends on."""
         rows, columns = (
             Axis((pool - 1) * w.stride + w.reach, pool * w.stride, w.before, w.after)
             for pool, w in zip(self.pool, self._windows(weight), strict=True)
@@ -158,7 +158,7 @@ def cut_convolution(op: Any, inputs: Sequence[Tensor], axis: int, start: int, st
 
 
 def flat(call: Call[Any]) -> Call[Any]:
-    """Of a pointwise convolution the same with all pixels in one column, so that rows are pixels."""
+    """Return a pointwise convolution with all pixels in one column, so that rows are pixels."""
     geometry = getattr(call.op, "geometry", None)
     if not isinstance(geometry, Conv2d) or len(call.outputs) != 1 or len(call.x.shape) != 4:
         return call
@@ -191,7 +191,7 @@ def _params(call: Call[Conv2d]) -> Params:
 
 
 def _flat_params(call: Call[Conv2d]) -> Params:
-    """As `_params`, but all pixels of a pointwise convolution are one row, which has no edges."""
+    """Return `_params` with all pixels of a pointwise convolution in one row, which has no edges."""
     x, y = call.x, call.y
     if not _pointwise(call):
         return _params(call)
@@ -206,7 +206,7 @@ def _flat_params(call: Call[Conv2d]) -> Params:
 
 
 def _pointwise(call: Call[Conv2d]) -> bool:
-    """Each pixel is made of one."""
+    """Return whether each output pixel depends on one input pixel."""
     return call.inputs[1].shape[1:3] == (1, 1) and replace(call.op, lo=-inf, hi=inf, half=False) == Conv2d()
 
 
@@ -220,7 +220,7 @@ def _pack_eights(call: Call[Conv2d]) -> tuple[Packed, ...]:
 
 
 def _rows_together(call: Call[Conv2d]) -> bool:
-    """The inputs that meet one row of the kernel lie together."""
+    """Return whether the inputs of one kernel row are contiguous."""
     return has_constants(call) and (call.op.dilation[1] == 1 or call.inputs[1].shape[2] == 1)
 
 
@@ -237,19 +237,19 @@ def _pool_scratch(call: Call[Conv2d]) -> int:
 
 
 def trailing(together: int) -> Callable[[Call[Any]], Distances]:
-    """Of a convolution that makes its output pixel by pixel; see overlap.py."""
+    """Return the distances of a convolution that computes its output pixel by pixel; see overlap.py."""
     return overlap.windows(
         lambda op: (op.stride[0] * op.pool[0], op.stride[1] * op.pool[1]), lambda op: op.padding, together
     )
 
 
 def pointwise_back(pointwise: Callable[[Call[Any]], bool], together: int) -> Callable[[Call[Any]], Distances]:
-    """Of a kernel with a function for whole pointwise layers that goes `back`."""
+    """Return the distances of a kernel that has a function `back` for whole pointwise layers."""
     return lambda call: (overlap.pixels_back(together) if pointwise(call) and not call.pitch else apart)(call)
 
 
 def _in_eights(variant: str, needs: Needs, windows: int = 2) -> tuple[Kernel[Conv2d], ...]:
-    """Kernels that compute eight outputs of so many windows together."""
+    """Return kernels that compute eight outputs of several windows together."""
 
     def row(
         kind: str,
@@ -287,7 +287,7 @@ _REF = Kernel(
 _FLOAT: tuple[Kernel[Conv2d], ...] = (
     *_in_eights("mve", MVE),
     *_in_eights("fpu", FPU),
-    *(replace(kernel, splits=nowhere) for kernel in _in_eights("vectors", VECTORS, 4)),  # what is watched stays whole
+    *(replace(kernel, splits=nowhere) for kernel in _in_eights("vectors", VECTORS, 4)),  # because observers read whole layers
     _REF,
 )
 KERNELS: tuple[Kernel[Conv2d], ...] = (

@@ -1,4 +1,4 @@
-"""conv_transpose2d on NHWC: the way back through a strided convolution, with bias and limits."""
+"""conv_transpose2d on NHWC: the gradient of a strided convolution, with bias and limits."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from baretorch.ops.helpers.window import Padding, Pair, padding_params, pair_par
 class ConvTranspose2d(Limited, name="conv_transpose2d"):
     """x[N, H, W, C], weight[O, KH, KW, C / groups], optional bias[O] -> [N, H', W', O], limited to [lo, hi].
 
-    Each input spreads the kernel over the output at its own place times `stride`. `padding` (top, bottom, left, right)
-    is cut off the whole; PyTorch's output_padding is subtracted from bottom and right, which may become negative: then
-    places no input reaches are added.
+    Each input adds the kernel, times its value, to the output at its own place times `stride`. `padding` (top, bottom,
+    left, right) is removed from the result; PyTorch's output_padding is subtracted from bottom and right, which may
+    become negative: then places that no input reaches are added.
     """
 
     stride: Pair = (1, 1)
@@ -54,13 +54,13 @@ class ConvTranspose2d(Limited, name="conv_transpose2d"):
             return (np.clip(y, self.lo, self.hi).astype(np.float32),)
 
     def sums(self, x: Array, weight: Array) -> Array:
-        """What the inputs spread, before bias and limits."""
+        """Return the output before bias and limits."""
         n, in_h, in_w, _ = x.shape
         out, kernel_h, kernel_w, depth = weight.shape
         h, w = self._size(x.shape, weight.shape)
         top, _, left, _ = self.padding
         (sh, sw), (dh, dw) = self.stride, self.dilation
-        rows, columns = top + h, left + w  # of the canvas; what lies beyond is cut off
+        rows, columns = top + h, left + w  # of the canvas; the rest is cut off
         canvas = np.zeros((n, max(rows, in_h * sh + kernel_h * dh), max(columns, in_w * sw + kernel_w * dw), out))
         groups = x.reshape(n, in_h, in_w, self.groups, depth)
         for i in range(kernel_h):
@@ -74,7 +74,7 @@ class ConvTranspose2d(Limited, name="conv_transpose2d"):
         return inputs[0].count * prod(inputs[1].shape[:3]) // self.groups
 
     def _size(self, x: Shape, weight: Shape) -> Pair:
-        """Height and width of the output."""
+        """Return height and width of the output."""
         top, bottom, left, right = self.padding
         return (
             (x[1] - 1) * self.stride[0] + self.dilation[0] * (weight[1] - 1) + 1 - top - bottom,
@@ -100,7 +100,7 @@ def _params(call: Call[ConvTranspose2d]) -> Params:
 
 
 def _pack(call: Call[ConvTranspose2d]) -> tuple[Packed, ...]:
-    """Tap by tap: the kernel finds the taps that meet an output and adds one after the other."""
+    """Return the weights tap by tap: the kernel adds the taps that meet an output one after the other."""
     weight = data_of(call.inputs, 1)
     return (Packed("weight", weight.transpose(1, 2, 0, 3)), Packed("bias", bias_of(call)))
 

@@ -1,4 +1,5 @@
-"""delegate: a region of a Graph that an NPU computes. Plans for chips that have one hold it; files may bring one."""
+"""delegate: a region of a Graph that an NPU computes. Plans for chips with an NPU contain it, and files may contain
+one."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.executor import NPU
 from baretorch.ops.helpers.kernel import Call, Kernel, Literal, Params, data_of
 
-ALIGNED = 16  # what an NPU reads and writes begins at a multiple of that
+ALIGNED = 16  # bytes: alignment of everything that an NPU reads and writes
 MOST_PARTS = 8  # inputs, or outputs, of a region that lie inside its scratch
 
 Computes: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
@@ -23,8 +24,8 @@ Computes: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 
 @dataclass(frozen=True)
 class DelegatePort:
-    """An input or output of a region: so many bytes into the delegate's own. If the commands expect it inside the
-    scratch, that is where it is copied to, or from."""
+    """An input or output of a region, at a byte offset in the delegate's own. With `scratch`, the commands expect it at
+    that offset of the scratch, and it is copied to or from there."""
 
     shape: Shape
     offset: int
@@ -37,18 +38,19 @@ class DelegatePort:
 
 @dataclass(frozen=True)
 class Delegate(Op, name="delegate", alignment=ALIGNED):
-    """x int8, commands int32[words], weights uint8[bytes] -> what `region` makes of x, int8.
+    """x int8, commands int32[words], weights uint8[bytes] -> the outputs of `region` for x, int8.
 
-    A region with one input and one output takes and gives them as they are. Of several, x is a row of bytes in which
-    each has its place, and so is the result; what lies between them does not matter.
+    A region with one input and one output takes and returns them as they are. If it has several, x is a row of bytes in
+    which each has its place, and so is the result; bytes between them do not matter.
 
-    All of it lies in the bank of RAM `bank`, and so does the scratch of so many bytes. The NPU must be the one that
-    calls itself `config`.
+    All tensors are in the RAM bank `bank`, and so is the scratch of `scratch` bytes. The NPU's configuration must be
+    `config`.
 
-    A delegate that comes with a file has a region of which only the inputs and outputs are known: what it computes says
-    the NPU, `emulated`. It has no `bank` until there is a board."""
+    Only the inputs and outputs of a delegate from a file are known: the emulated NPU, `emulated`, computes its results.
+    It has no `bank` until a board is chosen.
+    """
 
-    layers: tuple[str, ...]  # what the region does, for people
+    layers: tuple[str, ...]  # the layers of the region, for reports
     scratch: int
     bank: str
     config: int = field(repr=False)
@@ -64,7 +66,7 @@ class Delegate(Op, name="delegate", alignment=ALIGNED):
         return (Signature(_whole(self.outputs), DType.INT8),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        """The region, as it is interpreted: commands and weights must mean the same."""
+        """Interpret the region: commands and weights must mean the same."""
         flat = inputs[0].reshape(-1)
         given = [flat[p.offset : p.end].reshape(p.shape) for p in self.inputs]
         answers = self._interpreted(given) if self.emulated is None else self.emulated(given)

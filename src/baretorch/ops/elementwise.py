@@ -43,8 +43,8 @@ TYPE_NAMES = {
 
 @dataclass(frozen=True)
 class FormatNames:
-    """The names of an operator without attributes in each format, separated by spaces. Each format's table gets a row
-    for each name. Without a name a format has no such operator, or a row of its own."""
+    """Hold the names of an operator without attributes in each format, separated by spaces. Each format's table gets a
+    row for each name. Without a name a format has no such operator, or a row of its own."""
 
     aten: str
     onnx: str
@@ -80,7 +80,7 @@ class Elementwise(Pointwise):
         return (Signature(broadcast(self, inputs), self.result or self.common(inputs)),)
 
     def common(self, inputs: Sequence[Tensor]) -> DType:
-        """The type of all these inputs."""
+        """Return the type that all these inputs have."""
         if self.types == FLOAT:
             need_float32(self, inputs)
         dtype = inputs[0].dtype

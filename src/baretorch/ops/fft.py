@@ -100,7 +100,7 @@ def _parts(z: Array) -> Array:
 
 
 def points(call: Call[Any]) -> int:
-    """Numbers in a row, real or complex."""
+    """Return the length of a row in numbers, real or complex."""
     return (
         call.x.shape[-2] if isinstance(call.op, Fft) else (call.y if isinstance(call.op, Irfft) else call.x).shape[-1]
     )
@@ -117,7 +117,7 @@ def _params(call: Call[Any]) -> Params:
 
 
 def roots_of_one(turns: Array) -> Array:
-    """e^(-2 pi i t) for each t, as pairs of float32."""
+    """Return e^(-2 pi i t) for each t, as pairs of float32."""
     return _parts(np.exp(-2j * np.pi * turns))
 
 
@@ -126,12 +126,12 @@ def _roots(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _rows(call: Call[Any]) -> int:
-    """A row is read as a whole before it is written: the ends of the rows before it must lie below its beginning."""
+    """Return the distance of a kernel that reads a row completely before it writes it."""
     return _distance(call, 0)
 
 
 def _apart(call: Call[Any]) -> int:
-    """A row is read while it is written."""
+    """Return the distance of a kernel that reads a row while it writes it."""
     return _distance(call, 1)
 
 
@@ -169,7 +169,7 @@ class Passes:
 
 
 def passes_of(n: int) -> Passes:
-    """For n = 16, 32, 64 …"""
+    """Return the passes for n = 16, 32, 64 …"""
     left = n.bit_length() - 3  # doublings that the last pass leaves to the others
     first = 8 if left % 2 or left % 3 == 0 else 4
     left -= first.bit_length() - 1
@@ -202,11 +202,12 @@ def _pass_params(call: Call[Any]) -> Params:
 
 
 def order_of(n: int) -> Array:
-    """Where the numbers of each group of the first pass begin, in floats: the group's digits in reverse order."""
+    """Return where the numbers of each group of the first pass begin, in floats: the group's digits in reverse
+    order."""
     p = passes_of(n)
     order = np.zeros(1, np.int64)
     step = 1
-    for radix in (4, *reversed(p.middle)):  # the last pass tells numbers apart that are neighbours in x
+    for radix in (4, *reversed(p.middle)):  # the last pass separates numbers that are neighbours in x
         order = (order[:, None] + step * np.arange(radix)).reshape(-1)
         step *= radix
     return (2 * order).astype(np.int16)

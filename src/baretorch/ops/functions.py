@@ -89,7 +89,7 @@ class Sign(
     tinygrad="sign",
     types=NUMBERS,
 ):
-    """-1, 0 or 1; of NaN 0, as in PyTorch."""
+    """-1, 0 or 1; 0 for NaN, as in PyTorch."""
 
 
 class Floor(Rounding, name="floor", value=np.floor, aten="floor", onnx="Floor", tflite="FLOOR", tinygrad="floor"):

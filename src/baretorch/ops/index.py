@@ -27,7 +27,7 @@ O = TypeVar("O", bound=Op)
 
 
 class ByIndex(Op):
-    """x, index, … -> y: the index names entries of one axis of x."""
+    """x, index, … -> y: the index selects entries of one axis of x."""
 
     axis: int
 
@@ -163,7 +163,8 @@ class RavelIndex(Op, name="ravel_index"):
 
 
 def inside(index: Array, size: int) -> Array:
-    """Indices as the kernels understand them: int32, from the end where negative, and then the nearest inside."""
+    """Return indices as kernels interpret them: int32, counted from the end if negative, and then the nearest
+    inside."""
     low = index.astype(np.int32).astype(np.int64)
     return np.clip(np.where(low < 0, low + size, low), 0, max(size - 1, 0))
 
@@ -214,7 +215,7 @@ def _split(shape: Shape, axis: int) -> tuple[int, int]:
 
 
 def _rows(axis: int, indexed: Tensor, index: Tensor) -> tuple[int, Params]:
-    """Whole rows by one index each: (unit, parameters)."""
+    """Return unit and parameters of a kernel that copies whole rows, one per index."""
     outer, inner = _split(indexed.shape, axis)
     size = inner * indexed.dtype.size
     unit = unit_of(size)
@@ -222,7 +223,7 @@ def _rows(axis: int, indexed: Tensor, index: Tensor) -> tuple[int, Params]:
 
 
 def elements(axis: int, indexed: Tensor, index: Tensor) -> tuple[int, Params]:
-    """Every element by its own index: (unit, parameters)."""
+    """Return unit and parameters of a kernel that copies each element by its own index."""
     outer, inner = _split(indexed.shape, axis)
     count, unit = index.shape[axis], unit_of(indexed.dtype.size)
     run = indexed.dtype.size // unit

@@ -1,6 +1,6 @@
-"""pull: rows of the model's input that the caller writes when they are asked for, instead of the whole image.
+"""pull: rows of the model's input that the caller writes on request, instead of the whole image.
 
-A plan gives no memory to an input that is only pulled from.
+A plan gives no memory to an input that is only read by `pull`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Pull(Op, name="pull", in_order=True):
 
 
 def row_inputs(graph: Graph) -> set[str]:
-    """The inputs that are only pulled from."""
+    """Return the inputs that are only read by `pull`."""
     read = {name for node in graph.nodes if not isinstance(node.op, Pull) for name in node.inputs}
     asked = {name for node in graph.nodes if isinstance(node.op, Pull) for name in node.inputs}
     return asked & set(graph.inputs) - read - graph.kept

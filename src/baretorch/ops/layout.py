@@ -44,7 +44,7 @@ class Permute(Op, name="permute", computes=False):
 
 @dataclass(frozen=True)
 class Reshape(Op, name="reshape", computes=False):
-    """The same elements in the same order under another shape. It has no kernel: the planner makes it a view."""
+    """The elements of x in their order, in another shape. It has no kernel: the planner makes it a view."""
 
     shape: Shape
 
@@ -60,7 +60,7 @@ class Reshape(Op, name="reshape", computes=False):
         return (Signature(self.shape, x.dtype, self._quant(x)),)
 
     def _quant(self, x: Tensor) -> Quant | None:
-        """The scales along the axis that their axis becomes; None if it does not stay one dimension."""
+        """Return the scales along the axis that their axis becomes, or None if it does not stay one dimension."""
         if x.quant is None or x.quant.axis is None:
             return x.quant
         before, size = prod(x.shape[: x.quant.axis]), x.shape[x.quant.axis]
@@ -115,7 +115,7 @@ class Pad(Op, name="pad", computes=False):
 
 @dataclass(frozen=True)
 class Expand(Op, name="expand", computes=False):
-    """Dimensions of 1, and such as are missing at the front, repeated to `shape`: broadcasting, written out."""
+    """Dimensions of 1, and missing ones at the front, repeated to `shape`: broadcasting, written out."""
 
     shape: Shape
 
@@ -209,10 +209,8 @@ def _unfold(call: Call[Unfold]) -> Move:
 
 
 def _pad_loops(call: Call[Pad]) -> list[tuple[int, int, int]]:
-    """The loops over the output as (input count, output count, before).
-
-    A dimension without padding joins the one outside of it.
-    """
+    """Return the loops over the output as (input count, output count, before). A dimension without padding joins the
+    one outside of it."""
     loops: list[tuple[int, int, int]] = []
     for size, out, (before, _) in zip(call.x.shape, call.y.shape, call.op.padding, strict=True):
         if loops and before == 0 and size == out:
@@ -232,7 +230,8 @@ def _pad_params(call: Call[Pad]) -> Params:
 
 
 def _pad_overlap(call: Call[Pad]) -> int:
-    """Rows of y one after the other, each written while its row of x is read; rows of padding read nothing."""
+    """Return the distance of a kernel that writes rows of y one after the other while it reads their rows of x; rows of
+    padding read nothing."""
     loops = [(1, 1, 0)] * (PAD_LOOPS - len(_pad_loops(call))) + _pad_loops(call)
     size, nothing = call.x.dtype.size, call.x.bytes
     row, inside = np.zeros((), np.int64), np.ones((), np.bool_)
@@ -265,8 +264,8 @@ PAD: tuple[Kernel[Pad], ...] = tuple(map(_pad_kernel, (1, 2, 4, 8)))
 
 @dataclass(frozen=True)
 class DepthWindows(Op, name="depth_windows", computes=False):
-    """x[N, D, H, W, C] -> [N D', H, W, kernel C]: for each window along the depth its frames, one beside the other.
-    Each of `groups` equal parts of the channels has those of all frames together."""
+    """x[N, D, H, W, C] -> [N D', H, W, kernel C]: the frames of each window along the depth, next to each other. Each
+    of `groups` equal parts of the channels has the channels of all frames together."""
 
     kernel: int
     stride: int = 1

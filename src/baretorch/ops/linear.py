@@ -1,4 +1,4 @@
-"""linear: y = clamp(x W^T + b). The workhorse of multi-layer perceptrons."""
+"""linear: y = clamp(x W^T + b)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from baretorch.targets.features import ANY_CPU, FPU, MVE, VECTORS, Needs
 @dataclass(frozen=True)
 class Linear(Limited, name="linear", carried=slice(1), by_column=True):
     """x[..., in], weight[out, in], optional bias[out] -> [..., out], limited to [lo, hi]. With `half`, weights are
-    those of float16, and stored as that."""
+    rounded to float16 and stored as that."""
 
     lo: float = -inf
     hi: float = inf
@@ -88,7 +88,7 @@ def _fits(call: Call[Linear]) -> bool:
 
 
 def _bands(weight: Array) -> tuple[Array, Array]:
-    """Of each row where the band begins that holds all that is not 0, and how many fours it has."""
+    """Return for each row where the band begins that holds all numbers other than 0, and its length in fours."""
     in_ = weight.shape[1]
     some = weight != 0
     first = np.where(some.any(axis=1), some.argmax(axis=1), 0)
@@ -106,7 +106,7 @@ def _pack_bands(call: Call[Linear]) -> tuple[Packed, ...]:
 
 
 def _fits_bands(call: Call[Linear]) -> bool:
-    """Where most weights are 0, and every band can be read in fours."""
+    """Return whether most weights are 0, and every band can be read in fours."""
     if not _fits(call) or not 4 <= call.inputs[1].shape[1] < 1 << 15:
         return False
     weight = data_of(call.inputs, 1)
@@ -116,8 +116,8 @@ def _fits_bands(call: Call[Linear]) -> bool:
 
 
 def _in_eights(variant: str, needs: Needs, rows: int = 2) -> Kernel[Linear]:
-    """A kernel that computes eight outputs of so many rows together. The rest are sums in another order, so eights
-    stay whole."""
+    """Return a kernel that computes eight outputs of `rows` rows together. The other outputs are sums in another order,
+    so eights stay whole."""
     return Kernel(
         f"bt_linear_f32_{variant}",
         f"linear/{variant}.c",
@@ -143,7 +143,7 @@ _FLOAT: tuple[Kernel[Linear], ...] = (
     _REF.for_cpu("banded", ANY_CPU, fits=_fits_bands, pack=_pack_bands, splits=cut.rows),
     _in_eights("mve", MVE),
     _in_eights("fpu", FPU),
-    replace(_in_eights("vectors", VECTORS, 4), splits=nowhere),  # what is watched stays whole
+    replace(_in_eights("vectors", VECTORS, 4), splits=nowhere),  # because observers read whole layers
     _REF,
 )
 KERNELS: tuple[Kernel[Linear], ...] = (

@@ -20,7 +20,7 @@ SOURCE = "logic/ref.c"
 
 
 class Comparison(Binary, source=SOURCE, types=COMPARABLE, result=DType.BOOL):
-    """A truth value from each pair of elements. What is greater is less the other way round."""
+    """A truth value for each pair of elements. "Greater" is "less" with the inputs exchanged."""
 
 
 class Eq(Comparison, name="eq", value=np.equal, aten="eq", onnx="Equal", tflite="EQUAL", tinygrad="eq"):
@@ -42,7 +42,7 @@ class Le(
 
 
 class Logical(Binary, source=SOURCE, types=BOOL):
-    """A truth value from each pair of truth values."""
+    """A truth value for each pair of truth values."""
 
 
 class LogicalAnd(
@@ -66,7 +66,7 @@ class LogicalNot(
     tflite="LOGICAL_NOT",
     tinygrad="logical_not",
 ):
-    """Not x."""
+    """The opposite of x."""
 
 
 class Bitwise(Binary, source="bits/ref.c", types=(DType.INT8, DType.UINT8, DType.INT32, DType.INT64)):
@@ -97,7 +97,7 @@ class ShiftLeft(Bitwise, name="shift_left"):
 
 @dataclass(frozen=True)
 class ShiftRight(Bitwise, name="shift_right"):
-    """a moved b bits to the right, keeping its sign; all bits are its sign's for a b that shift_left gives 0 for."""
+    """a moved b bits to the right, keeping its sign; all bits are the sign if shift_left gives 0 for this b."""
 
     def value(self, a: Array, b: Array) -> Array:
         bits = 8 * a.dtype.itemsize
@@ -108,7 +108,7 @@ class ShiftRight(Bitwise, name="shift_right"):
 
 @dataclass(frozen=True)
 class Where(Elementwise, name="where", value=np.where, source=SOURCE, types=COMPARABLE):
-    """Where the condition holds a, elsewhere b."""
+    """a where the condition holds, elsewhere b."""
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         need(inputs[0].dtype is DType.BOOL, self, "the condition is not a truth value", inputs, "bool as first input")

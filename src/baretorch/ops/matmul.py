@@ -60,7 +60,7 @@ class Matmul(Limited, name="matmul", reordered=2):
         return permuted(a.shape, self.a_dims), permuted(b.shape, self.b_dims)
 
     def result(self, inputs: Sequence[Tensor]) -> Shape | None:
-        """The shape of the result before it is permuted; None if the operands do not fit together."""
+        """Return the shape of the result before it is permuted, or None if the operands do not fit together."""
         a, b = self.operands(inputs)
         batch = broadcast(a[:-2], b[:-2])
         if min(len(a), len(b)) < 2 or a[-1] != b[-2] or batch is None:
@@ -83,7 +83,7 @@ class Matmul(Limited, name="matmul", reordered=2):
 
 
 def broadcast(a: Shape, b: Shape) -> Shape | None:
-    """NumPy's rule; None if the shapes do not fit."""
+    """Return the shape by NumPy's rule, or None if the shapes do not fit."""
     try:
         return tuple(int(n) for n in np.broadcast_shapes(a, b))
     except ValueError:
@@ -91,7 +91,8 @@ def broadcast(a: Shape, b: Shape) -> Shape | None:
 
 
 def _steps(op: Matmul, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dims]]:
-    """The loops over matrices, and per operand a, b, y its step in each and per row and column."""
+    """Return the counts of the loops over matrices, and for each of a, b and y its step in each loop, per row and per
+    column."""
     a, b = op.operands(inputs)
     y = op.result(inputs)
     assert y is not None
@@ -105,7 +106,7 @@ def _steps(op: Matmul, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dims]]
 
 
 def shape_fields(op: Matmul, inputs: Sequence[Tensor]) -> Fields:
-    """Of a struct that begins as bt_matmul_f32 does."""
+    """Return the first fields of a struct that begins as bt_matmul_f32 does."""
     a, b = op.operands(inputs)
     counts, rows = _steps(op, inputs)
     return (
@@ -130,14 +131,14 @@ def _fits(call: Call[Matmul]) -> bool:
 
 
 def _rows_together(call: Call[Matmul]) -> bool:
-    """The rows of b and y lie together, and fill eights."""
+    """Return whether the rows of b and y are contiguous, and fill eights."""
     _, (_, b, y) = _steps(call.op, call.inputs)
     rows, columns = call.op.operands(call.inputs)[1][-2:]
     return _fits(call) and b[-1] == y[-1] == 1 and rows > 0 and columns >= 8
 
 
 def _sums_together(call: Call[Matmul]) -> bool:
-    """The rows of a and the columns of b lie together."""
+    """Return whether the rows of a and the columns of b are contiguous."""
     _, (a, b, _) = _steps(call.op, call.inputs)
     return _fits(call) and a[-1] == b[-2] == 1
 

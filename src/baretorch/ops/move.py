@@ -48,7 +48,8 @@ class Slice(AlongAxis, name="slice", computes=False):
         return (np.ascontiguousarray(inputs[0][part]),)
 
     def view(self, inputs: Sequence[Tensor]) -> int | None:
-        """A run of the outermost dimension that is not 1 lies together. Kernels load words, so it begins at one."""
+        """Return the offset of a run of the outermost dimension that is not 1. Kernels load words, so it begins at a
+        word."""
         (x,) = inputs
         together = prod(x.shape[: self.axis]) == 1 and (self.step == 1 or self.stop - self.start <= 1)
         offset = self.start * prod(x.shape[self.axis + 1 :]) * x.dtype.size
@@ -65,8 +66,8 @@ class Assembled(Op):
 
 @dataclass(frozen=True)
 class Overwrite(Assembled, overwrites=0):
-    """An operator that changes some elements of its first input. It begins with a copy, unless the plan finds that
-    nobody reads that input afterwards and changes it where it is."""
+    """An operator that changes some elements of its first input. It begins with a copy, unless the plan finds that no
+    later step reads that input, and changes it in place."""
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x = inputs[0]
@@ -81,13 +82,14 @@ class Overwrite(Assembled, overwrites=0):
         return (y,)
 
     def change(self) -> Change:
-        """What is done to the copy with the other inputs."""
+        """Return the step that changes the copy with the other inputs."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Change(Op):
-    """A step that makes a part of its output and leaves the rest. Only in plans: in a Graph it would not be a value."""
+    """A step that writes a part of its output and leaves the rest. Only plans contain it: in a Graph it would not be a
+    value."""
 
     def write(self, y: Array, *inputs: Array) -> None:
         raise NotImplementedError
@@ -184,7 +186,7 @@ class PlaceSlice(Change, name="place"):
 
 @dataclass(frozen=True)
 class Copy(Op, name="copy", computes=False):
-    """The same value in other memory."""
+    """A copy of the value in other memory."""
 
     def destination(self, inputs: Sequence[Tensor], y: Tensor) -> int | None:
         return 0
@@ -222,7 +224,7 @@ COPY: tuple[Kernel[Copy], ...] = move_kernels(_copy)
 
 @dataclass(frozen=True)
 class Choose(Assembled, name="choose", computes=False, carried=slice(1, None)):
-    """a if the condition, a single truth value, holds, else b. What only the other one needs is not computed."""
+    """a if the condition, a single truth value, holds, else b. Steps that only the other one needs are skipped."""
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         condition, a, b = inputs
@@ -246,7 +248,7 @@ class Choose(Assembled, name="choose", computes=False, carried=slice(1, None)):
         return ()
 
     def side(self, call: Call[Any], holds: bool) -> Call[Any]:
-        """The step of a plan that takes a, if the condition holds, or b."""
+        """Return the step of a plan that copies a, if the condition holds, or b."""
         return Call(Copy(), (call.inputs[1 if holds else 2],), call.outputs)
 
     def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:

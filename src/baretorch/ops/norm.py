@@ -103,12 +103,12 @@ def _need_places(op: Op, inputs: Sequence[Tensor], places: Shape) -> None:
 
 
 def _spread(t: Array) -> Array:
-    """A single element as a scalar, so that its own dimensions do not count."""
+    """Return a single element as a scalar, so that its own dimensions do not count."""
     return t.reshape(()) if t.size == 1 else t
 
 
 def _normalised(x: Array, last: int, eps: float, centred: bool) -> Array:
-    """x in float64, normalised over so many last axes."""
+    """Return x in float64, normalised over the `last` last axes."""
     axes = tuple(range(x.ndim - last, x.ndim))
     x = x.astype(np.float64)
     with np.errstate(all="ignore"):
@@ -131,7 +131,7 @@ def _layer_loops(call: Call[LayerNorm]) -> Loops:
 
 
 def _group_loops(call: Call[GroupNorm]) -> Loops:
-    """The channels as two dimensions, groups and channels of a group."""
+    """Return the loops with the channels as two dimensions, groups and channels of a group."""
     axis, groups = call.op.axis, call.op.groups
     each = call.x.shape[axis] // groups
     shape = (*call.x.shape[:axis], groups, each, *call.x.shape[axis + 1 :])
@@ -148,7 +148,7 @@ def _params(call: Call[Any], loops: Loops, centred: bool) -> Params:
 
 
 def _layer_overlap(call: Call[LayerNorm]) -> int | None:
-    """What is normalised together lies together, and goes in place."""
+    """Return 0 if what is normalised together is contiguous: then it works in place."""
     rank = len(call.x.shape)
     return 0 if sorted(call.op.axes) == list(range(rank - len(call.op.axes), rank)) else None
 

@@ -36,7 +36,7 @@ def _infer(op: MaxPool2d | AvgPool2d, windows: tuple[Axis, Axis], inputs: Sequen
 
 
 def _places(x: Array, windows: tuple[Axis, Axis]) -> Iterator[tuple[int, int, int, int]]:
-    """Each output position, and where its window starts in the input."""
+    """Yield each output position, and where its window starts in the input."""
     h, w = outputs(x.shape, windows)
     for i in range(h):
         for j in range(w):

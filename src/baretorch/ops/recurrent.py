@@ -32,10 +32,11 @@ class OverTime(Op):
 
 @dataclass(frozen=True)
 class Recurrent(OverTime):
-    """x[T, N, I], states[N, H] or none, w_ih[gates * H, I], w_hh[gates * H, H], bias[biases * H]
-    -> y[T, N, H] and the states at the end. States not given are zeros.
+    """x[T, N, I], states[N, H] or none, w_ih[gates * H, I], w_hh[gates * H, H], bias[biases * H] -> y[T, N, H] and the
+    states at the end. States that are not given are zeros.
 
-    `batch_first`: x and y are [N, T, ...]. `reverse`: from the last time to the first."""
+    `batch_first`: x and y are [N, T, ...]. `reverse`: from the last time to the first.
+    """
 
     gates: ClassVar[int]
     biases: ClassVar[int]
@@ -79,7 +80,7 @@ class Recurrent(OverTime):
         return tuple(r.astype(np.float32) for r in results)
 
     def step(self, x: Array, h: Array, bias: Array, state: list[Array]) -> list[Array]:
-        """The next states, from the products of the weights with the input and with the state before."""
+        """Return the next states, from the products of the weights with the input and with the state before."""
         raise NotImplementedError
 
 
@@ -96,7 +97,9 @@ class Cell:
 class Lstm(Recurrent, name="lstm", gates=4, biases=4, states=2):
     """Gates i, f, g, o; c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c). States: h, c.
 
-    `cell` tells how a quantized file stores c. It does not matter here; in int8, the layer then computes as LiteRT."""
+    `cell` describes how a quantized file stores c. The float layer ignores it; its int8 form then computes as LiteRT
+    does.
+    """
 
     cell: Cell | None = None
 
@@ -164,7 +167,7 @@ def _pack_eights(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _packable(call: Call[Any]) -> bool:
-    """Only the weights are constants."""
+    """Return whether only the weights are constants."""
     constant = [t.data is not None for t in call.inputs]
     return constant == [False] * (len(constant) - 3) + [True] * 3
 
@@ -173,7 +176,7 @@ STATES = ((1, 1), (2, 2))  # those before and those at the end: a sample's are w
 
 
 def _kernels(name: str, scratch: int) -> tuple[Kernel[Any], ...]:
-    """The kernels with states given and with states of zeros; `scratch` in floats per unit."""
+    """Return the kernels with states given and with states of zeros; `scratch` in floats per unit."""
 
     def room(call: Call[Any]) -> int:
         return 4 * scratch * call.inputs[-2].shape[1]

@@ -1,6 +1,6 @@
 """Reductions: the elements along some of the axes become one.
 
-A further reduction is a class with its function and types, a row in the C file's list, and a row in the registry.
+To add one, write a class with its function and types, a row in the C file's list, and a row in the table of operators.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Reduction(Op):
         return type(self).function(x, axis=self.axes, keepdims=True)
 
     def divisor(self, shape: Shape) -> float:
-        """What the kernel divides by, if it divides."""
+        """Return the number that the kernel divides by, if it divides."""
         return float(prod(shape[a] for a in self.axes))
 
     def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
@@ -152,11 +152,11 @@ class LogSumExp(Reduction, name="logsumexp"):
         return np.log(np.exp(x - top).sum(axis=self.axes, keepdims=True)) + top
 
 
-# --- what other operators along axes use, too ---------------------------------------------------------------
+# --- also used by other operators along axes ----------------------------------------------------------------
 
 
 def without(dims: Shape, axes: Shape) -> Shape:
-    """The permutation that is left when the permuted value loses these axes."""
+    """Return the permutation that is left when the permuted value loses these axes."""
     kept = [d for i, d in enumerate(dims) if i not in axes]
     return tuple(sorted(kept).index(d) for d in kept)
 
@@ -182,8 +182,8 @@ def need_elements(op: Op, axes: Sequence[int], x: Tensor) -> None:
 
 
 def reduction_loops(shape: Shape, axes: Sequence[int], *others: Sequence[int]) -> tuple[tuple[str, Shape], ...] | None:
-    """Counts and steps of the loops over kept and over reduced axes, as fields of a parameter struct; None if there
-    are too many. `others` are further steps per axis, beside those of a tensor of this shape."""
+    """Return counts and steps of the loops over kept and over reduced axes, as fields of a parameter struct, or None if
+    there are too many. `others` are further steps per axis, in addition to those of a tensor of this shape."""
     fields: list[tuple[str, Shape]] = []
     for name, chosen in (("kept", False), ("reduced", True)):
         some = [i for i in range(len(shape)) if (i in axes) is chosen]

@@ -88,7 +88,7 @@ class TopK(AlongAxis, name="topk"):
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         (x,) = inputs
-        if self.largest:  # the last of a stable sort of what stands backwards is the first of the largest
+        if self.largest:  # the end of a stable sort of the flipped row is the first of the largest
             backwards = np.argsort(np.flip(x, self.axis), axis=self.axis, kind="stable")
             order = x.shape[self.axis] - 1 - np.flip(backwards, self.axis)
         else:
@@ -98,7 +98,7 @@ class TopK(AlongAxis, name="topk"):
 
 
 def axis_fields(shape: Shape, axis: int) -> tuple[tuple[str, Literal], ...]:
-    """How many elements lie before, along and after an axis, as fields of a parameter struct."""
+    """Return the number of elements before, along and after an axis, as fields of a parameter struct."""
     return (("outer", prod(shape[:axis])), ("length", shape[axis]), ("inner", prod(shape[axis + 1 :])))
 
 
@@ -127,7 +127,7 @@ TOPK: tuple[Kernel[TopK], ...] = (Kernel("bt_topk_f32_ref", "scan/ref.c", _topk_
 
 @dataclass(frozen=True)
 class Chosen(Op):
-    """Values and indices; the axis is gone."""
+    """The value and index of one element along the axis, which is removed."""
 
     axis: int
 
@@ -146,7 +146,7 @@ class Chosen(Op):
         return values.reshape(at.shape), at.astype(np.int64)
 
     def place(self, row: Array) -> int:
-        """Where in a row the chosen element is."""
+        """Return where in a row the chosen element is."""
         raise NotImplementedError
 
     def params(self, call: Call[Any]) -> Params:
@@ -155,7 +155,8 @@ class Chosen(Op):
 
 @dataclass(frozen=True)
 class KthValue(Chosen, name="kth_value"):
-    """The element at place k, from 0, of the row in ascending order; equal elements keep theirs, NaN comes last."""
+    """The element at place k, from 0, of the row in ascending order; equal elements keep their order, NaN comes
+    last."""
 
     k: int
 
@@ -174,7 +175,7 @@ class KthValue(Chosen, name="kth_value"):
 
 @dataclass(frozen=True)
 class Median(Chosen, name="median"):
-    """The element in the middle of the row in order, of two the lower. The first NaN if there is one; with `quiet`, NaN
+    """The element in the middle of the row in order, the lower of two. The first NaN if there is one; with `quiet`, NaN
     does not count, unless there is nothing else."""
 
     quiet: bool = False
@@ -190,7 +191,7 @@ class Median(Chosen, name="median"):
 
 @dataclass(frozen=True)
 class Mode(Chosen, name="mode"):
-    """The value that the row has most often, of several the least, at its last place. NaN equals nothing."""
+    """The most frequent value of the row, the least of several, at its last place. NaN equals nothing."""
 
     def place(self, row: Array) -> int:
         times = np.sum(row[:, None] == row[None, :], axis=1)

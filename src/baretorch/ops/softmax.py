@@ -38,7 +38,7 @@ class Softmax(AlongAxis, name="softmax"):
         return None if axis == self.axis else cut.from_first(self, inputs, axis, start, stop)
 
     def value(self, x: Array) -> Any:
-        """The result from x whose largest element is 0."""
+        """Return the result from x whose largest element is 0."""
         e = np.exp(x)
         return e / e.sum(axis=self.axis, keepdims=True)
 
@@ -56,7 +56,7 @@ def _params(call: Call[Any]) -> Params:
 
 
 def _overlap(call: Call[Any]) -> int | None:
-    """Rows that lie together go in place; those that lie between each other do not go forward."""
+    """Return 0 if rows are contiguous: then they work in place. Interleaved rows do not go forward."""
     return 0 if prod(call.x.shape[call.op.axis + 1 :]) == 1 else None
 
 

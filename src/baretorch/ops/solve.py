@@ -17,8 +17,8 @@ LARGEST = 4  # rows; as many squared lie on the stack
 
 @dataclass(frozen=True)
 class Solve(Op, name="solve"):
-    """a[..., n, n], b[..., n, k] -> y[..., n, k] with a y = b, for n up to 4; b[n, k] serves all matrices. By Gauss
-    with partial pivoting; a matrix that turns out singular gives infinities and NaN."""
+    """a[..., n, n], b[..., n, k] -> y[..., n, k] with a y = b, for n up to 4; b[n, k] serves all matrices. Gaussian
+    elimination with partial pivoting; a singular matrix gives infinities and NaN."""
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         _need_square(self, inputs)
@@ -75,7 +75,7 @@ def _need_square(op: Op, inputs: Sequence[Tensor]) -> None:
 
 
 def _eliminate(a: Array, b: Array) -> int:
-    """Make a upper triangular, and do to b's rows what is done to its. Gives the sign of the exchanges."""
+    """Make a upper triangular, and apply the same row operations to b. Return the sign of the exchanges."""
     sign, n = 1, a.shape[0]
     for c in range(n):
         best = c
@@ -104,7 +104,7 @@ def _det_params(call: Call[Det]) -> Params:
 
 
 def _solve_overlap(call: Call[Solve]) -> Distances:
-    """A matrix and its right side are copied before anything of their solution is written."""
+    """Return the distances: a matrix and its right side are copied before any of their solution is written."""
     a, b = call.inputs
     narrow = call.y.shape[-1] <= a.shape[-1]
     distances = ((a, 0 if narrow else None), (b, 0 if b.shape == call.y.shape else None))

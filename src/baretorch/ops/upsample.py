@@ -55,15 +55,15 @@ class UpsampleNearest2d(Resampled, name="upsample_nearest2d", computes=False):
         return (x[:, rows][:, :, columns],)
 
     def sources(self, axis: int, size: int) -> Array:
-        """The input that each output along the height (0) or width (1) takes."""
+        """Return the input that each output along the height (0) or width (1) reads."""
         at = (np.arange(self.size[axis], dtype=np.float32) + np.float32(0.5 * self.exact)) * np.float32(self.step[axis])
         return np.asarray(np.minimum(np.floor(at), size - 1), np.int16)
 
 
 @dataclass(frozen=True)
 class UpsampleBilinear2d(Resampled, name="upsample_bilinear2d"):
-    """Output i lies at (i + 0.5) * step - 0.5 of the input, or i * step if `align_corners`, between two inputs each
-    way. An axis that keeps its size is not resampled. As in PyTorch, an infinity that counts for 0 gives NaN."""
+    """Output i is at (i + 0.5) * step - 0.5 of the input, or i * step if `align_corners`, between two inputs each way.
+    An axis that keeps its size is not resampled. As in PyTorch, an infinity with a share of 0 gives NaN."""
 
     align_corners: bool = False
 
@@ -80,7 +80,8 @@ class UpsampleBilinear2d(Resampled, name="upsample_bilinear2d"):
             return (_mixed(between, rows, down[:, np.newaxis, np.newaxis], 1).astype(np.float32),)
 
     def sources(self, axis: int, size: int) -> tuple[Array, Array]:
-        """For each output along the height (0) or width (1): the first of two inputs, and how much the next counts."""
+        """Return for each output along the height (0) or width (1) the first of two inputs, and the share of the
+        next."""
         index = np.arange(self.size[axis], dtype=np.float32)
         if self.size[axis] == size:
             return index.astype(np.int16), np.zeros_like(index)
@@ -91,7 +92,7 @@ class UpsampleBilinear2d(Resampled, name="upsample_bilinear2d"):
 
 
 def _mixed(x: Array, first: Array, share: Array, axis: int) -> Array:
-    """Between x at `first` and the one after, along an axis; the last has none after it and stands in itself."""
+    """Return the mix of x at `first` and the one after, along an axis; the last is its own successor."""
     after = np.minimum(first + 1, x.shape[axis] - 1) if len(first) != x.shape[axis] else first
     here, there = x.take(first, axis), x.take(after, axis)
     return np.asarray((np.float32(1) - share) * here + share * there)
@@ -134,8 +135,8 @@ PADDINGS = ("zeros", "border", "reflection")
 
 @dataclass(frozen=True)
 class UpsampleBicubic2d(Resampled, name="upsample_bicubic2d"):
-    """Output i lies at (i + 0.5) * step - 0.5 of the input, or i * step if `align_corners`, and is made of four inputs
-    each way, the border's standing for those outside."""
+    """Output i is at (i + 0.5) * step - 0.5 of the input, or i * step if `align_corners`, and is computed from four
+    inputs each way; the border's inputs replace those outside."""
 
     align_corners: bool = False
 
@@ -152,7 +153,7 @@ class UpsampleBicubic2d(Resampled, name="upsample_bicubic2d"):
             return (np.einsum("nhiwc,hi->nhwc", lines[:, rows], down).astype(np.float32),)
 
     def sources(self, axis: int, size: int) -> tuple[Array, Array]:
-        """For each output along the height (0) or width (1): four inputs, and how much each counts."""
+        """Return for each output along the height (0) or width (1) four inputs and their shares."""
         index, step = np.arange(self.size[axis], dtype=np.float32), np.float32(self.step[axis])
         at = index * step if self.align_corners else (index + np.float32(0.5)) * step - np.float32(0.5)
         first = np.floor(at)
@@ -162,9 +163,9 @@ class UpsampleBicubic2d(Resampled, name="upsample_bicubic2d"):
 
 @dataclass(frozen=True)
 class GridSample2d(Op, name="grid_sample2d"):
-    """x[N, H, W, C], grid[N, h, w, 2] -> [N, h, w, C]: x at the place (across, down) that the grid says, from -1 to 1
-    for the image's borders, or with `align_corners` for the middles of its outer pixels. Outside of it are zeros, the
-    border's pixels, or its reflection. NaN is outside."""
+    """x[N, H, W, C], grid[N, h, w, 2] -> [N, h, w, C]: x at the place (across, down) in the grid, from -1 to 1 for the
+    image's borders, or with `align_corners` for the centers of its outer pixels. Outside of it are zeros, the border's
+    pixels, or its reflection. NaN is outside."""
 
     mode: str
     padding: str
@@ -190,14 +191,14 @@ class GridSample2d(Op, name="grid_sample2d"):
         across, down = (self._pixels(grid[..., i], x.shape[2 - i]) for i in (0, 1))
         columns, right = self._sources(across, x.shape[2])
         rows, below = self._sources(down, x.shape[1])
-        wide = np.pad(x.astype(np.float64), ((0, 0), (0, 1), (0, 1), (0, 0)))  # what is outside is there
+        wide = np.pad(x.astype(np.float64), ((0, 0), (0, 1), (0, 1), (0, 0)))  # the place of everything outside
         image = np.arange(x.shape[0])[:, None, None, None, None]
         taken = wide[image, rows[..., :, None], columns[..., None, :]]
         with np.errstate(all="ignore"):
             return (np.einsum("nhwijc,nhwi,nhwj->nhwc", taken, below, right).astype(np.float32),)
 
     def _pixels(self, v: Array, size: int) -> Array:
-        """Places from -1 to 1 in pixels."""
+        """Return places from -1 to 1 in pixels."""
         one, half = np.float32(1), np.float32(0.5)
         with np.errstate(all="ignore"):
             if self.align_corners:
@@ -205,7 +206,7 @@ class GridSample2d(Op, name="grid_sample2d"):
             return np.asarray(((v + one) * np.float32(size) - one) * half)
 
     def _sources(self, at: Array, size: int) -> tuple[Array, Array]:
-        """The inputs that count for each place along an axis, `size` being one outside, and how much they do."""
+        """Return the inputs for each place along an axis, `size` being one outside, and their shares."""
         if self.mode == "bicubic":
             at = np.where(at > -(2**23), np.minimum(at, np.float32(2**23)), np.float32(-(2**23)))
             first = np.floor(at)
@@ -239,7 +240,7 @@ class GridSample2d(Op, name="grid_sample2d"):
 
 
 def cubic_weights(t: Array) -> Array:
-    """How much four neighbours count for the place t behind the second, by cubic convolution with a = -0.75."""
+    """Return the shares of four neighbours for the place t after the second, by cubic convolution with a = -0.75."""
     a = -0.75
     near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in (t.astype(np.float64), 1 - t.astype(np.float64))]
     far = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in (t.astype(np.float64) + 1, 2 - t.astype(np.float64))]

@@ -1,1 +1,1 @@
-"""What operators share: the Kernel row, shape checks, windows, limits, cuts and overlap distances."""
+"""Shared parts of operators: the Kernel row, shape checks, base classes, windows, cuts and overlap distances."""

@@ -1,4 +1,4 @@
-"""What the shape rules share: refusing what does not fit, in words the user can act on."""
+"""Checks of the shape rules. Each raises an error that the user can act on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from baretorch.ir.graph import DType, Op, Tensor
 
 
 def listed(tensors: Sequence[Tensor]) -> str:
-    """`x float32[1, 8], weight float32[4, 8]`, for the `have` line."""
+    """Return `x float32[1, 8], weight float32[4, 8]`, for the `have` line."""
     return ", ".join(map(str, tensors))
 
 
@@ -32,7 +32,7 @@ def need_float32(op: Op, inputs: Sequence[Tensor]) -> None:
 
 
 def need_axes(op: Op, axes: Sequence[int], x: Tensor) -> None:
-    """Axes must be distinct and count from the front."""
+    """Raise unless the axes are distinct and count from the front."""
     rank = len(x.shape)
     need(
         all(0 <= a < rank for a in axes) and len(set(axes)) == len(axes),
@@ -44,7 +44,8 @@ def need_axes(op: Op, axes: Sequence[int], x: Tensor) -> None:
 
 
 def need_channels(op: Op, inputs: Sequence[Tensor], groups: int) -> None:
-    """The inputs of a convolution: x[N, H, W, C], weight[O, KH, KW, C / groups], and bias[O] if any."""
+    """Raise unless these are inputs of a convolution: x[N, H, W, C], weight[O, KH, KW, C / groups], and bias[O] if
+    any."""
     x, weight = inputs[:2]
     need(
         len(x.shape) == len(weight.shape) == 4,

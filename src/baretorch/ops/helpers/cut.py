@@ -1,8 +1,8 @@
-"""Parts of an output: what operators say of them (`Op.cut`), where kernels can make them (`Kernel.splits`), and the
-call that makes one.
+"""Parts of an output: where operators can be cut (`Op.cut`), where kernels can compute a part (`Kernel.splits`), and
+the call that computes one.
 
-Bands of rows and shares of several cores are such parts. Rows lie together, and so do the inputs that make them. Some
-output channels of several rows do not: the call then has a `pitch`, which the kernel must know.
+Bands of rows and shares of several cores are such parts. Rows are contiguous, and so are the inputs that they depend
+on. Some output channels of several rows are not: the call then has a `pitch`, which the kernel must support.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Splits = Callable[[Call[Any]], tuple[Split, ...]]
 
 @dataclass(frozen=True)
 class Part:
-    """A call that makes a part of another's output. Its tensors have the whole ones' names, but for constants of which
-    it reads a part. `offsets`: where in each non-constant input what it reads begins, in bytes; `at`: where in the
-    output what it makes does. Where it is `wide`, the call's pitch is that of its input, too. `cuts` say how the whole
-    was cut to get it: axis, start, stop, and whether wide, one cut after the other."""
+    """A call that computes a part of another call's output. Its tensors have the names of the whole ones, except for
+    constants of which it reads a part. `offsets` are the bytes at which it starts to read each non-constant input, and
+    `at` is the byte of the output at which it starts to write. If it is `wide`, its pitch is that of its input too.
+    `cuts` lists how the whole was cut: axis, start, stop and `wide`, one cut after the other."""
 
     call: Call[Any]
     offsets: tuple[int, ...]
@@ -34,8 +34,8 @@ class Part:
 
 
 def part_of(call: Call[Any], axis: int, start: int, stop: int, wide: bool = False) -> Part | None:
-    """The call that makes [start, stop) of the output along an axis; None if the operator cannot be cut there, or what
-    it reads does not lie together. Some channels of a `wide` input need not."""
+    """Return the call that computes [start, stop) of the output along an axis, or None if the operator cannot be cut
+    there or reads bytes that are not contiguous. Some channels of a `wide` input need not be contiguous."""
     piece = call.op.cut(call.inputs, call.y, axis, start, stop)
     if piece is None:
         return None
@@ -65,7 +65,7 @@ def part_of(call: Call[Any], axis: int, start: int, stop: int, wide: bool = Fals
 
 
 def part_within(part: Part, axis: int, start: int, stop: int, wide: bool = False) -> Part | None:
-    """A part of a part, as one of the whole."""
+    """Return a part of a part, as a part of the whole."""
     found = part_of(part.call, axis, start, stop, wide)
     if found is None:
         return None
@@ -81,11 +81,11 @@ def _taken(t: Tensor, span: Span) -> Tensor:
     return replace(t, shape=(*t.shape[: span.axis], span.stop - span.start, *t.shape[span.axis + 1 :]))
 
 
-# --- what operators say -----------------------------------------------------------------------------------
+# --- pieces, for Op.cut -----------------------------------------------------------------------------------
 
 
 def at_the_same_place(op: Op, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece:
-    """Each output is made from the elements at its own place, with NumPy's broadcasting."""
+    """Return the piece of an op whose outputs depend on the elements at their own place, with NumPy's broadcasting."""
 
     def read(t: Tensor) -> Span | None:
         own = axis - (len(y.shape) - len(t.shape))
@@ -95,31 +95,33 @@ def at_the_same_place(op: Op, inputs: Sequence[Tensor], y: Tensor, axis: int, st
 
 
 def from_first(op: Op, inputs: Sequence[Tensor], axis: int, start: int, stop: int) -> Piece:
-    """The outputs [start, stop) are made from [start, stop) of the first input, and all of the others."""
+    """Return the piece of an op whose outputs [start, stop) depend on [start, stop) of the first input and all of the
+    others."""
     return Piece(op, (Span(axis, start, stop), *(None for _ in inputs[1:])))
 
 
 def channels_of(op: Op, inputs: Sequence[Tensor], start: int, stop: int) -> Piece:
-    """Output channels, each of which is made from all of the first input and its own place in the others."""
+    """Return the piece of an op whose output channels depend on all of the first input and their own place in the
+    others."""
     return Piece(op, (None, *(Span(0, start, stop) for _ in inputs[1:])))
 
 
-# --- what kernels say -------------------------------------------------------------------------------------
+# --- splits, for Kernel.splits ----------------------------------------------------------------------------
 
 
 def rows(call: Call[Any]) -> tuple[Split, ...]:
-    """Along the outermost axis that is not 1, unless that is the last: runs of rows."""
+    """Split along the outermost axis that is not 1, unless that is the last: runs of rows."""
     return tuple(s for s in outermost(call) if s.axis < len(call.y.shape) - 1)
 
 
 def outermost(call: Call[Any]) -> tuple[Split, ...]:
-    """Along the outermost axis that is not 1: runs of elements."""
+    """Split along the outermost axis that is not 1: runs of elements."""
     found = [axis for axis, size in enumerate(call.y.shape) if size != 1]
     return (Split(found[0]),) if found and call.y.count else ()
 
 
 def rows_or_channels(step: int) -> Splits:
-    """Rows; where there is one, channels at multiples of `step`."""
+    """Split rows, or if there is only one row, channels at multiples of `step`."""
 
     def splits(call: Call[Any]) -> tuple[Split, ...]:
         return rows(call) or (Split(len(call.y.shape) - 1, step),)
@@ -128,7 +130,7 @@ def rows_or_channels(step: int) -> Splits:
 
 
 def rows_and_channels(step: int) -> Splits:
-    """Rows, and channels at multiples of `step`: of a kernel that knows a pitch."""
+    """Split rows, and channels at multiples of `step`, for a kernel that supports a pitch."""
 
     def splits(call: Call[Any]) -> tuple[Split, ...]:
         return (*rows(call), Split(len(call.y.shape) - 1, step))
@@ -137,7 +139,8 @@ def rows_and_channels(step: int) -> Splits:
 
 
 def rows_and_own_channels(step: int) -> Splits:
-    """The same of a kernel that makes each channel from one of the input, and knows that pitch as well."""
+    """Split rows and channels for a kernel that computes each channel from one input channel, and supports the input's
+    pitch too."""
 
     def splits(call: Call[Any]) -> tuple[Split, ...]:
         return (*rows(call), Split(len(call.y.shape) - 1, step, wide=True))
@@ -146,7 +149,7 @@ def rows_and_own_channels(step: int) -> Splits:
 
 
 def fitting(fits: Callable[[Call[Any]], bool], splits: Splits) -> Splits:
-    """Where the smallest parts, at both ends, are something that the kernel fits."""
+    """Split only where the kernel fits the smallest parts, at both ends."""
 
     def some(call: Call[Any]) -> tuple[Split, ...]:
         return tuple(s for s in splits(call) if all(map(fits, _ends(call, s))))

@@ -22,12 +22,12 @@ class Executor:
 
     @property
     def is_unit(self) -> bool:
-        """Whether it is an accelerator unit, which computes single layers instead of a core."""
+        """Return whether it is an accelerator unit, which computes single layers instead of a core."""
         return self not in (NPU, DMA) and not self.is_core
 
     @property
     def host(self) -> Executor:
-        """The core whose code starts its steps, and waits for them."""
+        """Return the core whose code starts its steps and waits for them."""
         return self if self.is_core else CORE0
 
 

@@ -1,4 +1,4 @@
-"""Base classes of operators that answer questions of passes alike."""
+"""Base classes of operators that share methods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Pointwise(Op):
 
 
 class AlongAxis(Op):
-    """An operator that works along its `axis`, and keeps that."""
+    """An operator that works along its `axis`, and keeps that dimension."""
 
     axis: int
 
@@ -37,6 +37,6 @@ class Limited(Op):
     hi: float
 
     def clamped(self, lo: float, hi: float) -> Op:
-        """Return the op with both limits, these after its own. As in PyTorch's clamp, the upper limit wins."""
+        """Return the op with both limits: its own, then these. As in PyTorch's clamp, the upper limit wins."""
         both: dict[str, Any] = {"lo": min(max(self.lo, lo), hi), "hi": min(max(self.hi, lo), hi)}
         return replace(self, **both)

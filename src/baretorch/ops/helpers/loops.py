@@ -1,6 +1,6 @@
 """Steps through memory of kernels that read their operands in any order, so that a permutation needs no copy.
 
-An operator says `dims` per operand: it works on the operand permuted by them, () meaning as it is.
+An operator has `dims` per operand: it reads the operand permuted by them; () means as it is.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ def permuted(shape: Shape, dims: Dims) -> Shape:
 
 
 def in_order(dims: Dims, then: Dims) -> Dims:
-    """The one order that is both, () being as it is."""
+    """Return the order that is both orders, one after the other; () means as it is."""
     found = permuted(dims or tuple(range(len(then))), then)
     return () if found == tuple(range(len(found))) else found
 
 
 def steps(shape: Shape, dims: Dims) -> Dims:
-    """Elements from one index to the next, per dimension of the permuted operand."""
+    """Return the elements from one index to the next, per dimension of the permuted operand."""
     return permuted(strided.steps(shape), dims)
 
 
 def steps_into(shape: Shape, dims: Dims) -> Dims:
-    """As `steps`, for a result of this shape that is stored permuted."""
+    """Return the `steps` of a result of this shape that is stored permuted."""
     if not dims:
         return steps(shape, ())
     stored = steps(permuted(shape, dims), ())
@@ -48,13 +48,14 @@ def steps_into(shape: Shape, dims: Dims) -> Dims:
 
 
 def repeating(shape: Shape, step: Dims, over: Shape) -> Dims:
-    """The steps of an operand that is repeated to the shape `over`: 0 where it is."""
+    """Return the steps of an operand that is repeated to the shape `over`: 0 where it is repeated."""
     missing = len(over) - len(shape)
     return (0,) * missing + tuple(0 if n == 1 else s for n, s in zip(shape, step, strict=True))
 
 
 def nested(counts: Shape, *operands: Dims) -> tuple[list[int], list[list[int]]]:
-    """The fewest nested loops: their counts, and per operand its step in each. Loops that run on join."""
+    """Return the fewest nested loops: their counts, and for each operand its step in each. Loops that continue each
+    other are joined."""
     loops: list[tuple[int, Sequence[int]]] = []
     for count, *step in zip(counts, *operands, strict=True):
         if count == 1:
@@ -67,5 +68,5 @@ def nested(counts: Shape, *operands: Dims) -> tuple[list[int], list[list[int]]]:
 
 
 def filled(values: Sequence[int], length: int, value: int) -> Dims:
-    """`values` with `value` in front, for a kernel with so many loops."""
+    """Return `values` with `value` in front, for a kernel with `length` loops."""
     return (value,) * (length - len(values)) + tuple(values)

@@ -1,4 +1,5 @@
-"""Distances for `Kernel.overlap`, of kernels that go forward through input and output, and `behind`. See kernel.py."""
+"""Distances for `Kernel.overlap` of kernels that go forward through input and output, and for `behind`. See
+kernel.py."""
 
 from __future__ import annotations
 
@@ -16,10 +17,13 @@ Overlap = Callable[[Call[Any]], Distances]
 
 
 def distance(reads: Array, writes: Array, together: int) -> int:
-    """Of a kernel that makes its output in groups, one after the other: `reads[i]` is the first byte of the input that
-    group i reads, `writes[i]` the byte behind the group in the output. When a group begins to read, the `together`
-    groups from it on may already have been written: 0 if everything is read before anything is written, 1 if the
-    group itself is written while it is read, 2 if it is so together with its successor."""
+    """Return the distance of a kernel that computes its output in groups, one after the other.
+
+    `reads[i]` is the first byte of the input that group i reads, `writes[i]` the byte after the group in the output.
+    When a group begins to read, the `together` groups from it on may already have been written: 0 if everything is read
+    before anything is written, 1 if the group itself is written while it is read, 2 if it is written together with its
+    successor.
+    """
     if not reads.size:
         return 0
     still_read = np.minimum.accumulate(reads[::-1])[::-1]
@@ -31,7 +35,8 @@ def distance(reads: Array, writes: Array, together: int) -> int:
 
 
 def elementwise(call: Call[Any]) -> Distances:
-    """One element after the other, each read before it is written. A repeated input must stay apart."""
+    """Return the distances of a kernel that reads each element before it writes it. A repeated input must stay
+    apart."""
     y = call.y
 
     def one(count: int, size: int) -> int | None:
@@ -41,7 +46,7 @@ def elementwise(call: Call[Any]) -> Distances:
 
 
 def first_only(overlap: Callable[[Call[Any]], int | None]) -> Overlap:
-    """The first input has this distance, the others lie apart."""
+    """Return this distance for the first input; the others must stay apart."""
 
     def distances(call: Call[Any]) -> Distances:
         others = sum(t.data is None for t in call.inputs[1:])
@@ -51,12 +56,12 @@ def first_only(overlap: Callable[[Call[Any]], int | None]) -> Overlap:
 
 
 def in_place(call: Call[Any]) -> int:
-    """Every byte is read for the last time before the byte at its place, or one behind it, is written."""
+    """Return 0: every byte is read for the last time before the byte at its place, or after it, is written."""
     return 0
 
 
 def rows(together: int) -> Overlap:
-    """Rows of the last axis, each made from the row of x with its number."""
+    """Return the distance for rows of the last axis, each computed from the row of x with its number."""
 
     def one(call: Call[Any]) -> int:
         count = np.arange(prod(call.y.shape[:-1]))
@@ -67,8 +72,8 @@ def rows(together: int) -> Overlap:
 
 
 def pixels_back(together: int) -> Overlap:
-    """Pixels of y, each made from the pixel of x with its number, from the last to the first: so many are written
-    together, while they are read; 0 if all are read before."""
+    """Return the distance for pixels of y, each computed from the pixel of x with its number, from the last to the
+    first. `together` pixels are written together while they are read; 0 if all are read before."""
 
     def one(call: Call[Any]) -> int:
         end = np.arange(1, prod(call.y.shape[:-1]) + 1)
@@ -79,8 +84,9 @@ def pixels_back(together: int) -> Overlap:
 
 
 def windows(step: Callable[[Any], Pair], padding: Callable[[Any], Padding], together: int) -> Overlap:
-    """Pixels of an NHWC image, row after row, each made from a window of x: `step` says from the op how far it moves
-    from pixel to pixel. Where a channel is made from that channel alone, and channels go in order, `together` is 0."""
+    """Return the distance for pixels of an NHWC image, row by row, each computed from a window of x. `step` returns how
+    far the window of an op moves from pixel to pixel. If a channel depends on one channel, and channels are computed in
+    order, `together` is 0."""
 
     def one(call: Call[Any]) -> int:
         (n, in_h, in_w, in_), (_, h, w, out) = call.x.shape, call.y.shape

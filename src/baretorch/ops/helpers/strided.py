@@ -1,8 +1,8 @@
-"""Moves over steps: what permute, expand, flip, slice, place and copy are to the one kernel family that does them.
+"""Moves over steps: permute, expand, flip, slice, place and copy as one kernel family.
 
-A move is up to six loops, each with a step in x and in y. The fewer and the longer the loops, the faster: loops
-that continue each other become one, what lies together on both sides becomes a run, and bytes become words where
-everything is a multiple of them.
+A move is up to six loops, each with a step in x and in y. Few and long loops are fast: loops that continue each other
+are joined, what is contiguous on both sides becomes a run, and bytes become words where everything is a multiple of
+them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from baretorch.ops.helpers.kernel import Call, Kernel, Params
 
 LOOPS = 6
 UNITS = (4, 2, 1)  # bytes that a kernel moves at once
-TURNS = 1 << 20  # of the loops, beyond which nobody looks whether they overlap
+TURNS = 1 << 20  # iterations of all loops; beyond that, input and output stay apart
 
 O = TypeVar("O", bound=Op)
 
 
 @dataclass(frozen=True)
 class StridedLoop:
-    """`count` turns, each so far in x and in y."""
+    """A loop of `count` iterations, with a step in x and in y."""
 
     count: int
     x: int
@@ -36,7 +36,7 @@ class StridedLoop:
 
 @dataclass(frozen=True)
 class Move:
-    """Loops over elements of `size` bytes, from a first element on each side; all in elements."""
+    """Loops over elements of `size` bytes, from a first element on each side. All numbers count elements."""
 
     size: int
     loops: tuple[StridedLoop, ...]
@@ -46,8 +46,8 @@ class Move:
 
 @dataclass(frozen=True)
 class Simple:
-    """A Move as its kernel does it, in units of so many bytes: the loops, the longest innermost (every loop that
-    begins costs something), and the run of units that lie together on both sides."""
+    """A Move as its kernel does it, in units of `unit` bytes: the loops, with the longest innermost because starting a
+    loop costs time, and the run of units that are contiguous on both sides."""
 
     unit: int
     loops: tuple[StridedLoop, ...]
@@ -57,12 +57,12 @@ class Simple:
 
 
 def steps(shape: Shape) -> Shape:
-    """Elements from one index to the next, along each dimension of a contiguous tensor."""
+    """Return the elements from one index to the next, along each dimension of a contiguous tensor."""
     return tuple(prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def unit_of(*quantities: int) -> int:
-    """The largest unit that all these numbers of bytes are multiples of."""
+    """Return the largest unit of which all these numbers of bytes are multiples."""
     return next(u for u in UNITS if gcd(*quantities) % u == 0)
 
 
@@ -101,7 +101,7 @@ def _params(s: Simple) -> Params:
 
 
 def _overlap(s: Simple) -> int | None:
-    """A run is copied as if all of it were read before it is written."""
+    """Return the distance of a move that reads a run completely before it writes it."""
     loops = (StridedLoop(1, 0, 0), *s.loops)
     counts = [l.count for l in loops]
     if prod(counts) > TURNS:
@@ -113,7 +113,7 @@ def _overlap(s: Simple) -> int | None:
 
 
 def move_kernels(move: Callable[[Call[O]], Move]) -> tuple[Kernel[O], ...]:
-    """The rows of an operator that is a move."""
+    """Return the kernels of an operator that is a move."""
 
     def fits(unit: int) -> Callable[[Call[O]], bool]:
         def check(call: Call[O]) -> bool:

@@ -1,4 +1,4 @@
-"""Windows that slide over the two image dimensions of an NHWC tensor: what convolution and pooling share."""
+"""Windows that slide over the two image dimensions of an NHWC tensor, for convolutions and pools."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Axis:
     ceil_mode: bool = False
 
     def outputs(self, size: int) -> int:
-        """How many windows there are, by PyTorch's rule; 0 or less if none fits.
+        """Return the number of windows by PyTorch's rule; 0 or less if none fits.
 
         In `ceil_mode` a last window may reach beyond the padding, if it starts in the input or in the padding before.
         """
@@ -38,14 +38,14 @@ class Axis:
 
     @property
     def reach(self) -> int:
-        """Of a window, from its first element through its last."""
+        """Return the size of a window, from its first element through its last."""
         return self.dilation * (self.kernel - 1) + 1
 
 
 def axes(
     kernel: Pair, stride: Pair, padding: Padding, dilation: Pair = (1, 1), ceil_mode: bool = False
 ) -> tuple[Axis, Axis]:
-    """The windows along height and width."""
+    """Return the windows along height and width."""
     top, bottom, left, right = padding
     return (
         Axis(kernel[0], stride[0], top, bottom, dilation[0], ceil_mode),
@@ -54,7 +54,7 @@ def axes(
 
 
 def outputs(shape: Shape, windows: tuple[Axis, Axis]) -> Pair:
-    """Windows along the height and width of x[N, H, W, C]."""
+    """Return the number of windows along height and width of x[N, H, W, C]."""
     return windows[0].outputs(shape[1]), windows[1].outputs(shape[2])
 
 
@@ -82,8 +82,9 @@ def padding_params(padding: Padding) -> Fields:
 def cut_windows(
     op: Any, windows: tuple[Axis, Axis], inputs: Sequence[Tensor], axis: int, start: int, stop: int
 ) -> Piece | None:
-    """Of an op whose windows slide over its first input: rows or columns of outputs are made from fewer inputs, with
-    other padding at the cuts. None where that would be padding alone. Channels are made each from one of the input."""
+    """Return the piece of an op whose windows slide over its first input: rows or columns of outputs depend on fewer
+    inputs, with other padding at the cuts. Return None if that would be padding alone. Each channel depends on one
+    channel."""
     if axis in (0, 3):
         return cut.from_first(op, inputs, axis, start, stop)
     if windows[0].ceil_mode:
@@ -100,7 +101,7 @@ def cut_windows(
 
 
 def per_group(x: Array, taps: Array) -> Array:
-    """x[N, H, W, G, C] times taps[G, O, C], each group by itself: [N, H, W, G, O]."""
+    """Multiply x[N, H, W, G, C] by taps[G, O, C], each group by itself: [N, H, W, G, O]."""
     if taps.shape[2] == 1:
         depthwise: Array = x * taps[:, :, 0]
         return depthwise

@@ -1,4 +1,4 @@
-"""The integer arithmetic of int8 models, once in NumPy; kernels/int8.h has it in C. See docs/arithmetic.md.
+"""The integer arithmetic of int8 models in NumPy; kernels/int8.h has it in C. See docs/arithmetic.md.
 
     y = clamp(zero + (((acc << shift) * multiplier + 2^31) >> 32), lo, hi)
 
@@ -18,7 +18,7 @@ LARGEST_SHIFT = 15
 
 
 def requantize(acc: Array, multiplier: Array, shift: int, zero: int, lo: int, hi: int) -> Array:
-    """Accumulators (int32, channels last) -> int8. Exactly what every kernel computes."""
+    """Convert accumulators (int32, channels last) to int8, exactly as every kernel does."""
     wide = np.left_shift(acc.astype(np.int64), shift) * multiplier.astype(np.int64)
     rounded = np.right_shift(wide + (1 << 31), 32)
     y: Array = np.clip(rounded + zero, lo, hi).astype(np.int8)
@@ -26,7 +26,7 @@ def requantize(acc: Array, multiplier: Array, shift: int, zero: int, lo: int, hi
 
 
 def multipliers(factors: Sequence[float]) -> tuple[Array, int]:
-    """(multiplier per channel, one shift for all) for real factors: each below 1/2 after the shift."""
+    """Return a multiplier per channel and one shift for all, for real factors: each is below 1/2 after the shift."""
     largest = max(factors, default=0.0)
     shift = 0
     while largest / (1 << shift) >= 0.5:
@@ -42,7 +42,7 @@ def multipliers(factors: Sequence[float]) -> tuple[Array, int]:
 
 
 def quantize(x: Array, scale: float, zero: int, to: type[np.int8] | type[np.int16] = np.int8) -> Array:
-    """float32 -> int8 or int16: x times 1 / scale in float32, half to even. NaN becomes the zero point."""
+    """Convert float32 to int8 or int16: x times 1 / scale in float32, half to even. NaN becomes the zero point."""
     limits = np.iinfo(to)
     with np.errstate(all="ignore"):
         scaled = np.rint(x.astype(np.float32) * np.float32(1.0 / scale))
@@ -51,5 +51,5 @@ def quantize(x: Array, scale: float, zero: int, to: type[np.int8] | type[np.int1
 
 
 def dequantize(q: Array, scale: float, zero: int) -> Array:
-    """int8 or int16 -> float32."""
+    """Convert int8 or int16 to float32."""
     return ((q.astype(np.int32) - zero).astype(np.float32) * np.float32(scale)).astype(np.float32)

@@ -7,8 +7,8 @@ import numpy as np
 from baretorch.ir.graph import Array
 
 # Fractional bits:
-GATE_BITS = 12  # of what sigmoid is applied to: up to 8, where it is flat
-UNIT_BITS = 13  # of what it gives: up to 1
+GATE_BITS = 12  # of sigmoid's argument: up to 8, where it is flat
+UNIT_BITS = 13  # of its result: up to 1
 HIDDEN_BITS = 13  # of the hidden state: up to 4, as models may give one that no layer would make
 CELL_BITS = 11  # of lstm's cell state: up to 16
 WORD_BITS = UNIT_BITS + 16  # of a sigmoid before its last 16 bits are dropped

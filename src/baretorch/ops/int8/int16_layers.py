@@ -1,6 +1,7 @@
-"""qadd16, qmax_pool16, qavg_pool16 and qsoftmax16: what stands between layers of int16. See docs/arithmetic.md.
+"""qadd16, qmax_pool16, qavg_pool16 and qsoftmax16: operators between int16 layers. See docs/arithmetic.md.
 
-All zero points are 0, and all scales 128 times finer than those of int8."""
+All zero points are 0, and all scales 128 times finer than those of int8.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ class _Pool16(Op):
     kernel: Pair
     stride: Pair
     padding: Padding = (0, 0, 0, 0)
-    beyond: ClassVar[int]  # what padding counts as
+    beyond: ClassVar[int]  # the value of padding
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         (x,) = inputs
@@ -84,7 +85,7 @@ class _Pool16(Op):
         return (self.pooled(np.stack(places)).astype(np.int16),)
 
     def pooled(self, places: Array) -> Array:
-        """Of all that is in a window, along the first axis."""
+        """Return the result for all elements of a window, along the first axis."""
         raise NotImplementedError
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
@@ -143,13 +144,13 @@ class QSoftmax16(Op, name="qsoftmax16"):
         return None if axis == len(y.shape) - 1 else cut.from_first(self, inputs, axis, start, stop)
 
     def table(self) -> Array:
-        """e to the minus 256 i steps, and to the minus i steps, in 16 bits."""
+        """Return e to the minus 256 i steps, and to the minus i steps, in 16 bits."""
         steps = np.arange(256) * self.scale
         return np.asarray(np.rint(65535 * np.exp(-np.concatenate([256 * steps, steps]))), np.uint16)
 
 
 def add(walk: Walk, node: Node) -> None:
-    """A sum or difference of two tensors."""
+    """Add the int16 form of a sum or difference of two tensors."""
     op, (out,) = node.op, node.outputs
     assert isinstance(op, Arithmetic)
     a, b, y = (walk.finer(n) for n in (*node.inputs, out))
@@ -164,7 +165,7 @@ def add(walk: Walk, node: Node) -> None:
 
 
 def max_pool(walk: Walk, node: Node, op: MaxPool2d) -> None:
-    """Windows that reach further than the padding, in `ceil_mode`, reach into more of it."""
+    """Add the int16 form of a max pool. Windows that reach beyond the padding, in `ceil_mode`, get more padding."""
     (x,), (out,) = node.inputs, node.outputs
     top, bottom, left, right = op.padding
     sides = zip(walk.graph[out].shape[1:3], op.kernel, op.stride, walk.graph[x].shape[1:3], strict=True)
@@ -174,7 +175,7 @@ def max_pool(walk: Walk, node: Node, op: MaxPool2d) -> None:
 
 
 def average(walk: Walk, node: Node, kernel: Pair, divisor: int, stride: Pair, padding: Padding) -> QAvgPool16:
-    """The average with the node's scales."""
+    """Return the average with the node's scales."""
     (x,), (out,) = node.inputs, node.outputs
     multiplier, shift = multipliers([walk.finer(x) / (walk.finer(out) * divisor)])
     fits_32_bits(-LOWEST * prod(kernel) << shift)
@@ -182,7 +183,7 @@ def average(walk: Walk, node: Node, kernel: Pair, divisor: int, stride: Pair, pa
 
 
 def softmax(walk: Walk, node: Node, op: Softmax) -> None:
-    """Along the last axis, or moved there."""
+    """Add the int16 form of a softmax along the last axis; another axis is moved there."""
     (x,), (out,) = node.inputs, node.outputs
     if walk.scale(out) != RESULT:
         raise StaysFloat("its result does not have the scale of an int16 softmax")

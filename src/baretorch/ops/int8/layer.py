@@ -1,4 +1,4 @@
-"""What int8 layers with weights share: int8 weights, int32 biases and multipliers, one of each per output channel."""
+"""Shared parts of int8 layers with weights: int8 weights, and an int32 bias and multiplier per output channel."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ LARGEST_BIAS = 2**28  # in an accumulator: a multiplier then loses less than a s
 
 
 def need_accumulator(op: Op, inputs: Sequence[Tensor], bits: int = 8, group: int = 0) -> None:
-    """int8 input, weight of 8 bits, or 4, perhaps in groups; one int32 bias and one int32 multiplier per output
-    channel."""
+    """Raise unless these are an int8 input, a weight of 8 or 4 bits, perhaps in groups, and an int32 bias and
+    multiplier per output channel."""
     _, weight, bias, multiplier = inputs
     types = tuple(t.dtype for t in inputs)
     need(
@@ -52,7 +52,7 @@ def need_accumulator(op: Op, inputs: Sequence[Tensor], bits: int = 8, group: int
 
 @dataclass(frozen=True)
 class Int8Layer:
-    """What the int8 form of a layer is made of: zero points, shift, limits, and the names of its constants."""
+    """The parts of a layer's int8 form: zero points, shift, limits, and the names of its constants."""
 
     x_zero: int
     zero: int
@@ -132,9 +132,9 @@ def store(
 
 
 def narrow_scales(graph: Graph, node: Node) -> Array | None:
-    """Scales for the weights of a layer between noted tensors, a little coarser than noted, such that the layer is
-    narrow: the factor of each channel is a multiple of one power of two, the finest for which 32 bits are enough. None
-    if that would be too coarse. See docs/arithmetic.md."""
+    """Return scales for the weights of a layer between tensors with scales, a little coarser than its own, such that
+    the layer is narrow: the factor of each channel is a multiple of one power of two, the finest for which 32 bits are
+    enough. Return None if that would be too coarse. See docs/arithmetic.md."""
     (w, *biases), x, y = graph.of(node.inputs[1:]), graph[node.inputs[0]].quant, graph[node.outputs[0]].quant
     if w.data is None or w.quant is None or x is None or y is None or not w.data.size:
         return None
@@ -176,7 +176,7 @@ def _reachable(biases: Array, weights: Array, s_x: float, s_y: float) -> Array:
 
 
 def weight_scales(scales: Array, weights: Array, biases: Array, s_x: float, s_y: float) -> Array:
-    """The scales of a layer's rows of weights, such that each bias fits into 32 bits beside them. A row of zeros may
-    have any; it gets one that leaves its bias ten bits behind the point of the output."""
+    """Return the scales of a layer's rows of weights, such that each bias fits into 32 bits. A row of zeros may have
+    any scale; it gets one that leaves its bias ten bits after the point of the output."""
     scales = np.where(weights.any(axis=1), scales, s_y / (s_x * 2**10))
     return np.maximum(scales, np.abs(biases) / (s_x * LARGEST_BIAS))

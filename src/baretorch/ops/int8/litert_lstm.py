@@ -1,7 +1,7 @@
 """litert_lstm: an LSTM of a file that LiteRT's converter quantized, in LiteRT's arithmetic. See docs/arithmetic.md.
 
-A recurrent network passes on how its numbers were rounded, and mostly makes more of it: an LSTM that is only near to
-LiteRT's is several steps away from it after a dozen times. So this is the same, bit for bit.
+A recurrent network passes rounding errors on and mostly amplifies them: an LSTM that is only close to LiteRT's differs
+by several steps after a dozen times. Therefore this one is equal, bit for bit.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from baretorch.ops.recurrent import Cell, Lstm, OverTime, extents
 from baretorch.targets.features import DSP
 
 GATES = 4
-UNIT_BITS = 15  # fractional bits of what sigmoid and tanh give
+UNIT_BITS = 15  # fractional bits of the results of sigmoid and tanh
 CELL_BITS = range(9, 16)  # fractional bits of a cell that LiteRT has a tanh for
 FACTORS = (25520, 19875, 12055, 4435, 600, 11)  # e^-1/4, e^-1/2, e^-1, ..., with 15 fractional bits
 
 
 @dataclass(frozen=True)
 class LiteRtLstm(OverTime, name="litert_lstm", last_weight=4):
-    """x int8[T, N, I], h int8[N, H], c int16[N, H], w_ih int8[4 H, I], w_hh int8[4 H, H], biases int32[4 H, 2],
-    scales int32[4, 4] -> y int8[T, N, H], c int16[N, H].
+    """x int8[T, N, I], h int8[N, H], c int16[N, H], w_ih int8[4 H, I], w_hh int8[4 H, H], biases int32[4 H, 2], scales
+    int32[4, 4] -> y int8[T, N, H], c int16[N, H].
 
-    `biases` are those for the input and for the hidden state, with zero points folded in. `scales` has for each gate
-    multiplier and shift of what the input gives, then of what the hidden state gives; `multiplier` and `shift` are
-    those of the output, whose last time is the hidden state at the end."""
+    `biases` has those for the input and for the hidden state, with zero points folded in. `scales` has for each gate
+    multiplier and shift for the input's sums, then for the hidden state's; `multiplier` and `shift` are those of the
+    output, whose last time is the hidden state at the end.
+    """
 
     cell: Cell
     zero: int
@@ -81,19 +82,19 @@ class LiteRtLstm(OverTime, name="litert_lstm", last_weight=4):
 
 
 def sigmoid(v: Array) -> Array:
-    """Of numbers with 12 fractional bits, with 15."""
+    """Return the sigmoid, with 15 fractional bits, of numbers with 12."""
     y = np.minimum(2 * _reciprocal(_exp(np.abs(v), GATE_BITS)), 32767)
     return np.asarray(np.where(v == 0, 16384, np.where(v < 0, 32767 - y, y)))
 
 
 def tanh(v: Array, bits: int) -> Array:
-    """Of numbers with these fractional bits, with 15."""
+    """Return tanh, with 15 fractional bits, of numbers with `bits` fractional bits."""
     y = np.minimum(4 * (_reciprocal(_exp(np.abs(v), bits - 1)) - 8192), 32767)
     return np.asarray(np.sign(v) * y)
 
 
 def _exp(v: Array, bits: int) -> Array:
-    """e^-v with 15 fractional bits, for v above 0: a series around 1/8 for what is left of it above quarters, then a
+    """Return e^-v with 15 fractional bits, for v above 0: a series around 1/8 for the rest above quarters, then a
     factor for each power of two."""
     quarters = (v - 1) >> (bits - 2)
     x = 4096 - ((v - (quarters << (bits - 2))) << (15 - bits))
@@ -106,7 +107,7 @@ def _exp(v: Array, bits: int) -> Array:
 
 
 def _reciprocal(e: Array) -> Array:
-    """2 / (1 + e) with 13 fractional bits, in three steps of Newton's from 48/17 - 32/17 d on."""
+    """Return 2 / (1 + e) with 13 fractional bits, by three steps of Newton's method from 48/17 - 32/17 d on."""
     half = (e + 32768) >> 1
     x = 23130 + _product(half, -15420)
     for _ in range(3):
@@ -119,19 +120,20 @@ def _product(a: Array, b: Array | int) -> Array:
 
 
 def _away(v: Array, bits: Array | int) -> Array:
-    """v / 2^bits, half away from zero."""
+    """Return v / 2^bits, with half rounded away from zero."""
     half = (1 << np.asarray(bits)) >> 1
     return np.asarray((v + half - ((v < 0) & (half > 0))) >> bits)
 
 
 def _twice_rounded(v: Array, multiplier: Array, shift: Array) -> Array:
-    """v * multiplier / 2^(31 - shift), rounded to whole numbers, and again if the shift is to the right."""
+    """Return v * multiplier / 2^(31 - shift), rounded to whole numbers, and again if the shift is to the right."""
     scaled = ((v << np.maximum(shift, 0)) * multiplier + (1 << 30)) >> 31
     return _away(scaled, np.maximum(-shift, 0))
 
 
 def lstm(walk: Walk, node: Node) -> None:
-    """With the file's own scales, if LiteRT quantized the layer; as any recurrent layer if not."""
+    """Add the int8 form of an LSTM: with the file's own scales if LiteRT quantized the layer, else as any recurrent
+    layer."""
     op = node.op
     assert isinstance(op, Lstm)
     scales = _weight_scales(walk.graph.of(node.inputs[-3:-1]))
@@ -169,7 +171,7 @@ def lstm(walk: Walk, node: Node) -> None:
 
 
 def _weight_scales(weights: Sequence[Tensor]) -> list[list[float]] | None:
-    """The scale of each gate's weights, if a file tells one for each."""
+    """Return the scale of each gate's weights, or None if the file does not have one for each."""
     found = []
     for t in weights:
         if t.data is None or t.quant is None or t.quant.axis != 0 or any(t.quant.zero_point):
@@ -182,7 +184,7 @@ def _weight_scales(weights: Sequence[Tensor]) -> list[list[float]] | None:
 
 
 def _gates(t: Tensor, x: Quant, scales: list[float], bias: Array) -> tuple[Array, Array, list[tuple[int, int]]]:
-    """(a weight as int8, its biases, multiplier and shift of each gate)."""
+    """Return a weight as int8, its biases, and multiplier and shift of each gate."""
     by_row = np.repeat(np.array(scales), len(bias) // GATES)
     w = np.clip(np.rint(data_of([t], 0).astype(np.float64) / by_row[:, None]), -128, 127).astype(np.int8)
     wide = w.astype(np.int64)
@@ -194,7 +196,7 @@ def _gates(t: Tensor, x: Quant, scales: list[float], bias: Array) -> tuple[Array
 
 
 def _multiplier(factor: np.float32) -> tuple[int, int]:
-    """(m, s), so that m / 2^31 * 2^s is nearest to the factor, with 31 bits of m."""
+    """Return (m, s) such that m / 2^31 * 2^s is nearest to the factor, with 31 bits of m."""
     part, shift = frexp(float(factor))
     return round(part * (1 << 31)), shift
 
@@ -218,7 +220,7 @@ def _pack(call: Call[LiteRtLstm]) -> tuple[Packed, ...]:
 
 
 def _pack_fours(call: Call[LiteRtLstm]) -> tuple[Packed, ...]:
-    """Weights as those of qlinear on such a core, each gate's apart."""
+    """Return the weights as qlinear packs them for such a core, each gate apart."""
     w_ih, w_hh, *rest = _pack(call)
     return (
         *(Packed(w.role, np.concatenate([dsp.four_rows(g) for g in _parts(w.data)])) for w in (w_ih, w_hh)),
@@ -239,7 +241,7 @@ def _fits_fours(call: Call[LiteRtLstm]) -> bool:
 
 
 def _scratch(call: Call[LiteRtLstm]) -> int:
-    """Four gates of 16 bits."""
+    """Return the bytes of four gates of 16 bits."""
     return 8 * call.inputs[4].shape[1]
 
 

@@ -45,7 +45,7 @@ def _params(call: Call[Lookup]) -> Params:
 
 
 def _pack(call: Call[Lookup]) -> tuple[Packed, ...]:
-    """In the order of the byte's bits, so that it is the index."""
+    """Return the table in the order of the byte's bits, so that the byte is the index."""
     return (Packed("table", np.roll(data_of(call.inputs, 1), 128)),)
 
 

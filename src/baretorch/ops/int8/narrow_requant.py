@@ -1,9 +1,9 @@
-"""Narrow requantization: 32 bits are enough for the way from accumulator to output. See docs/arithmetic.md.
+"""Narrow requantization: 32 bits are enough from accumulator to output. See docs/arithmetic.md.
 
     y = clamp((acc * multiplier + offset) >> shift, lo, hi)        offset = (zero << shift) + 2^(shift - 1)
 
-It is the rule of arithmetic.py, whose multipliers then end with zeros, so that a layer says by its constants alone
-whether it is narrow, and kernels that know nothing of it give the same.
+It is the rule of arithmetic.py with multipliers that end with zeros. So a layer's constants alone show whether it is
+narrow, and kernels that do not support narrow layers compute the same.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class NarrowRequant:
 
 
 def narrow_form(call: Call[Any]) -> NarrowRequant | None:
-    """Of an int8 layer with weights, int8[out, ...], and biases into which the input's zero point is folded; None if
-    it needs 64 bits."""
+    """Return the narrow form of an int8 layer with weights, int8[out, ...], and biases into which the input's zero
+    point is folded, or None if it needs 64 bits."""
     weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
     all_ = int(np.bitwise_or.reduce(multiplier))  # its lowest bit is the lowest of them
     most = 31 - call.op.shift
@@ -43,7 +43,7 @@ def narrow_form(call: Call[Any]) -> NarrowRequant | None:
 
 
 def fits(narrow: NarrowRequant, weight: Array, bias: Array, zero: int) -> bool:
-    """No accumulator that an input can make leaves 32 bits on its way."""
+    """Return whether no accumulator that an input can cause leaves 32 bits during requantization."""
     rows = weight.reshape(len(weight), -1).astype(np.int64)
     positive, all_ = np.maximum(rows, 0).sum(axis=1), rows.sum(axis=1)
     negative = all_ - positive

@@ -21,7 +21,7 @@ from baretorch.ops.int8.quantize import ToFixed
 from baretorch.ops.int8.rules import PRODUCT, Walk, fits_32_bits
 from baretorch.targets.features import DSP, MVE
 
-BITS = 8  # of a score behind the point, as a power of two
+BITS = 8  # fractional bits of a score, as a power of two
 STEPS = 1 << BITS
 NONE = -(1 << 30)  # the score of a key that takes no part
 ABSENT = -(1 << 15)  # in a mask: that key takes no part
@@ -51,7 +51,7 @@ class QAttention(Op, name="qattention", values=slice(3)):
 
     @property
     def geometry(self) -> Attention:
-        """The float attention of the same shape."""
+        """Return the float attention of the same shape."""
         return Attention(1.0, self.causal, self.q_dims, self.k_dims, self.v_dims, self.y_dims)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -93,7 +93,7 @@ class QAttention(Op, name="qattention", values=slice(3)):
 
 
 def attention_of(op: Attention, q: Quant, k: Quant, v: Quant, y: Quant) -> QAttention:
-    """The same attention of tensors with these scales."""
+    """Return the int8 form of an attention of tensors with these scales."""
     score, score_shift = multipliers([q.scale[0] * k.scale[0] * op.scale * log2(E) * STEPS])
     multiplier, shift = multipliers([v.scale[0] / (y.scale[0] * WHOLE)])
     zeros = (q.zero_point[0], k.zero_point[0], v.zero_point[0])
@@ -102,7 +102,7 @@ def attention_of(op: Attention, q: Quant, k: Quant, v: Quant, y: Quant) -> QAtte
 
 
 def mask_of(mask: Array) -> Array:
-    """A constant mask of attention, in steps."""
+    """Return a constant mask of attention, in steps."""
     if mask.dtype == np.bool_:
         return np.where(mask, 0, ABSENT).astype(np.int16)
     steps = np.rint(np.nan_to_num(mask.astype(np.float64) * log2(E) * STEPS, neginf=ABSENT))
@@ -110,7 +110,7 @@ def mask_of(mask: Array) -> Array:
 
 
 def attend(walk: Walk, node: Node) -> None:
-    """The int8 form of attention."""
+    """Add the int8 form of attention."""
     op = node.op
     assert isinstance(op, Attention)
     q, k, v, *mask = node.inputs
@@ -121,7 +121,8 @@ def attend(walk: Walk, node: Node) -> None:
 
 
 def _mask(walk: Walk, name: str) -> str:
-    """As `QAttention` takes it: truth values, or steps; those of a mask that is computed are computed too."""
+    """Return a mask as `QAttention` reads it: truth values, or steps. The steps of a mask that is computed are computed
+    too."""
     t = walk.graph[name]
     if t.data is not None:
         return walk.constant(t, "steps", mask_of(t.data))
@@ -146,7 +147,7 @@ def _pack(call: Call[QAttention]) -> tuple[Packed, ...]:
 
 
 def _rows(name: str, mask: DType | None) -> tuple[Kernel[QAttention], ...]:
-    """The kernels for one type of mask."""
+    """Return the kernels for one type of mask."""
 
     def fits(call: Call[QAttention]) -> bool:
         given = call.inputs[3].dtype if len(call.inputs) > 3 else None

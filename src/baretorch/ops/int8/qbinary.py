@@ -19,7 +19,7 @@ from baretorch.ops.int8.arithmetic import multipliers, requantize
 from baretorch.targets.features import DSP, MVE, XCV, Needs
 
 LARGEST_FACTOR = (1 << 15) - 1  # a halfword: one SMLAD multiplies both inputs
-SHIFTS = range(22, 8, -1)  # above them a sum could leave 32 bits, below them it could be a step beside the real one
+SHIFTS = range(22, 8, -1)  # above them a sum could leave 32 bits, below them it could be a step off
 
 LARGEST_NUMERATOR = 1 << 22  # times 255
 QUOTIENT_SHIFTS = range(22, 3, -1)
@@ -75,8 +75,8 @@ class QMul(QBinary, name="qmul"):
 
 @dataclass(frozen=True)
 class QDiv(QBinary, name="qdiv"):
-    """a, b int8 -> (a - a_zero) * factor / (b - b_zero), rounded toward 0, then by 2^shift half up, limited. What is
-    divided by 0 is at a limit, and 0 stays 0."""
+    """a, b int8 -> (a - a_zero) * factor / (b - b_zero), rounded toward 0, then by 2^shift half up, limited. Division
+    by 0 gives a limit, and 0 / 0 is 0."""
 
     a_zero: int
     b_zero: int
@@ -116,8 +116,8 @@ class QSquaredDifference(QBinary, name="qsquared_difference"):
 
 
 def sum_of(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd | None:
-    """a + sign * b for tensors with these scales, with the largest shift whose factors fit into halfwords; None where
-    an input's scale is 64 times the output's or more."""
+    """Return a + sign * b for tensors with these scales, with the largest shift whose factors fit into halfwords, or
+    None if an input's scale is 64 times the output's or more."""
     ratios = (a.scale[0] / y.scale[0], sign * b.scale[0] / y.scale[0])
     for shift in SHIFTS:
         a_factor, b_factor = (round(r * (1 << shift)) for r in ratios)
@@ -129,22 +129,22 @@ def sum_of(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd | None:
 
 
 def product_of(a: Quant, b: Quant, y: Quant) -> QMul:
-    """a * b for tensors with these scales."""
+    """Return a * b for tensors with these scales."""
     multiplier, shift = multipliers([a.scale[0] * b.scale[0] / y.scale[0]])
     return QMul(a.zero_point[0], b.zero_point[0], int(multiplier[0]), shift, y.zero_point[0])
 
 
 def quotient_of(a: Quant, b: Quant, y: Quant) -> QDiv:
-    """a / b for tensors with these scales, with the largest shift that keeps its numerator in 32 bits. A ratio beyond
-    all of them is as good as the largest: one step by 255 steps is at a limit already."""
+    """Return a / b for tensors with these scales, with the largest shift that keeps its numerator in 32 bits. A ratio
+    beyond all of them is as good as the largest: one step by 255 steps is at a limit already."""
     ratio = min(a.scale[0] / (b.scale[0] * y.scale[0]), LARGEST_NUMERATOR / (1 << QUOTIENT_SHIFTS[-1]))
     shift = next(s for s in QUOTIENT_SHIFTS if round(ratio * (1 << s)) <= LARGEST_NUMERATOR)
     return QDiv(a.zero_point[0], b.zero_point[0], round(ratio * (1 << shift)), shift, y.zero_point[0])
 
 
 def squared_difference_of(a: Quant, b: Quant, y: Quant) -> QSquaredDifference | None:
-    """(a - b)^2 for tensors with these scales; None where the output's is too fine for them. The larger input's step is
-    2^13, so that a difference has 16 bits after it was divided by 2^7, and its square 31."""
+    """Return (a - b)^2 for tensors with these scales, or None if the output's is too fine for them. The larger input's
+    step is 2^13, so that a difference has 16 bits after it was divided by 2^7, and its square 31."""
     largest = max(a.scale[0], b.scale[0])
     a_factor, b_factor = (round(q.scale[0] / largest * (1 << 13)) for q in (a, b))
     multiplier, shift = multipliers([(largest / 64) ** 2 / y.scale[0]])

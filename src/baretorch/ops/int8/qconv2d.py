@@ -29,9 +29,10 @@ from baretorch.targets.features import ANY_CPU, DSP
 class QConv2d(Op, name="qconv2d"):
     """x int8[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int8.
 
-    Outside of the image stands x's zero point `x_zero`; bias = real bias - x_zero * the sum of the channel's weights,
-    in the accumulator's scale. Geometry and `pool` as in conv2d: of a window the largest accumulator counts.
-    With 4 `bits`, weights are within -8..7 and stored as that; `group` as in qlinear, if all is as wide as a pixel."""
+    Padding is x's zero point `x_zero`; bias = real bias - x_zero * the sum of the channel's weights, in the
+    accumulator's scale. Geometry and `pool` are those of conv2d: the largest accumulator of a window counts. With 4
+    `bits`, weights are within -8..7 and stored as that; `group` is that of qlinear, for windows of one pixel.
+    """
 
     x_zero: int
     zero: int
@@ -48,7 +49,7 @@ class QConv2d(Op, name="qconv2d"):
 
     @property
     def geometry(self) -> Conv2d:
-        """The float convolution of the same shape."""
+        """Return the float convolution of the same shape."""
         return Conv2d(self.stride, self.padding, self.dilation, self.groups, pool=self.pool)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -64,7 +65,7 @@ class QConv2d(Op, name="qconv2d"):
         return (replace(signature, dtype=DType.INT8),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        """Exact in float64: accumulators are integers below 2^53."""
+        """Compute it in float64, exactly: accumulators are integers below 2^53."""
         x, weight, bias, multiplier = inputs
         top, bottom, left, right = self.padding
         around = ((0, 0), (top, bottom), (left, right), (0, 0))
@@ -80,7 +81,7 @@ class QConv2d(Op, name="qconv2d"):
 
 
 def conv(walk: Walk, node: Node) -> None:
-    """The int8 form of conv2d."""
+    """Add the int8 form of conv2d."""
     op = node.op
     assert isinstance(op, Conv2d)
     (out,) = node.outputs

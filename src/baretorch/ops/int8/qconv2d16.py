@@ -1,4 +1,4 @@
-"""qconv2d16: the convolution of int16 activations with int8 weights, which a linear layer is too."""
+"""qconv2d16: the convolution of int16 activations with int8 weights, for linear layers too."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class QConv2d16(Op, name="qconv2d16"):
 
     @property
     def geometry(self) -> Conv2d:
-        """The float convolution of the same shape."""
+        """Return the float convolution of the same shape."""
         return Conv2d(self.stride, self.padding, self.dilation, self.groups)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -57,7 +57,7 @@ class QConv2d16(Op, name="qconv2d16"):
         return (replace(signature, dtype=DType.INT16),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        """Exact in float64: accumulators are integers below 2^53."""
+        """Compute it in float64, exactly: accumulators are integers below 2^53."""
         x, weight, bias, multiplier = inputs
         acc = (self.geometry.sums(x, weight) + bias).astype(np.int64) << self.shift
         y = (acc * multiplier.astype(np.int64) + (1 << 31)) >> 32
@@ -68,14 +68,14 @@ class QConv2d16(Op, name="qconv2d16"):
 
 
 def convolution(walk: Walk, node: Node, op: Conv2d) -> str:
-    """The convolution without its pool, of int16; gives its output."""
+    """Add the int16 form of a convolution, without its pool, and return its output."""
     own = (op.stride, op.padding, op.dilation, op.groups)
     x, shape = walk.int16(node.inputs[0]), walk.graph[node.inputs[1]].shape
     return _layer(walk, node, x, shape, (op.lo, op.hi), QConv2d16(0, LOWEST, HIGHEST, *own))
 
 
 def linear(walk: Walk, node: Node, lo: float, hi: float) -> str:
-    """A linear layer of int16, as a convolution of as many pixels as x has rows."""
+    """Add the int16 form of a linear layer: a convolution with a pixel for each row of x."""
     x, w, y = walk.graph[node.inputs[0]], walk.graph[node.inputs[1]], walk.graph[node.outputs[0]]
     if w.data is None:
         raise StaysFloat("its weight or bias is computed")
@@ -86,7 +86,7 @@ def linear(walk: Walk, node: Node, lo: float, hi: float) -> str:
 
 
 def _layer(walk: Walk, node: Node, x: str, shape: Shape, limits: tuple[float, float], op: QConv2d16) -> str:
-    """Add the layer with weights of this shape."""
+    """Add the layer with weights of this shape, and return its output."""
     w, quant, bias = weights_of(walk.graph, node)
     s_x, s_y = walk.finer(node.inputs[0]), walk.finer(node.outputs[0])
     real = data_of([w], 0).reshape(len(bias), -1).astype(np.float64)
@@ -108,7 +108,7 @@ def _fits_three(call: Call[QConv2d16]) -> bool:
 
 
 def _pack_three(call: Call[QConv2d16]) -> tuple[Packed, ...]:
-    """All constants of two channels together; see kernels/qconv2d16/qconv2d16.h."""
+    """Return all constants of two channels together; see kernels/qconv2d16/qconv2d16.h."""
     weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
     rows = weight.reshape(weight.shape[0], -1)
     full = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 4)))
@@ -124,14 +124,14 @@ def _scratch_three(call: Call[QConv2d16]) -> int:
 
 
 def _fits_rows(call: Call[QConv2d16]) -> bool:
-    """Pixels, and so few that three at a time would be wasted."""
+    """Return whether there are only pixels, and so few that computing three at a time would be a waste."""
     op, (_, kernel_h, kernel_w, in_) = call.op, call.inputs[1].shape
     pixels = (op.stride, op.groups, (kernel_h, kernel_w)) == ((1, 1), 1, (1, 1)) and not any(op.padding)
     return has_constants(call) and pixels and in_ % 4 == 0 and prod(call.x.shape[:3]) < 3
 
 
 def _pack_rows(call: Call[QConv2d16]) -> tuple[Packed, ...]:
-    """Four rows together, a word of each."""
+    """Return four rows together, a word of each."""
     weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
     rows = weight.reshape(weight.shape[0], -1)
     full = np.pad(rows, ((0, -rows.shape[0] % 4), (0, 0)))
@@ -141,12 +141,12 @@ def _pack_rows(call: Call[QConv2d16]) -> tuple[Packed, ...]:
 
 
 def _firsts(channels: int, together: int) -> Array:
-    """Of blocks of channels, the last of which may overlap the one before."""
+    """Return the first channel of each block; the last block may overlap the one before."""
     return np.minimum(np.arange(0, channels, together), channels - together)[:, None]
 
 
 def _pack_eights(call: Call[QConv2d16]) -> tuple[Packed, ...]:
-    """All constants of four channels together, eight taps of each in turn; see kernels/qconv2d16/qconv2d16.h."""
+    """Return all constants of four channels together, eight taps of each in turn; see kernels/qconv2d16/qconv2d16.h."""
     weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
     four = _firsts(len(weight), 4) + np.arange(4)
     rows = weight.reshape(len(weight), -1)
@@ -167,14 +167,14 @@ def _scratch_eights(call: Call[QConv2d16]) -> int:
 
 
 def _overlap(together: int) -> overlap.Overlap:
-    """Pixel after pixel; see overlap.windows."""
+    """Return the distance of a kernel that computes pixel after pixel; see overlap.windows."""
     return overlap.windows(lambda op: op.stride, lambda op: op.padding, together)
 
 
 @dataclass(frozen=True)
 class _Blocks:
-    """Of the channels that a depthwise kernel makes together, the orders of weights, and of biases and multipliers; see
-    kernels/qconv2d16/depthwise.h."""
+    """The order of weights, and of biases and multipliers, for the channels that a depthwise kernel computes together;
+    see kernels/qconv2d16/depthwise.h."""
 
     weights: tuple[int, ...]
     terms: tuple[int, ...]
@@ -193,7 +193,7 @@ class _Blocks:
         return (Packed("constants", stream.astype(np.int32).reshape(-1)),)
 
     def overlap(self, call: Call[QConv2d16]) -> Distances:
-        """What the last block repeats is read again when it has been written."""
+        """Return the distance; channels that the last block repeats are read again after they have been written."""
         return _overlap(1 if call.x.shape[3] % len(self.terms) else 0)(call)
 
 

@@ -21,8 +21,9 @@ from baretorch.targets.features import DSP
 class QConvTranspose2d(Op, name="qconv_transpose2d"):
     """x int8[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int8.
 
-    Geometry as in conv_transpose2d. Places differ in how many inputs reach them, so x's zero point is subtracted here
-    and is no part of the bias."""
+    Geometry is that of conv_transpose2d. A different number of inputs reaches each place, so the kernel subtracts x's
+    zero point, and the bias does not contain it.
+    """
 
     x_zero: int
     zero: int
@@ -36,7 +37,7 @@ class QConvTranspose2d(Op, name="qconv_transpose2d"):
 
     @property
     def geometry(self) -> ConvTranspose2d:
-        """The float convolution of the same shape."""
+        """Return the float convolution of the same shape."""
         return ConvTranspose2d(self.stride, self.padding, self.dilation, self.groups)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -45,7 +46,7 @@ class QConvTranspose2d(Op, name="qconv_transpose2d"):
         return (replace(signature, dtype=DType.INT8),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        """Exact in float64: accumulators are integers below 2^53."""
+        """Compute it in float64, exactly: accumulators are integers below 2^53."""
         x, weight, bias, multiplier = inputs
         acc = self.geometry.sums(x.astype(float) - self.x_zero, weight.astype(float)) + bias
         return (requantize(acc.astype(int), multiplier, self.shift, self.zero, self.lo, self.hi),)
@@ -55,7 +56,8 @@ class QConvTranspose2d(Op, name="qconv_transpose2d"):
 
 
 def conv_transpose(walk: Walk, node: Node) -> None:
-    """The int8 form of conv_transpose2d. Not every output has all of the weights, so the input's zero point stays."""
+    """Add the int8 form of conv_transpose2d. The bias does not contain the input's zero point, because not every output
+    uses all of the weights."""
     op = node.op
     assert isinstance(op, ConvTranspose2d)
     made = layer_of(walk, node, op.lo, op.hi, folds=False)

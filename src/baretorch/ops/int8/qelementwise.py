@@ -1,4 +1,4 @@
-"""int8 forms of what is computed element by element: a table if it depends on one tensor, else kernels for some."""
+"""int8 forms of elementwise operators: a table if the result depends on one tensor, else kernels for some."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from baretorch.ops.logic import Cast, Comparison, LogicalAnd, LogicalNot, Logica
 
 
 def elementwise(walk: Walk, node: Node) -> None:
-    """What depends on one tensor only is a table; others have kernels."""
+    """Add the int8 form of an elementwise operator: a table if it depends on one tensor only, else a kernel."""
     (out,) = node.outputs
     function = _function(walk, node)
     several = OF_SEVERAL.get(type(node.op))
@@ -43,7 +43,8 @@ def elementwise(walk: Walk, node: Node) -> None:
 
 
 def _function(walk: Walk, node: Node) -> ByteFunction | None:
-    """The node's result as a function of the one tensor that all its inputs depend on; None if there are several."""
+    """Return the node's result as a function of the one tensor that all its inputs depend on, or None if there are
+    several."""
     inputs = walk.graph.of(node.inputs)
     if not element_by_element(walk.graph, node):
         return None
@@ -57,7 +58,8 @@ def _function(walk: Walk, node: Node) -> ByteFunction | None:
 
 
 def element_by_element(graph: Graph, node: Node) -> bool:
-    """Nothing is broadcast but numbers, so that each element of the result depends on one of each input."""
+    """Return whether nothing is broadcast except numbers, so that each element of the result depends on one of each
+    input."""
     shape = graph[node.outputs[0]].shape
     inputs = graph.of(node.inputs)
     return all(t.count == 1 if t.data is not None else t.shape == shape for t in inputs)
@@ -73,7 +75,8 @@ def _table(walk: Walk, node: Node, function: ByteFunction) -> None:
 
 
 def comparison(walk: Walk, node: Node) -> None:
-    """What depends on one tensor only is a table of truth values; two tensors with one scale compare by their bytes."""
+    """Add the int8 form of a comparison: a table of truth values if it depends on one tensor only. Two tensors with one
+    scale are compared by their bytes."""
     (out,) = node.outputs
     function = _function(walk, node)
     quants = [walk.scale(n) for n in node.inputs if walk.graph[n].data is None]
@@ -95,7 +98,8 @@ def _affine_or_arithmetic(walk: Walk, node: Node) -> None:
 
 
 def _squared_difference(walk: Walk, node: Node) -> bool:
-    """The square of a difference that has no scale of its own, as a variance has them. False if it is no such."""
+    """Add the int8 form of the square of a difference without a scale of its own, as variances contain; return False if
+    the node is something else."""
     op, (x, other) = node.op, node.inputs
     before = walk.makers.get(x)
     if not isinstance(op, Mul) or x != other or walk.quant(x) is not None or before is None or before.op != Sub():
@@ -130,7 +134,7 @@ def _arithmetic(walk: Walk, node: Node) -> None:
 
 @dataclass(frozen=True)
 class _Channels:
-    """A constant of a sum or product with one number for each channel: the input that varies, the axis of channels, and
+    """A sum or product with a constant that has one number for each channel: the other input, the axis of channels, and
     the numbers."""
 
     x: str
@@ -139,8 +143,8 @@ class _Channels:
 
 
 def _affine(walk: Walk, node: Node) -> bool:
-    """A factor and a summand for each channel, as a BatchNorm by itself has them: a depthwise convolution of single
-    pixels. False if the node is no such sum, or product."""
+    """Add a factor and a summand for each channel, as a BatchNorm alone has them, as a depthwise convolution of single
+    pixels. Return False if the node is something else."""
     op, (out,) = node.op, node.outputs
     assert isinstance(op, (Add, Mul))
     last = _by_channel(walk.graph, node)
@@ -173,7 +177,7 @@ def _affine(walk: Walk, node: Node) -> bool:
 
 
 def scales_and_shifts(graph: Graph, first: Node, last: Node) -> bool:
-    """Whether two nodes are a factor and a summand for each channel, which `_affine` makes one of."""
+    """Return whether two nodes are a factor and a summand for each channel, which `_affine` joins."""
     if first.op != Mul() or not isinstance(last.op, Add):
         return False
     factor, summand = _by_channel(graph, first), _by_channel(graph, last)
@@ -199,7 +203,7 @@ def rule(op: type[Op]) -> Rule:
 
 
 def scaled(op: type[Op]) -> Scaled | None:
-    """Which scales it takes; those with truth values take what there is."""
+    """Return which scales an operator needs; those with truth values use the scales that exist."""
     return SCALED.get(op, None if issubclass(op, LOGIC) else Scaled.OWN)
 
 

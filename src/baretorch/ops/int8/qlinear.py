@@ -28,8 +28,9 @@ class QLinear(Op, name="qlinear", carried=slice(1), by_column=True):
     """x int8[..., in], weight int8[out, in], bias int32[out], multiplier int32[out] -> int8[..., out].
 
     bias = real bias - x's zero point * the sum of the row, in the accumulator's scale. With 4 `bits`, weights are
-    within -8..7 and stored as that; in each `group` of so many inputs, if there are some, they are that times a whole
-    number, which is stored beside them."""
+    within -8..7 and stored as that. With a `group`, each group of that many inputs has a whole factor, which is stored
+    next to the weights.
+    """
 
     zero: int
     shift: int = 0
@@ -51,7 +52,7 @@ class QLinear(Op, name="qlinear", carried=slice(1), by_column=True):
         return (Signature((*x.shape[:-1], weight.shape[0]), DType.INT8),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        """Exact in float64: accumulators are integers below 2^53."""
+        """Compute it in float64, exactly: accumulators are integers below 2^53."""
         x, weight, bias, multiplier = inputs
         acc = x.astype(np.float64) @ weight.T.astype(np.float64) + bias
         return (requantize(acc.astype(np.int64), multiplier, self.shift, self.zero, self.lo, self.hi),)
@@ -69,7 +70,7 @@ class QLinear(Op, name="qlinear", carried=slice(1), by_column=True):
 
 
 def linear(walk: Walk, node: Node) -> None:
-    """The int8 form of linear."""
+    """Add the int8 form of linear."""
     op = node.op
     assert isinstance(op, Linear)
     if walk.scale(node.outputs[0]).bits == 16:
@@ -84,7 +85,7 @@ ROWS = 3  # from which on a convolution's kernels are faster, on every core that
 
 
 def as_pixels(call: Call[QLinear]) -> Call[QConv2d]:
-    """The layer as a convolution of as many pixels as x has rows."""
+    """Return the layer as a convolution with a pixel for each row of x."""
     op, (x, weight, *others) = call.op, call.inputs
     out, in_ = weight.shape
     image = replace(x, shape=(1, _rows(call), 1, in_))
@@ -99,7 +100,7 @@ def _rows(call: Call[QLinear]) -> int:
 
 
 def _of_pixels(kernel: Kernel[QConv2d]) -> Kernel[QLinear]:
-    """A convolution's kernel for a linear layer of several rows: it takes several pixels at a time."""
+    """Return a convolution's kernel, which takes several pixels at a time, for a linear layer of several rows."""
     pack = kernel.pack
     assert pack is not None, f"{kernel.symbol} takes weights as they are"
 
@@ -123,7 +124,8 @@ def _of_pixels(kernel: Kernel[QConv2d]) -> Kernel[QLinear]:
 
 
 def _thin(call: Call[QLinear]) -> bool:
-    """Rows of one input, or one row: in fours they would take four times their bytes, and be no faster."""
+    """Return whether the weights are rows of one input, or one row: in fours they would take four times their bytes,
+    and be no faster."""
     return has_constants(call) and 1 in call.inputs[1].shape
 
 

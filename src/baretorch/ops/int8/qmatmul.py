@@ -38,7 +38,7 @@ class QMatmul(Op, name="qmatmul"):
 
     @property
     def geometry(self) -> Matmul:
-        """The float product of the same shape."""
+        """Return the float product of the same shape."""
         return Matmul(a_dims=self.a_dims, b_dims=self.b_dims, y_dims=self.y_dims)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -58,14 +58,14 @@ class QMatmul(Op, name="qmatmul"):
 
 
 def matmul_of(op: Matmul, a: Quant, b: Quant, y: Quant, lo: int, hi: int) -> QMatmul:
-    """The same product of tensors with these scales, with these limits."""
+    """Return the int8 form of a product of tensors with these scales, with these limits."""
     multiplier, shift = multipliers([a.scale[0] * b.scale[0] / y.scale[0]])
     zeros = (a.zero_point[0], b.zero_point[0])
     return QMatmul(*zeros, int(multiplier[0]), shift, y.zero_point[0], lo, hi, op.a_dims, op.b_dims, op.y_dims)
 
 
 def product(walk: Walk, node: Node) -> None:
-    """The int8 form of matmul."""
+    """Add the int8 form of matmul."""
     op = node.op
     assert isinstance(op, Matmul)
     a, b, y = (walk.scale(n) for n in (*node.inputs, *node.outputs))
@@ -89,14 +89,14 @@ def _fields(call: Call[QMatmul]) -> dict[str, Any]:
 
 
 def _side_by_side(call: Call[QMatmul]) -> bool:
-    """Columns of b are, or rows of four numbers and more."""
+    """Return whether columns of b are contiguous, or rows of four numbers and more."""
     fields = _fields(call)
     down, right = fields["b_step"][3:]
     return bool(down == 1 or (right == 1 and fields["n"] >= 4))
 
 
 def _in_vectors(call: Call[QMatmul]) -> bool:
-    """What a vector loads and stores lies together."""
+    """Return whether the numbers that a vector loads and stores are contiguous."""
     fields = _fields(call)
     (down, right), along, beside = fields["b_step"][3:], fields["a_step"][4], fields["y_step"][4]
     return bool((down == 1 and along == 1) or (down != 1 and right == 1 and beside == 1))

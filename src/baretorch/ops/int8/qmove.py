@@ -1,4 +1,4 @@
-"""int8 forms of operators that compute nothing: what they move are stored bytes."""
+"""int8 forms of operators that compute nothing: they move stored bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ MOVES_16_BITS = (Permute, Reshape, Slice, Cat)
 
 
 def move(walk: Walk, node: Node) -> None:
-    """The operator itself: its output is made of its inputs' own values, of 16 bits if all of them have as many."""
+    """Add the operator itself, because its output consists of its inputs' own values; for int16 if all of them have 16
+    bits."""
     (out,), quants = node.outputs, [walk.quant(n) for n in node.inputs]
     first = quants[0]
     wide = isinstance(node.op, MOVES_16_BITS) and all(q is not None and q.bits == 16 and q == first for q in quants)
@@ -41,7 +42,8 @@ def pad(walk: Walk, node: Node) -> None:
 
 
 def stored(walk: Walk, node: Node) -> None:
-    """quantize of what is int8 anyway: the stored numbers, or a table if its scale is another one."""
+    """Replace a quantize of a tensor that is int8 already: by the stored numbers, or by a table if its scale is another
+    one."""
     op, (x,), (out,) = node.op, node.inputs, node.outputs
     assert isinstance(op, Quantize)
     if walk.quant(x) is None and x not in walk.functions:
@@ -50,7 +52,7 @@ def stored(walk: Walk, node: Node) -> None:
 
 
 def rescale(walk: Walk, node: Node) -> None:
-    """int8 numbers that get another scale: a table."""
+    """Replace a dequantize whose output gets another scale: by a table."""
     op, (x,), (out,) = node.op, node.inputs, node.outputs
     assert isinstance(op, Dequantize)
     y, x = walk.scale(out), walk.stored.get(x, x)

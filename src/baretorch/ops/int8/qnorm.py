@@ -28,9 +28,10 @@ class QNorm(Op, name="qnorm"):
     """x int8[N, P, G, K], weight int32[G * K], bias int32[G * K] -> int8: x normalised over P and K, times weight, plus
     bias.
 
-    With u = x - x_zero of the n numbers that belong together, and S their sum, or 0 if not `centred`:
-    d = n * (sum of u^2) - S^2 + eps / 2^16, and the normalised number is (n * u - S) / root(d). So `eps` is that of the
-    float operator times 2^16 n^2, in units of x's squared step."""
+    With u = x - x_zero of the n numbers of a group, and S their sum, or 0 if not `centred`: d = n * (sum of u^2) - S^2
+    + eps / 2^16, and the normalised number is (n * u - S) / root(d). So `eps` is that of the float operator times 2^16
+    n^2, in units of x's squared step.
+    """
 
     x_zero: int
     eps: int
@@ -66,7 +67,7 @@ class QNorm(Op, name="qnorm"):
 
 
 def inverse_root(d: Array) -> tuple[Array, Array]:
-    """(factor, exponent) with 1 / root(d) = factor / 2^(22 + 15 + exponent), from 16 bits of the root."""
+    """Return (factor, exponent) with 1 / root(d) = factor / 2^(22 + 15 + exponent), from 16 bits of the root."""
     exponent = np.zeros_like(d)
     for _ in range(16):
         above, below = d >= 1 << 32, d < 1 << 30
@@ -77,12 +78,12 @@ def inverse_root(d: Array) -> tuple[Array, Array]:
 
 
 def eps_of(eps: float, count: int, scale: float) -> int:
-    """The eps of a norm of so many numbers with this scale, as `QNorm` wants it."""
+    """Return the eps of `QNorm` for a norm of `count` numbers with this scale."""
     return round(eps * count**2 / scale**2 * (1 << POINT))
 
 
 def affine_of(weight: Array, bias: Array, y: Quant) -> tuple[Array, Array] | None:
-    """Weight and bias as `QNorm` wants them, for an output of this scale; None if they do not fit into 32 bits."""
+    """Return weight and bias of `QNorm` for an output of this scale, or None if they do not fit into 32 bits."""
     scaled = weight.astype(np.float64) / y.scale[0]
     moved = bias.astype(np.float64) / y.scale[0] + y.zero_point[0] + 0.5
     stored = [np.rint(v * (1 << bits)) for v, bits in ((scaled, RESULT + 32 - NORMAL), (moved, RESULT))]
@@ -92,7 +93,8 @@ def affine_of(weight: Array, bias: Array, y: Quant) -> tuple[Array, Array] | Non
 
 
 def norm(walk: Walk, node: Node) -> None:
-    """The int8 forms of layer_norm and group_norm: what belongs together is moved to [batch, places, groups, depth]."""
+    """Add the int8 form of layer_norm or group_norm: what is normalised together is moved to [batch, places, groups,
+    depth]."""
     op, (x, *affine), (out,) = node.op, node.inputs, node.outputs
     assert isinstance(op, (LayerNorm, GroupNorm))
     shape = walk.graph[x].shape
@@ -124,7 +126,7 @@ def norm(walk: Walk, node: Node) -> None:
 
 
 def _spread(data: Array, depth: int) -> Array:
-    """One per number that is normalised."""
+    """Return one number for each number that is normalised."""
     return np.broadcast_to(data.reshape(-1), (depth,))
 
 
@@ -136,7 +138,7 @@ def _params(call: Call[QNorm]) -> Params:
 
 
 def _overlap(call: Call[QNorm]) -> int | None:
-    """What is normalised together lies together, and goes in place."""
+    """Return 0 if what is normalised together is contiguous: then it works in place."""
     _, places, groups, _ = call.x.shape
     return 0 if 1 in (places, groups) else None
 

@@ -1,6 +1,7 @@
 """qavg_pool2d: averages of int8 images; and the int8 kernels of max_pool2d.
 
-A mean over neighbouring axes is such a pool too: seen as [outer, axes, 1, inner], its window is all of the second.
+A mean over neighbouring axes is such a pool too: of an image [outer, axes, 1, inner] with one window for all of the
+second dimension.
 """
 
 from __future__ import annotations

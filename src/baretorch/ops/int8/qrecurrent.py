@@ -41,19 +41,19 @@ LARGEST_FACTORS = (255, 63, 15, 3, 1)  # of a row's sums, the first that leaves 
 
 @dataclass(frozen=True)
 class QRecurrent(OverTime):
-    """x int8[T, N, I], states int16[N, H] or none, w_ih int8[gates H, I], w_hh int8[gates H, H],
-    rows int32[gates H, 4] -> y int8[T, N, H] and the states at the end, int16. States not given are zeros.
-    Of x int16, y is int16.
+    """x int8[T, N, I], states int16[N, H] or none, w_ih int8[gates H, I], w_hh int8[gates H, H], rows int32[gates H, 4]
+    -> y int8[T, N, H] and the states at the end, int16. States that are not given are zeros. If x is int16, so is y.
 
-    Of each row of the weights, `rows` has what is added to the input's sum and to the hidden state's, 256 times the
-    factor of the first plus that of the second, and the multiplier of both. Zero points are folded in.
-    y = zero + h, requantized by `multiplier` and `y_shift`."""
+    `rows` has for each row of the weights the numbers to add to the input's sum and to the hidden state's, 256 times
+    the factor of the first plus that of the second, and the multiplier of both. Zero points are folded in. y = zero +
+    h, requantized by `multiplier` and `y_shift`.
+    """
 
     gates: ClassVar[int]
     bits: ClassVar[tuple[int, ...]]  # fractional bits of the states
     doubled: ClassVar[tuple[int, ...]] = ()  # gates that have one more, for tanh(v) = 2 sigmoid(2 v) - 1
     together: ClassVar[int]  # units whose rows kernels multiply together
-    separate: ClassVar[int | None] = None  # a gate that needs what the hidden state gives apart
+    separate: ClassVar[int | None] = None  # a gate that needs the hidden state's sum apart
     zero: int
     multiplier: int
     y_shift: int = 0
@@ -98,11 +98,11 @@ class QRecurrent(OverTime):
         return (y.swapaxes(0, 1) if self.batch_first else y, *(s.astype(np.int16) for s in state))
 
     def gate(self, sums: Array, factors: Array) -> Array:
-        """Sums with a gate's fractional bits."""
+        """Return sums with a gate's fractional bits."""
         return _factored(sums << self.shift, factors)
 
     def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
-        """The next states, from the sums that input and hidden state give to each gate, and their multipliers."""
+        """Return the next states, from the sums of input and hidden state for each gate, and their multipliers."""
         raise NotImplementedError
 
 
@@ -149,8 +149,8 @@ UNIT = Quant((1 / 128,), (0,))  # fits every hidden state: it is between -1 and 
 
 
 def recurrent(walk: Walk, node: Node) -> None:
-    """Weights int8 per row, and for each row what `QRecurrent` says. The states come and go as float: what is read of
-    them is converted, the rest is left out."""
+    """Add the int8 form of a recurrent layer, with int8 weights and the `rows` of `QRecurrent`. States are float
+    outside: the ones that are read are converted."""
     op, graph = node.op, walk.graph
     assert isinstance(op, Recurrent)
     if isinstance(op, Rnn) and op.relu:
@@ -189,7 +189,8 @@ def recurrent(walk: Walk, node: Node) -> None:
 
 
 def _hidden_scale(walk: Walk, node: Node) -> Quant:
-    """The scale measured for the hidden state, at all times or at the end, or of what is just made of it."""
+    """Return the scale measured for the hidden state, at all times or at the end, or for a tensor that consists of its
+    values."""
     uses = walk.uses
     names = list(node.outputs[:2])
     for name in names:
@@ -200,14 +201,15 @@ def _hidden_scale(walk: Walk, node: Node) -> Quant:
 
 
 def _rows(kind: type[QRecurrent], tensors: Sequence[Tensor], x: Quant, most: int) -> tuple[Array, Array, Array, int]:
-    """(weights as int8, `rows`, the shift of all), for inputs of this scale, of which none is above `most`.
+    """Return weights as int8, `rows`, and the shift of all, for inputs of this scale, of which none is above `most`.
 
     Sums of the input and of the hidden state are added, so their scales have a whole ratio, `first` to `second`. The
-    weights' scales are rounded up for that; they are those that the weights were rounded to before, if any."""
+    weights' scales are rounded up for that; they are those that the weights were rounded to before, if any.
+    """
     w_ih, w_hh, bias = (data_of(tensors, i).astype(np.float64) for i in range(3))
     count = len(w_ih)
     own, reset = bias[:count], np.zeros(count)
-    reset[count - (len(bias) - count) :] = bias[count:]  # gru: what the reset gate applies to
+    reset[count - (len(bias) - count) :] = bias[count:]  # gru: the part that the reset gate applies to
     s_h = 2.0**-HIDDEN_BITS
     p = x.scale[0] * _scales(tensors[0], w_ih, own, x.scale[0])
     q = s_h * _scales(tensors[1], w_hh, reset, s_h)
@@ -240,9 +242,9 @@ def _scales(t: Tensor, data: Array, bias: Array, s_x: float) -> Array:
 
 
 def _whole_ratios(p: Array, q: Array, parts: Sequence[tuple[Array, int]], largest: int) -> tuple[Array, Array, Array]:
-    """Whole numbers a and b up to `largest` and a scale for each row, such that a and b times the scale are at least p
-    and q: of those with the finest steps, the ones whose rounding errors are least, as inputs of half their reach
-    multiply them. The hidden state's is said to be twice what it is, because inputs are far from theirs more often."""
+    """Return whole numbers a and b up to `largest` and a scale for each row, such that a and b times the scale are at
+    least p and q. Of those with the finest steps, choose the ones with the least rounding errors for inputs of half
+    their reach. The hidden state counts twice, because inputs are far from their limits more often."""
     k = np.arange(1, largest + 1)
     scales = np.concatenate([p[:, None] / k, q[:, None] / k], axis=1)
     a, b = (np.maximum(np.ceil(n[:, None] / scales - 1e-9), 1) for n in (p, q))
@@ -262,7 +264,7 @@ def _whole_ratios(p: Array, q: Array, parts: Sequence[tuple[Array, int]], larges
 
 
 def begin(walk: Walk, name: str, bits: int) -> str:
-    """A state that is given, with a fixed point."""
+    """Return a state that is given, with a fixed point."""
     t = walk.graph[name]
     if t.data is not None:
         return walk.constant(t, "fixed", ToFixed(bits).reference(t.data)[0])
@@ -278,7 +280,8 @@ def int_output(walk: Walk, like: str, dtype: DType, quant: Quant | None) -> str:
 
 
 def last_time(walk: Walk, op: Recurrent, y: str, end: str, quant: Quant) -> str:
-    """The hidden state at the end as int8: y at the last time, which is the first if it runs backwards."""
+    """Return the hidden state at the end as int8: y at the last time, which is the first if the layer runs
+    backwards."""
     axis = 1 if op.batch_first else 0
     shape = walk.new[y].shape
     at = 0 if op.reverse else shape[axis] - 1

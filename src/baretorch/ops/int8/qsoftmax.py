@@ -51,7 +51,7 @@ class QSoftmax(Op, name="qsoftmax"):
         return None if axis == len(y.shape) - 1 else cut.from_first(self, inputs, axis, start, stop)
 
     def table(self) -> Array:
-        """e to the minus i steps, for every distance i from the largest, in 16 bits."""
+        """Return e to the minus i steps, for every distance i from the largest, in 16 bits."""
         return np.asarray(np.rint(65535 * np.exp(-self.scale * np.arange(256))), np.uint16)
 
 
@@ -82,7 +82,8 @@ LOGS = np.rint(np.log1p(np.arange(257) / 256) * (POINT >> 4)).astype(np.uint16)
 
 
 def _log(total: Array) -> Array:
-    """In steps of 2^-20: of the highest bit, plus that of the 8 bits below, with 15 more to go on to the next."""
+    """Return the logarithm in steps of 2^-20: that of the highest bit, plus that of the 8 bits below, interpolated by
+    15 more."""
     power = np.floor(np.log2(total)).astype(np.int64)  # exact: totals are whole numbers below 2^32
     high = total.astype(np.int64) << (31 - power)
     index, rest = high >> 23 & 255, high >> 8 & 0x7FFF
@@ -91,13 +92,13 @@ def _log(total: Array) -> Array:
 
 
 def log_softmax_of(x: Quant, y: Quant) -> QLogSoftmax:
-    """For tensors with these scales."""
+    """Return the operator for tensors with these scales."""
     multiplier, shift = multipliers([1 / (POINT * y.scale[0])])
     return QLogSoftmax(x.scale[0], int(multiplier[0]), shift, y.zero_point[0])
 
 
 def softmax(walk: Walk, node: Node) -> None:
-    """The int8 forms of softmax and log_softmax, along the last axis or moved there."""
+    """Add the int8 form of softmax or log_softmax along the last axis; another axis is moved there."""
     op, (x,), (out,) = node.op, node.inputs, node.outputs
     assert isinstance(op, Softmax)
     shape, quant, y = walk.graph[x].shape, walk.scale(x), walk.scale(out)

@@ -1,5 +1,5 @@
-"""qsums and qfrom_sums: an int8 convolution whose input channels are taken in parts, one after the other, and what
-makes outputs of the sums. Only in plans: see plan/cluster/channel_parts.py."""
+"""qsums and qfrom_sums: an int8 convolution whose input channels are added in parts, and the requantization of the
+sums. Only plans contain them: see plan/cluster/channel_parts.py."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ IMAGE = 4  # dimensions
 class QSums(Op, name="qsums", overwrites=1):
     """x int8[N, H, W, C], sums int32[N, H', W', O] or bias int32[O], weight int8[O, KH, KW, c] -> int32[N, H', W', O].
 
-    Sums, and the products with the `c` channels of x from `start` on. Outside of the image stands `x_zero`, as in
-    qconv2d. They are sums of the layer that makes the tensor `of`."""
+    The products with the `c` channels of x from `start` on are added to the sums. Padding is `x_zero`, as in qconv2d.
+    The sums are those of the layer that makes the tensor `of`.
+    """
 
     x_zero: int
     start: int = 0
@@ -52,7 +53,7 @@ class QSums(Op, name="qsums", overwrites=1):
 
     @property
     def windows(self) -> Conv2d:
-        """The float convolution of the same shape."""
+        """Return the float convolution of the same shape."""
         return Conv2d(self.stride, self.padding, self.dilation)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -78,7 +79,7 @@ class QSums(Op, name="qsums", overwrites=1):
         return (Signature(made.shape, DType.INT32),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        """Exact in float64: sums are integers below 2^53."""
+        """Compute it in float64, exactly: sums are integers below 2^53."""
         x, sums, weight = inputs
         top, bottom, left, right = self.padding
         read = x[..., self.start : self.start + weight.shape[3]]
@@ -100,8 +101,8 @@ class QSums(Op, name="qsums", overwrites=1):
 
 @dataclass(frozen=True)
 class QFromSums(Op, name="qfrom_sums"):
-    """sums int32[..., O], multiplier int32[O] -> int8[..., O]: the outputs of a layer of which these are the sums. Of
-    an image's `pool` windows the largest sum counts."""
+    """sums int32[..., O], multiplier int32[O] -> int8[..., O]: the outputs of a layer with these sums. The largest sum
+    of each `pool` window of an image counts."""
 
     zero: int
     shift: int = 0
@@ -174,12 +175,12 @@ def _is_first(call: Call[QSums]) -> bool:
 
 
 def _follows(call: Call[QSums]) -> bool:
-    """Or with what others made."""
+    """Return whether the sums begin with those of another step."""
     return call.inputs[1].data is None and call.inputs[2].data is not None
 
 
 def _pixels(call: Call[QSums]) -> bool:
-    """Windows of one pixel, all inside of the image, of whole words."""
+    """Return whether windows are one pixel of whole words, all inside of the image."""
     return call.inputs[2].shape[1:3] == (1, 1) and not any(call.op.padding) and call.inputs[2].shape[3] % 4 == 0
 
 
@@ -201,7 +202,7 @@ def _scratch(call: Call[QSums]) -> int:
 
 
 def _splits(step: int) -> cut.Splits:
-    """Rows and channels, of which the sums so far are a part as well."""
+    """Split rows and channels, of which the sums so far are a part as well."""
 
     def splits(call: Call[Any]) -> tuple[Split, ...]:
         own = (Split(len(call.y.shape) - 1, step, wide=call.inputs[1].data is None),)
@@ -211,7 +212,7 @@ def _splits(step: int) -> cut.Splits:
 
 
 def _both(kernel: Kernel[QSums]) -> tuple[Kernel[QSums], Kernel[QSums]]:
-    """What begins with biases, and what goes on, where the sums are if the plan wants it so."""
+    """Return the kernel that begins with biases, and the one that adds to sums, in place if the plan allows it."""
     fits, (stem, _, variant) = kernel.fits, kernel.symbol.rpartition("_")
     own = f"{stem}_first_{variant}"
     return (

@@ -22,7 +22,8 @@ BITS = 11  # of a share: those of a row and a column multiply to 22, times a byt
 
 @dataclass(frozen=True)
 class QUpsampleBilinear2d(Op, name="qupsample_bilinear2d"):
-    """As upsample_bilinear2d, with shares of 1/2048. Shares add up to 1, so the zero point stays where it is."""
+    """x int8[N, H, W, C] -> upsample_bilinear2d with shares of 1/2048. Shares add up to 1, so the zero point stays
+    where it is."""
 
     size: Pair
     step: tuple[float, float]
@@ -46,7 +47,8 @@ class QUpsampleBilinear2d(Op, name="qupsample_bilinear2d"):
         return ((y + (1 << (2 * BITS - 1)) >> 2 * BITS).astype(np.int8),)
 
     def sources(self, axis: int, size: int) -> tuple[Array, Array]:
-        """For each output along the height (0) or width (1): the first of two inputs, and parts of 2048 of the next."""
+        """Return for each output along the height (0) or width (1) the first of two inputs, and the parts of 2048 of
+        the next."""
         first, share = self.geometry.sources(axis, size)
         return first, np.rint(share.astype(np.float64) * (1 << BITS)).astype(np.int16)
 
@@ -58,8 +60,8 @@ def _mixed(x: Array, first: Array, share: Array, axis: int) -> Array:
 
 
 def bilinear(walk: Walk, node: Node) -> None:
-    """The int8 form of upsample_bilinear2d. Where the output has another scale, it gets that at the end: numbers that
-    it does not hold are mixed before they are cut off."""
+    """Add the int8 form of upsample_bilinear2d. If the output has another scale, it gets that at the end, so that
+    numbers which it cannot hold are mixed before they are clipped."""
     op, (x,), (y,) = node.op, node.inputs, node.outputs
     assert isinstance(op, UpsampleBilinear2d)
     stored = QUpsampleBilinear2d(op.size, op.step, op.align_corners)

@@ -1,5 +1,4 @@
-"""qavg_windows and qmax_windows: int8 pools whose windows differ in size, as adaptive pools and those at a border have
-them."""
+"""qavg_windows and qmax_windows: int8 pools whose windows differ in size, as those of adaptive pools and at borders."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Amax, Mean, Reduction
 
-Spans = tuple[tuple[int, int], ...]  # first and behind the last, of each window along a side
+Spans = tuple[tuple[int, int], ...]  # start and stop of each window along a side
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def adaptive_max_pool(walk: Walk, node: Node) -> None:
 
 
 def _adapted(walk: Walk, node: Node, size: Pair) -> tuple[Spans, Spans]:
-    """As many windows as wanted, which cover the image."""
+    """Return `size` windows, which cover the image."""
     rows, columns = (
         tuple((i * s // n, -(-(i + 1) * s // n)) for i in range(n))
         for s, n in zip(walk.graph[node.inputs[0]].shape[1:3], size, strict=True)
@@ -145,7 +144,7 @@ def _adapted(walk: Walk, node: Node, size: Pair) -> tuple[Spans, Spans]:
 
 
 def _windows(walk: Walk, node: Node, rows: Spans, columns: Spans, divisors: list[int]) -> None:
-    """Averages that divide by different numbers."""
+    """Add averages that divide by different numbers."""
     if walk.scale(node.outputs[0]).bits == 16:
         raise StaysFloat("a pool whose windows differ in size has no int16 form")
     x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
@@ -160,7 +159,7 @@ def _windows(walk: Walk, node: Node, rows: Spans, columns: Spans, divisors: list
 
 
 def reduction(walk: Walk, node: Node) -> None:
-    """Sum, mean and maximum."""
+    """Add the int8 form of a sum, mean or maximum."""
     op = node.op
     assert isinstance(op, Reduction)
     if not op.axes:
@@ -175,7 +174,7 @@ def reduction(walk: Walk, node: Node) -> None:
 
 
 def _over(walk: Walk, node: Node, axes: tuple[int, ...], pool: Op) -> None:
-    """The pool of an image whose only row are these axes, brought side by side."""
+    """Add a pool of an image whose only row consists of these axes, which are moved next to each other."""
     (x,), (out,) = node.inputs, node.outputs
     shape = walk.graph[x].shape
     first, last = min(axes), max(axes)
@@ -199,7 +198,7 @@ def _over(walk: Walk, node: Node, axes: tuple[int, ...], pool: Op) -> None:
 def _average(
     walk: Walk, node: Node, kernel: Pair, divisor: int, stride: Pair = (1, 1), padding: Padding = (0, 0, 0, 0)
 ) -> QAvgPool2d | int16_layers.QAvgPool16:
-    """The average with the node's scales."""
+    """Return the average with the node's scales."""
     x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
     if walk.graph[node.inputs[0]].count == 0:
         raise StaysFloat("it has no input")
@@ -211,7 +210,7 @@ def _average(
 
 
 def _cut(op: QMaxWindows | QAvgWindows, axis: int, start: int, stop: int) -> Piece | None:
-    """Images, and rows."""
+    """Return a piece of images or of rows."""
     if axis == 0:
         return Piece(op, (Span(0, start, stop),))
     if axis > 1:

@@ -1,6 +1,7 @@
-"""How operators become their int8 forms: a rule adds nodes to the walk, or says why the operator stays float.
+"""Rules that replace operators by their int8 forms: a rule adds nodes to the walk, or raises why the operator stays
+float.
 
-Rules stand beside the int8 operators, and the table of operators (ops/__init__.py) names them. They work with a `Walk`:
+Rules are next to the int8 operators, and the table of operators (ops/__init__.py) lists them. They work with a `Walk`:
 the graph so far, and every tensor as float, as int8, or as both.
 """
 
@@ -21,20 +22,20 @@ from baretorch.ops.logic import Where
 
 
 class StaysFloat(Exception):
-    """Why an operator has no int8 form, as it stands in this graph."""
+    """The reason why an operator has no int8 form in this graph."""
 
 
 class NoInt8(StaysFloat):
-    """It has none in any graph."""
+    """The reason why an operator has no int8 form in any graph."""
 
 
-EVERY = np.arange(-128, 128, dtype=np.int8)  # what an int8 can be
+EVERY = np.arange(-128, 128, dtype=np.int8)  # all values of an int8
 PRODUCT = 255 * 255  # the largest of two numbers less their zero points
 
 
 @dataclass(frozen=True)
 class ByteFunction:
-    """What a tensor is, element by element, for each of the 256 numbers that another can have."""
+    """A tensor as a function of another one: its values for each of the 256 numbers that the other can have."""
 
     of: str
     values: Array
@@ -59,16 +60,16 @@ class Walk:
         self.uses, self.makers = self.graph.uses(), self.graph.producer()
 
     def tensor(self, name: str) -> Tensor:
-        """A tensor of the graph so far; of those before, an input may be int8 already."""
+        """Return a tensor of the graph so far, or of the graph before; an input may be int8 already."""
         return self.new.get(name) or self.graph[name]
 
     def quant(self, name: str) -> Quant | None:
-        """The scale of the whole tensor, if it has one."""
+        """Return the scale of the whole tensor, if it has one."""
         quant = self.found.get(name, self.graph[name].quant)
         return None if quant is None or quant.axis is not None else quant
 
     def scale(self, name: str) -> Quant:
-        """The scale of the whole tensor, which of constants and functions is known without a note."""
+        """Return the scale of the whole tensor. That of constants and functions is known without a measurement."""
         quant = self.quant(name)
         if quant is None:
             known = self.functions[name].values if name in self.functions else self.graph[name].data
@@ -78,8 +79,8 @@ class Walk:
         return quant
 
     def function(self, name: str) -> ByteFunction | None:
-        """Of itself, if it has a scale and others read it too. What is int8 in the graph is no real number there: who
-        reads it means what is stored."""
+        """Return the tensor as a function of another one, or of itself if it has a scale and other nodes read it too.
+        An int8 tensor of the graph is not a real number: its readers use the stored one."""
         quant = self.quant(name)
         if name in self.functions and (quant is None or len(self.uses[name]) == 1):
             return self.functions[name]
@@ -89,11 +90,11 @@ class Walk:
         return ByteFunction(name, EVERY if whole else dequantize(EVERY, quant.scale[0], quant.zero_point[0]))
 
     def deepest(self, name: str) -> ByteFunction | None:
-        """Of another, if it is one, whoever reads it."""
+        """Return the tensor as a function of another one if it is one, no matter which nodes read it."""
         return self.functions.get(name) or self.function(name)
 
     def add(self, op: Op, like: str, shape: Shape, quant: Quant | None, *inputs: str) -> str:
-        """A node with a new int8 output, called after the tensor `like`."""
+        """Add a node with a new int8 output, named after the tensor `like`, and return the output."""
         name = fresh(self.graph, self.new, f"{like}_int8")
         self.new[name] = replace(
             self.graph[like], name=name, dtype=DType.INT8, shape=shape, quant=quant, data=None, value=""
@@ -102,26 +103,26 @@ class Walk:
         return name
 
     def emit(self, node: Node, op: Op, *inputs: str) -> None:
-        """The int8 form of the node."""
+        """Add the int8 form of the node."""
         (out,) = node.outputs
         self.stored[out] = self.add(op, out, self.graph[out].shape, self.quant(out), *inputs)
 
     def same(self, node: Node, op: Op) -> None:
-        """This operator on stored bytes, for one whose output is made of its inputs' own values. Inputs of other scales
-        get the output's; an output without a scale gets theirs, or one that holds the constants too."""
+        """Add this operator on stored bytes, for one whose output consists of its inputs' own values. Inputs of other
+        scales get the output's; an output without a scale gets theirs, or one that holds the constants too."""
         (out,) = node.outputs
         values = [n for n in node.inputs if self.graph[n].dtype is DType.FLOAT32]  # the rest: indices, conditions
         quants = [self.scale(n) for n in values if self.graph[n].data is None]
         if quants and self.quant(out) is None and all(q == quants[0] for q in quants):
             self.found[out] = quants[0]
             constants = [d for n in values if (d := self.graph[n].data) is not None and np.isfinite(d).all()]
-            if not isinstance(op, Where):  # what is put in the place of values may be a mask, which must not fit
+            if not isinstance(op, Where):  # the constant may be a mask, which must not fit
                 self.found[out] = _holding(quants[0], constants)
         y = self.scale(out)
         self.emit(node, op, *(self.rescaled(n, y) if n in values else self.real(n) for n in node.inputs))
 
     def view(self, op: Permute | Reshape, like: str, x: str) -> str:
-        """An int8 tensor in another order or shape; itself, if that changes nothing."""
+        """Return an int8 tensor in another order or shape, or itself if that changes nothing."""
         t = self.tensor(x)
         (signature,) = op.infer([t])
         unmoved = isinstance(op, Reshape) or op.dims == tuple(range(len(op.dims)))
@@ -130,7 +131,7 @@ class Walk:
         return self.add(op, like, signature.shape, t.quant, x)
 
     def int8(self, name: str) -> str:
-        """The tensor as it is stored; quantized here if it exists only as float."""
+        """Return the tensor as it is stored; quantize it here if it exists only as float."""
         if name not in self.stored:
             t, quant = self.graph[name], self.scale(name)
             scale, zero = quant.scale[0], quant.zero_point[0]
@@ -147,7 +148,7 @@ class Walk:
         return self.stored[name]
 
     def int16(self, name: str) -> str:
-        """The tensor as int16: as it was made, or from what there is of it."""
+        """Return the tensor as int16: as it was made, or converted from the form that exists."""
         if name not in self.wide:
             t, quant = self.graph[name], self.scale(name)
             if name in self.floats and name not in self.stored and t.data is None:
@@ -157,11 +158,11 @@ class Walk:
         return self.wide[name]
 
     def finer(self, name: str) -> float:
-        """The scale of the tensor as int16."""
+        """Return the scale of the tensor as int16."""
         return self.scale(name).scale[0] / FINER
 
     def wider(self, op: Op, like: str, *inputs: str) -> str:
-        """A node with a new int16 output in the finer scale of the tensor `like`."""
+        """Add a node with a new int16 output in the finer scale of the tensor `like`, and return the output."""
         name = fresh(self.graph, self.new, f"{like}_int16")
         (signature,) = op.infer([self.tensor(n) for n in inputs])
         quant = Quant((self.finer(like),), (0,))
@@ -171,7 +172,7 @@ class Walk:
         return name
 
     def rescaled(self, name: str, quant: Quant) -> str:
-        """The tensor in another scale."""
+        """Return the tensor in another scale."""
         t = self.graph[name]
         if t.data is not None:
             return self.constant(t, "int8", quantize(t.data, quant.scale[0], quant.zero_point[0]))
@@ -182,11 +183,12 @@ class Walk:
         return self.add(Lookup(), name, self.graph[name].shape, quant, self.int8(name), self.table(name, values, quant))
 
     def table(self, like: str, values: Array, quant: Quant) -> str:
-        """The 256 results of a function, in this scale."""
+        """Return the 256 results of a function, in this scale."""
         return self.constant(self.graph[like], "table", quantize(values, quant.scale[0], quant.zero_point[0]))
 
     def real(self, name: str) -> str:
-        """The tensor as float, or if it is int8 itself as it is stored; dequantized here if it exists only as int8."""
+        """Return the tensor as float, or as it is stored if the graph has it as int8; dequantize it here if it exists
+        only as int8."""
         if self.graph[name].dtype is DType.INT8:
             return self.stored.get(name, name)
         if name not in self.floats:
@@ -210,7 +212,7 @@ Rule: TypeAlias = Callable[[Walk, Node], None]
 
 
 def limits(lo: float, hi: float, quant: Quant) -> tuple[int, int]:
-    """Real limits as stored numbers."""
+    """Return real limits as stored numbers."""
     low, high = quantize(np.array([lo, hi], np.float32), quant.scale[0], quant.zero_point[0])
     return int(low), int(high)
 
@@ -221,7 +223,7 @@ def fits_32_bits(largest: int) -> None:
 
 
 def _holding(quant: Quant, constants: list[Array]) -> Quant:
-    """This scale, if it holds these constants; else one for its range and for them."""
+    """Return this scale if it holds these constants, else one for its range and for them."""
     scale, zero = quant.scale[0], quant.zero_point[0]
     if all((np.abs(dequantize(quantize(d, scale, zero), scale, zero) - d) <= scale).all() for d in constants):
         return quant
@@ -229,7 +231,7 @@ def _holding(quant: Quant, constants: list[Array]) -> Quant:
 
 
 def _around(values: Array) -> Quant:
-    """A scale for these numbers and 0."""
+    """Return a scale for these numbers and 0."""
     lo, hi = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     scale = (hi - lo) / 255 or 1.0
     return Quant((scale,), (-128 - round(lo / scale),))

@@ -1,4 +1,4 @@
-"""Which int8 scales the tensors around an operator have: what the quantizer must know of it."""
+"""The int8 scales that the tensors around an operator need, for the quantizer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from baretorch.ir.graph import Quant
 
 
 class Scaled(Enum):
-    """How an operator's inputs and outputs are scaled. Constants beside weights need no scale that is chosen."""
+    """How an operator's inputs and outputs are scaled. The scales of constants next to weights are not chosen."""
 
     LAYER = auto()  # input and output have their own, the weight, input 1, has one per output channel, which is axis 0
     OWN = auto()  # each input and the output has its own

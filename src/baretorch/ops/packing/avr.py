@@ -1,4 +1,4 @@
-"""The int8 layers that compute four outputs at a time with sums of 24 bits; kernels/fours_avr.h tells how."""
+"""int8 layers that compute four outputs at a time with sums of 24 bits; see kernels/fours_avr.h."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ OUTPUTS = 255  # they are counted in a byte
 
 
 def _pack(call: Call[Any]) -> tuple[Packed, ...]:
-    """Of four rows the weights of one input after the other, with 128 added, then of each row bias and multiplier. The
-    bias takes away what 128 more of each input would add."""
+    """Return for each four rows the weights of one input after the other, with 128 added, then bias and multiplier of
+    each row. The bias subtracts what 128 more per input would add."""
     weight, bias, multiplier = (data_of(call.inputs, i).astype(np.int64) for i in (1, 2, 3))
     rows = weight.reshape(weight.shape[0], -1)
     terms = np.stack([bias - 128 * rows.sum(axis=1), multiplier << call.op.shift], axis=1).astype("<i8")
@@ -37,7 +37,7 @@ def _pack(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _fits(call: Call[Any]) -> bool:
-    """Whatever the inputs are, sums with their bias fit into 24 bits, and outputs into 16."""
+    """Return whether sums with their bias fit into 24 bits, and outputs into 16, for all inputs."""
     if not small_outputs(call) or call.y.shape[-1] > OUTPUTS:
         return False
     weight, bias = (data_of(call.inputs, i).astype(np.int64) for i in (1, 2))

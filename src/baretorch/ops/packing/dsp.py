@@ -17,8 +17,8 @@ LINE = 24  # BT_LINE of kernels/qconv2d/depthwise3_dsp.c
 
 
 def in_pairs(weight: Array) -> bool:
-    """Whether two rows' weights fit into a halfword as 256 b + a: b must not be -128 where a is negative. Quantizers
-    rarely give -128, and then other kernels serve."""
+    """Return whether two rows' weights fit into a halfword as 256 b + a: b must not be -128 where a is negative.
+    Quantizers rarely use -128, and then other kernels serve."""
     second, first = weight[1::2], weight[: weight.shape[0] - weight.shape[0] % 2 : 2]
     return not bool(((second == -128) & (first < 0)).any())
 
@@ -28,7 +28,7 @@ def _up(n: int, step: int) -> int:
 
 
 def _padded(rows: Array, out: int, in_: int) -> Array:
-    """A matrix with zeros added below and to the right."""
+    """Return a matrix with zeros added below and to the right."""
     full = np.zeros((out, in_), np.int32)
     full[: rows.shape[0], : rows.shape[1]] = rows
     return full
@@ -39,12 +39,12 @@ def _pack_linear(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def four_rows(weight: Array) -> Array:
-    """Two rows in a halfword, four inputs and four rows together; see kernels/qlinear/qlinear.h."""
+    """Return two rows in a halfword, four inputs and four rows together; see kernels/qlinear/qlinear.h."""
     return in_words(_padded(weight, _up(weight.shape[0], 4), _up(weight.shape[1], 4)))
 
 
 def in_words(full: Array) -> Array:
-    """Fours of rows and inputs, in the order of the loop."""
+    """Return fours of rows and inputs, in the order of the loop."""
     pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
     # [row block, row pair, input block, second of a pair, first of a pair] -> words in the order of the loop
     blocks = pairs.reshape(full.shape[0] // 4, 2, full.shape[1] // 4, 2, 2)
@@ -52,13 +52,14 @@ def in_words(full: Array) -> Array:
 
 
 def _channel_pairs(weight: Array) -> Array:
-    """Words [out / 2, taps / 2] of two channels and two taps each, eight taps together; see qconv2d.h."""
+    """Return words [out / 2, taps / 2] of two channels and two taps each, eight taps together; see qconv2d.h."""
     out, taps = weight.shape[0], prod(weight.shape[1:])
     return pair_words(_padded(weight.reshape(out, taps), _up(out, 2), _up(taps, 8)))
 
 
 def pair_words(full: Array) -> Array:
-    """The same of a matrix with rows in twos and fours of taps."""
+    """Return words [rows / 2, taps / 2] of two rows and two taps each, of a matrix with rows in twos and fours of
+    taps."""
     pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
     # [channel pair, taps / 4, second of a pair, first of a pair] -> words in the order of the loop
     fours = pairs.reshape(full.shape[0] // 2, full.shape[1] // 4, 2, 2)
@@ -71,7 +72,7 @@ def _fits_dense(call: Call[Any]) -> bool:
 
 
 def _pack_pairs(call: Call[Any]) -> tuple[Packed, ...]:
-    """Two channels in a halfword, eight taps together; see kernels/qconv2d/qconv2d.h."""
+    """Return two channels in a halfword, eight taps together; see kernels/qconv2d/qconv2d.h."""
     return pack_weight(call, _channel_pairs(data_of(call.inputs, 1)).reshape(-1))
 
 
@@ -81,14 +82,14 @@ def _scratch_pairs(call: Call[Any]) -> int:
 
 
 def _window_bytes(call: Call[Any]) -> int:
-    """Room for a window that does not lie in the image as it is."""
+    """Return the bytes of a window that is not contiguous in the image."""
     shape = call.inputs[1].shape[1:]
     plain = shape[:2] == (1, 1) and shape[2] % 4 == 0 and not any(call.op.padding)
     return 0 if plain else _up(prod(shape), 4)
 
 
 def fits_three(call: Call[Any]) -> bool:
-    """No second channel's sum with its bias can reach 2^23, whatever the inputs are."""
+    """Return whether no second channel's sum with its bias can reach 2^23, for all inputs."""
     op = call.op
     if not _fits_dense(call) or op.pool != (1, 1) or op.shift or call.y.shape[3] % 2:
         return False
@@ -100,8 +101,8 @@ def fits_three(call: Call[Any]) -> bool:
 
 
 def in_order(weight: Array) -> Array:
-    """[out, taps], of each row of a window first the fours of taps, then what is left of all rows: as the windows of
-    kernels/qconv2d/threes_dsp.h are."""
+    """Reorder [out, taps]: of each row of a window first the fours of taps, then the remaining taps of all rows, as in
+    the windows of kernels/qconv2d/threes_dsp.h."""
     rows = weight.reshape(*weight.shape[:2], -1)
     fours = rows.shape[2] & ~3
     parts = (rows[..., :fours], rows[..., fours:])
@@ -114,8 +115,8 @@ def _pack_three(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def pack_three(call: Call[Any], weight: Array, before: int = 0) -> tuple[Packed, ...]:
-    """All constants of two channels together, with their words of weights, some of them before the biases; see
-    kernels/qconv2d/qconv2d.h."""
+    """Return all constants of two channels together: some words of weights, the biases, the other weights, the
+    multipliers; see kernels/qconv2d/qconv2d.h."""
     bias, multiplier = (data_of(call.inputs, i) for i in (2, 3))
     both = (256 * bias[1::2].astype(np.int64) + bias[0::2]).astype(np.uint32).view(np.int32)
     biases = np.stack([bias[0::2], both], axis=1)
@@ -124,15 +125,15 @@ def pack_three(call: Call[Any], weight: Array, before: int = 0) -> tuple[Packed,
 
 
 def scratch_three(call: Call[Any], fours: int = 1) -> int:
-    """Windows in so many fours of taps, what computes them, and bytes of a window or of what is left of the rows of
-    three."""
+    """Return the bytes of three windows in multiples of four taps, of what computes them, and of a window or the
+    remaining taps of three windows."""
     kernel_h, kernel_w, channels = call.inputs[1].shape[1:]
     left_over = 3 * _up(kernel_h * (kernel_w * channels % 4), 4)
     return 6 * _up(kernel_h * kernel_w * channels, 4 * fours) + 32 + max(_window_bytes(call), left_over)
 
 
 def overlap_positions(call: Call[Any], together: int) -> Distances:
-    """The windows of so many pixels are read before any of them is written."""
+    """Return the distance of a kernel that reads the windows of `together` pixels before it writes any of them."""
     op, (n, in_h, in_w, in_), (_, out_h, out_w, out) = call.op, call.x.shape, call.y.shape
     top = np.clip(np.arange(out_h) * op.stride[0] * op.pool[0] - op.padding[0], 0, in_h)
     left = np.clip(np.arange(out_w) * op.stride[1] * op.pool[1] - op.padding[2], 0, in_w)
@@ -145,7 +146,7 @@ def overlap_positions(call: Call[Any], together: int) -> Distances:
 
 
 def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
-    """Tap by tap, channels together."""
+    """Return the weights tap by tap, with channels together."""
     weight = data_of(call.inputs, 1)
     return pack_weight(call, np.ascontiguousarray(weight[..., 0].transpose(1, 2, 0)))
 
@@ -160,7 +161,7 @@ def scratch_depthwise(call: Call[Any]) -> int:
 
 
 def _pack_depthwise3(call: Call[Any]) -> tuple[Packed, ...]:
-    """Four words a channel; see kernels/qconv2d/qconv2d.h."""
+    """Return four words per channel; see kernels/qconv2d/qconv2d.h."""
     weight = data_of(call.inputs, 1)[..., 0]
     bias, multiplier = (data_of(call.inputs, i).astype("<i4") for i in (2, 3))
     (w00, w01, w02), (w10, w11, w12), (w20, w21, w22) = weight.transpose(1, 2, 0)
@@ -171,7 +172,8 @@ def _pack_depthwise3(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _fits_depthwise3(call: Call[Any]) -> bool:
-    """3x3 with at most one row or column of padding on each side, and biases that leave a byte of their word free."""
+    """Return whether it is 3x3 with at most one row or column of padding on each side, and with biases that leave a
+    byte of their word free."""
     op = call.op
     return (
         fits_depthwise(call)
@@ -193,12 +195,13 @@ def _scratch_depthwise3(call: Call[Any]) -> int:
 
 def _scratch_depthwise3_rows(call: Call[Any]) -> int:
     (in_w, channels), out_w = call.x.shape[2:], call.y.shape[2]
-    line = out_w if out_w <= 24 else 16  # as BT_ROWS_LINE says
+    line = out_w if out_w <= 24 else 16  # BT_ROWS_LINE
     return 16 * (line + 2) + (in_w + out_w) * channels
 
 
 def _overlap_depthwise3(call: Call[Any]) -> Distances:
-    """With stride 1 the rows that are needed again are kept; otherwise a row is read while its outputs are written."""
+    """Return the distance: with stride 1 the rows that are needed again are kept, otherwise a row is read while its
+    outputs are written."""
     (n, in_h, in_w, in_), (_, out_h, out_w, _) = call.x.shape, call.y.shape
     if call.op.stride[0] == 1:
         return (0,)

@@ -1,5 +1,5 @@
-"""Layers with weights of float16: kernels of linear and conv2d, and how they want their weights. They are made floats
-again where they are used, which is exact, so only the bytes differ: sums are those of float32."""
+"""Layers with weights of float16: kernels of linear and conv2d, and the layout of their weights. Kernels convert them
+to float, which is exact, so only the bytes differ: sums are those of float32."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from baretorch.ops.helpers.kernel import Call, Kernel, Packed, apart, data_of
 
 
 def nearest(weight: Array) -> Array:
-    """The same in float16, ties to even."""
+    """Return the nearest float16, ties to even."""
     with np.errstate(over="ignore"):
         return weight.astype(np.float16)
 
 
 def of_floats(kernel: Kernel[Any]) -> Kernel[Any]:
-    """A kernel for weights of float32 alone."""
+    """Return a kernel for weights of float32 alone."""
     return replace(kernel, fits=lambda call: not call.op.half and kernel.fits(call))
 
 
 def portable(kernel: Kernel[Any]) -> Kernel[Any]:
-    """What a portable kernel for float32 is for float16."""
+    """Return the float16 form of a portable kernel for float32."""
     return _like(kernel, lambda call: nearest(data_of(call.inputs, 1)).view(np.int16), 1)
 
 
 def in_eights(kernel: Kernel[Any]) -> Kernel[Any]:
-    """The same of one that computes eight outputs together."""
+    """Return the float16 form of a kernel that computes eight outputs together."""
     return _like(kernel, _eights, 8)
 
 
@@ -52,7 +52,7 @@ def _like(kernel: Kernel[Any], halves: Callable[[Call[Any]], Array], step: int) 
 
 
 def _eights(call: Call[Any]) -> Array:
-    """Words; see kernels/half_eights.h. The last may be filled up."""
+    """Return the weights as words; see kernels/half_eights.h. The last may be padded."""
     weight = data_of(call.inputs, 1)
     rows = nearest(weight.reshape(weight.shape[0], -1)).view(np.uint16)
     out, in_ = rows.shape

@@ -1,7 +1,8 @@
-"""Layers with weights of 4 bits: kernels of qlinear and qconv2d, and how they want their weights.
+"""Layers with weights of 4 bits: kernels of qlinear and qconv2d, and the layout of their weights.
 
-8 is added to each weight, so that a nibble has no sign; what that adds to a sum is 8 times the sum of the inputs. Only
-the top nibble of a word of four rows keeps its sign."""
+8 is added to each weight, so that a nibble has no sign; this adds 8 times the sum of the inputs to a sum. Only the top
+nibble of a word of four rows keeps its sign.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +23,18 @@ from baretorch.targets.features import ANY_CPU, DSP, MVE, TRIPLES, Needs
 
 ADDED = 8
 MANY = 8  # rows of inputs for which weights are made bytes first
-SIGNS = np.uint32(0x80008000).view(np.int32)  # of the highest nibbles: what 8 was added to has its sign again
+SIGNS = np.uint32(0x80008000).view(np.int32)  # flips the top bits of the highest nibbles, which undoes the addition of 8
 LONGEST = 8188  # inputs of a row whose sum stays below 2^23
 
 
 def of_8_bits(kernel: Kernel[Any]) -> Kernel[Any]:
-    """A kernel for weights of 8 bits alone: it would store others as such."""
+    """Return a kernel for weights of 8 bits alone: it would store others as such."""
     return replace(kernel, fits=lambda call: call.op.bits == 8 and kernel.fits(call))
 
 
 def _depthwise(kernel: Kernel[Any], variant: str, words: int) -> Kernel[Any]:
-    """What a kernel for depthwise convolutions of 8 bits is for 4: its weights are made bytes in scratch, for each four
-    channels with so many words behind them."""
+    """Return the 4-bit form of a kernel for depthwise convolutions of 8 bits: it unpacks weights to bytes in scratch,
+    with `words` words after each four channels."""
     pack = kernel.pack
     assert pack is not None
 
@@ -62,13 +63,14 @@ def _depthwise(kernel: Kernel[Any], variant: str, words: int) -> Kernel[Any]:
 
 
 def _two_in_a_byte(weight: Array) -> Array:
-    """The first in the low bits."""
+    """Return two weights in a byte, the first in the low bits."""
     flat = np.append(weight.reshape(-1).astype(np.int32), np.zeros(weight.size % 2, np.int32)) + ADDED
     return np.asarray(flat[0::2] + 16 * flat[1::2], np.uint8)
 
 
 def groups() -> tuple[Kernel[Any], ...]:
-    """Of qlinear, and of pointwise convolutions, which are the same with a row for each pixel."""
+    """Return the kernels for weights in groups, of qlinear and of pointwise convolutions, which have a row for each
+    pixel."""
 
     def row(variant: str, rows: int, weight: Callable[[Array], Array], inputs: int, needs: Needs) -> Kernel[Any]:
         def pack(call: Call[Any]) -> tuple[Packed, ...]:
@@ -123,7 +125,7 @@ def _fits_groups(call: Call[Any]) -> bool:
 
 
 def _many_rows(call: Call[Any]) -> bool:
-    """Making weights of 8 bits costs as much as some rows of inputs."""
+    """Return whether there are enough rows of inputs that unpacking weights to 8 bits first pays."""
     return prod(call.x.shape[:-1]) >= MANY
 
 
@@ -132,26 +134,26 @@ def _fits(call: Call[Any]) -> bool:
 
 
 def _added(rows: Array, out: int, in_: int) -> Array:
-    """A matrix with 8 added, and zeros below and to the right before that."""
+    """Return a matrix with 8 added, and zeros below and to the right before that."""
     full = np.full((-(-rows.shape[0] // out) * out, -(-rows.shape[1] // in_) * in_), ADDED, np.uint32)
     full[: rows.shape[0], : rows.shape[1]] += rows.astype(np.int32).view(np.uint32)
     return full
 
 
 def _nibbles(rows: Array) -> Array:
-    """Two rows in a byte."""
+    """Return two rows in a byte."""
     full = _added(rows, 2, 1)
     return np.asarray(full[0::2] + 16 * full[1::2], np.uint8)
 
 
 def _signed(rows: Array) -> Array:
-    """Two rows in a byte, with their signs, and four together."""
+    """Return two rows in a byte, with their signs, and four together."""
     full = np.pad(rows, ((0, -rows.shape[0] % 4), (0, 0))).astype(np.int32)
     return np.asarray((full[0::2] & 15) + 16 * (full[1::2] & 15), np.uint8)
 
 
 def _pairs(rows: Array) -> Array:
-    """Words of four rows and two inputs; see kernels/int4_pairs.h."""
+    """Return words of four rows and two inputs; see kernels/int4_pairs.h."""
     full = _added(rows, 4, 2)
     fours = full.reshape(full.shape[0] // 4, 2, 2, -1, 2).transpose(0, 3, 4, 1, 2)  # four, word, input, pair, row
     shifts = np.array([[0, 16], [4, 20], [8, 24], [12, 28]], np.uint32).reshape(2, 2, 2)
@@ -159,19 +161,19 @@ def _pairs(rows: Array) -> Array:
 
 
 def _four_rows(rows: Array) -> Array:
-    """Words of four rows and two inputs; see kernels/qlinear/qlinear.h."""
+    """Return words of four rows and two inputs; see kernels/qlinear/qlinear.h."""
     words = dsp.in_words(_added(rows, 4, 4)).reshape(-1, 2)
     return np.asarray((words[:, 0] + 16 * words[:, 1]) ^ SIGNS, np.int32)
 
 
 def _channel_pairs(weight: Array) -> Array:
-    """Words [out / 2, taps / 4] of two channels and four taps; see kernels/qconv2d/qconv2d.h."""
+    """Return words [out / 2, taps / 4] of two channels and four taps; see kernels/qconv2d/qconv2d.h."""
     words = dsp.pair_words(_added(dsp.in_order(weight), 2, 8))
     return (words[:, 0::2].view(np.uint32) + 16 * words[:, 1::2].view(np.uint32)).view(np.int32)
 
 
 def _four_channels(weight: Array) -> Array:
-    """Halfwords of four channels, for each tap; the last four may repeat some."""
+    """Return halfwords of four channels for each tap; the last four may repeat some."""
     channels = weight.shape[0]
     nibbles = (weight.reshape(channels, -1).astype(np.int32) + ADDED).astype(np.uint16)
     starts = [min(c, channels - 4) for c in range(0, channels, 4)]

@@ -1,4 +1,4 @@
-"""Parameters of int8 layers, and their weights as portable kernels want them."""
+"""Parameters of int8 layers, and their weights in the layout of portable kernels."""
 
 from __future__ import annotations
 

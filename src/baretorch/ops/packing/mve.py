@@ -1,4 +1,4 @@
-"""The int8 layers for cores with Helium (Cortex-M55, M85): where they fit and how they want their weights."""
+"""int8 layers for cores with Helium (Cortex-M55, M85): where they fit, and the layout of their weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _fits_row(call: Call[Any]) -> bool:
 
 
 def _fits_rows(call: Call[Any]) -> bool:
-    """A few products are made faster, and in less code, one by one."""
+    """Return whether there are enough products: a few are computed faster, and in less code, one by one."""
     return has_constants(call) and call.op.shift == 0 and (prod(call.x.shape[:-1]) > 1 or call.x.shape[-1] >= FEW)
 
 
@@ -35,14 +35,14 @@ def _fits_windows(call: Call[Any]) -> bool:
 
 
 def _fits_pixels(call: Call[Any]) -> bool:
-    """A kernel of 1 x 1 that meets every pixel once."""
+    """Return whether it is a kernel of 1 x 1 that reads every pixel once."""
     op = call.op
     alone = op.stride == op.pool == call.inputs[1].shape[1:3] == (1, 1)
     return _fits_windows(call) and alone and op.padding == (0, 0, 0, 0)
 
 
 def _fits_depthwise(call: Call[Any]) -> bool:
-    """A window is one vector of bytes, and eight planes are within the reach of a scattering store."""
+    """Return whether a window is one vector of bytes, and eight planes are within the reach of a scattering store."""
     op, channels = call.op, call.x.shape[3]
     return (
         has_constants(call)
@@ -65,13 +65,14 @@ def _pack_linear(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _pack_windows(call: Call[Any]) -> tuple[Packed, ...]:
-    """Taps column by column, as they lie in scratch."""
+    """Return the taps column by column, as windows are in scratch."""
     weight = data_of(call.inputs, 1)
     return (_stream(call, weight.transpose(0, 2, 1, 3).reshape(len(weight), -1)),)
 
 
 def _stream(call: Call[Any], rows: Array) -> Packed:
-    """For each four channels biases, weights, 16 taps of each in turn, and multipliers; see kernels/int8_mve.h."""
+    """Return for each four channels biases, weights, 16 taps of each in turn, and multipliers; see
+    kernels/int8_mve.h."""
     out, taps = rows.shape
     rounded = -(-out // TOGETHER) * TOGETHER
     bias, multiplier = (np.pad(data_of(call.inputs, i), (0, rounded - out)).reshape(-1, TOGETHER) for i in (2, 3))
@@ -82,7 +83,7 @@ def _stream(call: Call[Any], rows: Array) -> Packed:
 
 
 def _pack_threes(call: Call[Any]) -> tuple[Packed, ...]:
-    """For each two channels weights as [kernel_h][in / 16][kernel_w][2][16], biases and multipliers."""
+    """Return for each two channels weights as [kernel_h][in / 16][kernel_w][2][16], biases and multipliers."""
     weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
     out, kernel_h, kernel_w, in_ = weight.shape
     twos = weight.reshape(out // 2, 2, kernel_h, kernel_w, in_ // LANES, LANES).transpose(0, 2, 4, 3, 1, 5)
@@ -92,7 +93,8 @@ def _pack_threes(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
-    """For each four channels, the last of which may repeat some, weights column by column, biases and multipliers."""
+    """Return for each four channels, the last of which may repeat some, weights column by column, biases and
+    multipliers."""
     weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
     out = len(weight)
     fours = np.array([range(at, at + TOGETHER) for at in (*range(0, out - TOGETHER, TOGETHER), out - TOGETHER)])
@@ -102,7 +104,7 @@ def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _scratch_rows(call: Call[Any]) -> int:
-    """A block of rows; see kernels/int8_mve.h."""
+    """Return the bytes of a block of rows; see kernels/int8_mve.h."""
     taps, rows = call.x.shape[-1], prod(call.x.shape[:-1])
     if taps in IN_TURN:
         rows += rows % 2
@@ -110,7 +112,7 @@ def _scratch_rows(call: Call[Any]) -> int:
 
 
 def _scratch_columns(call: Call[Any]) -> int:
-    """Of rows with an odd number of outputs two go together."""
+    """Return the bytes of a row, or of two rows with an odd number of outputs, which are computed together."""
     two = call.y.shape[2] % 2 == 1 and call.y.shape[1] > 1 and call.op.dilation[1] == 1
     return (1 + two) * _columns(call) + _behind(prod(call.inputs[1].shape[1:]))
 
@@ -121,19 +123,19 @@ def _scratch_pool(call: Call[Any]) -> int:
 
 
 def _behind(taps: int) -> int:
-    """Bytes that may be read behind the last window: short ones are read as vectors."""
+    """Return the bytes that may be read after the last window: short ones are read as vectors."""
     return LANES if taps < LANES else 0
 
 
 def _columns(call: Call[Any]) -> int:
-    """Bytes that a row of outputs reads, or one of each dilation_w-th column."""
+    """Return the bytes that a row of outputs reads, or one of each dilation_w-th column."""
     op, (kernel_h, kernel_w) = call.op, call.inputs[1].shape[1:3]
     positions = -(-call.y.shape[2] * op.pool[1] // op.dilation[1])
     return int(((positions - 1) * op.stride[1] + kernel_w) * kernel_h * call.x.shape[3])
 
 
 def _scratch_threes(call: Call[Any]) -> int:
-    """A table with an end, and the rows."""
+    """Return the bytes of a table with an end, and of the rows."""
     return 4 * (3 * call.x.shape[3] // LANES + 1) + _columns(call)
 
 
@@ -142,21 +144,24 @@ def _scratch_depthwise(call: Call[Any]) -> int:
 
 
 def _overlap_columns(call: Call[Any]) -> Distances:
-    """What a row of outputs needs is in scratch before it is written; unless it is made in several goes."""
+    """Return the distance: the inputs of a row of outputs are in scratch before it is written, unless it is computed in
+    several passes."""
     step = call.op.stride[0] * call.op.pool[0]
     first = np.arange(call.y.shape[1]) * step - call.op.padding[0]
     return _overlap_rows(call, first, together=int(call.op.pool[0] > 1 or call.op.dilation[1] > 1))
 
 
 def _overlap_rows_once(call: Call[Any]) -> Distances:
-    """A row of the input goes to scratch once, before the first row of outputs that needs it is written."""
+    """Return the distance: a row of the input is copied to scratch once, before the first row of outputs that needs it
+    is written."""
     rows = np.arange(call.y.shape[1])
     before = (rows - 1) * call.op.stride[0] + call.inputs[1].shape[1] - call.op.padding[0]
     return _overlap_rows(call, np.where(rows == 0, 0, before), together=0)
 
 
 def _overlap_rows(call: Call[Any], first: Array, together: int) -> Distances:
-    """first[h]: the first row of the input that is read for row h of the output, or a row outside of the image."""
+    """Return the distance. first[h] is the first row of the input that is read for row h of the output, or a row
+    outside of the image."""
     (n, in_h, in_w, in_), (_, out_h, out_w, out) = call.x.shape, call.y.shape
     rows = np.arange(n)[:, None] * in_h + np.clip(first, 0, in_h)
     behind = np.arange(1, n * out_h + 1) * out_w * out
@@ -164,7 +169,7 @@ def _overlap_rows(call: Call[Any], first: Array, together: int) -> Distances:
 
 
 def _plane(call: Call[Any]) -> int:
-    """Bytes that a channel takes of kernel_h rows of the image with its padding."""
+    """Return the bytes of a channel in kernel_h rows of the image with its padding."""
     kernel_h, kernel_w = call.inputs[1].shape[1:3]
     return int(((call.y.shape[2] - 1) * call.op.stride[1] + kernel_w) * kernel_h)
 

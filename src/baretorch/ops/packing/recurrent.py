@@ -1,4 +1,4 @@
-"""The kernels of int8 recurrent layers, and how they want their weights (kernels/qrecurrent/)."""
+"""Kernels of int8 recurrent layers, and the layout of their weights (kernels/qrecurrent/)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _pack(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _pack_units(call: Call[Any]) -> tuple[Packed, ...]:
-    """Halfwords of some units together, all their gates; see kernels/qrecurrent/."""
+    """Return halfwords of some units together, with all their gates; see kernels/qrecurrent/."""
     op, (w_ih, w_hh, rows, sigmoid) = call.op, (p.data for p in _pack(call))
     units: int = op.together
     hidden = w_hh.shape[1]
@@ -49,7 +49,7 @@ def _pack_units(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _in_words(weights: Array, in_fours: bool = False) -> Array:
-    """[rows, n] -> [rows, words]: pairs of halfwords, or of each four 0 and 2, 1 and 3."""
+    """Reorder [rows, n] to [rows, words]: pairs of halfwords, or of each four 0 and 2, 1 and 3."""
     rows, count = weights.shape
     padded = np.pad(weights, ((0, 0), (0, -count % (4 if in_fours else 2))))
     if in_fours:
@@ -63,25 +63,25 @@ def _words(count: int, in_fours: bool = False) -> int:
 
 
 def _fits_units(call: Call[Any]) -> bool:
-    """Units are together, no sum is shifted, and an int8 output has no shift either."""
+    """Return whether units can be computed together, no sum is shifted, and an int8 output has no shift either."""
     op = call.op
     apart = call.inputs[-2].shape[1] % op.together
     return not (apart or op.shift or (op.y_shift and call.x.dtype is DType.INT8))
 
 
 def _scratch(call: Call[Any]) -> int:
-    """Gates of 16 bits."""
+    """Return the bytes of gates of 16 bits."""
     gates: int = call.op.gates
     return 2 * gates * call.inputs[-2].shape[1]
 
 
 def _scratch_units(call: Call[Any]) -> int:
-    """Input and hidden state as halfwords."""
+    """Return the bytes of input and hidden state as halfwords."""
     return 4 * (_words(call.x.shape[-1], call.x.dtype is DType.INT8) + _words(call.inputs[-2].shape[1]))
 
 
 def kernels(name: str, dtype: DType, states: int) -> tuple[Kernel[Any], ...]:
-    """With states given and with states of zeros, for cores with the DSP extension and for all."""
+    """Return the kernels with states given and with states of zeros, for cores with the DSP extension and for all."""
 
     def constant(call: Call[Any]) -> bool:
         return call.x.dtype is dtype and has_constants(call, -3)

@@ -1,8 +1,8 @@
-"""Layers of which few weights are not zero: kernels of qlinear and of qconv2d without windows, and their weights.
+"""Layers with few weights other than zero: kernels of qlinear and of qconv2d without windows, and their weights.
 
-A row's weights are taken in fours of inputs; those that are all zero are neither stored nor multiplied. A four costs a
-byte and some instructions more than in a dense layer, so these kernels take a layer only where that makes it smaller
-and faster: the cost of both is known.
+A row's weights are grouped in fours of inputs; fours of zeros are neither stored nor multiplied. A four costs a byte
+and some instructions more than in a dense layer, so these kernels take a layer only if that makes it smaller and
+faster: the cost of both is known.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from baretorch.targets.features import ANY_CPU, DSP, Feature, Needs, needs
 V6M, V7M, RV32 = needs(Feature.V6M), needs(Feature.V7M), needs(Feature.RV32)
 FOUR = 4
 LARGEST = 255  # that a step can be
-MOST = (1 << 15) - 1  # fours of a row that a count can say
+MOST = (1 << 15) - 1  # fours of a row, limited by the type of the count
 TOGETHER = 4  # BT_SPARSE_ROWS
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Instructions for each four that is stored, and of the dense kernel for each product; `row` is what a row of
-    weights takes more than there. For each row of inputs."""
+    """Instructions per row of inputs: for each four that is stored, for each row of weights in addition to a dense
+    kernel, and for each product of the dense kernel."""
 
     four: float
     row: float
@@ -49,7 +49,7 @@ PORTABLE = (V6M, V7M, RV32)
 
 @dataclass(frozen=True)
 class Fours:
-    """The fours of all rows that are stored, the steps between them, and how many each row has."""
+    """The fours of all rows that are stored, the steps between them, and the number of fours in each row."""
 
     weight: Array
     steps: Array
@@ -57,7 +57,7 @@ class Fours:
 
 
 def fours(rows: Array) -> Fours:
-    """Of a matrix [out, in] of int8."""
+    """Return the fours of a matrix int8[out, in]."""
     out, in_ = rows.shape
     blocks = rows.reshape(out, in_ // FOUR, FOUR)
     steps, places, counts = list[int](), list[int](), list[int]()
@@ -77,7 +77,7 @@ def fours(rows: Array) -> Fours:
 
 
 def wins(rows: Array, cost: Cost) -> bool:
-    """Whether a matrix of weights takes fewer bytes and fewer instructions in fours that are not zero."""
+    """Return whether a matrix of weights takes fewer bytes and fewer instructions in fours that are not zero."""
     out, in_ = rows.shape
     if in_ % FOUR or in_ // FOUR > MOST or not rows.size:
         return False
@@ -90,7 +90,7 @@ def wins(rows: Array, cost: Cost) -> bool:
 
 
 def linears(*cpus: Needs) -> tuple[Kernel[Any], ...]:
-    """The rows of qlinear for CPUs, and for few rows of inputs."""
+    """Return the rows of qlinear for CPUs, and for few rows of inputs."""
 
     def row(cpu: Needs, cost: Cost) -> Kernel[Any]:
         return replace(
@@ -103,7 +103,7 @@ def linears(*cpus: Needs) -> tuple[Kernel[Any], ...]:
 
 
 def convolutions(*cpus: Needs) -> tuple[Kernel[Any], ...]:
-    """The rows of qconv2d for CPUs."""
+    """Return the rows of qconv2d for CPUs."""
 
     def row(cpu: Needs, cost: Cost) -> Kernel[Any]:
         return replace(
@@ -120,7 +120,7 @@ def _fits(call: Call[Any]) -> bool:
 
 
 def _is_plain(call: Call[Any]) -> bool:
-    """Each pixel is made of the one at its place, and of no other."""
+    """Return whether each output pixel depends on the input pixel at its place only."""
     op, taps = call.op, call.inputs[1].shape[1:3]
     return taps == op.stride == op.pool == (1, 1) and op.groups == 1 and not any(op.padding)
 

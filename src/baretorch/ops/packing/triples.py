@@ -1,7 +1,5 @@
-"""The int8 layers that compute three positions with two multiplications; kernels/triples.h tells how.
-
-They serve cores that multiply 32 bits and have no DSP extension: Armv6-M, Armv7-M and RV32.
-"""
+"""int8 layers that compute three positions with two multiplications; see kernels/triples.h. They serve cores that
+multiply 32 bits and have no DSP extension: Armv6-M, Armv7-M and RV32."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ TAPS = 64  # BT_TRIPLES_TAPS
 
 
 def _pack_dense(call: Call[Any]) -> tuple[Packed, ...]:
-    """[out, taps] with 128 added, taps rounded up to an even number with weights of zero."""
+    """Return [out, taps] with 128 added, and taps rounded up to an even number with weights of zero."""
     weight = data_of(call.inputs, 1)
     out, taps = weight.shape[0], prod(weight.shape[1:])
     biased = np.full((out, taps + taps % 2), 128, np.uint8)
@@ -30,13 +28,13 @@ def _pack_dense(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
-    """Channel by channel, and there column by column."""
+    """Return the weights channel by channel, and there column by column."""
     weight = data_of(call.inputs, 1)
     return Packed("weight", np.ascontiguousarray(weight[..., 0].transpose(0, 2, 1))), _terms(call)
 
 
 def _pack_fours(call: Call[Any]) -> tuple[Packed, ...]:
-    """[out / 4, in, 4] with 128 added."""
+    """Return [out / 4, in, 4] with 128 added."""
     weight = data_of(call.inputs, 1)
     out, in_ = weight.shape
     rows = np.full((-(-out // 4) * 4, in_), 128, np.uint8)
@@ -45,7 +43,7 @@ def _pack_fours(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _terms(call: Call[Any]) -> Packed:
-    """[out, 2]: bias and multiplier << shift."""
+    """Return [out, 2]: bias and multiplier << shift."""
     factors = (data_of(call.inputs, 3).astype(np.int64) << call.op.shift).astype(np.uint32).view(np.int32)
     return Packed("terms", np.stack([data_of(call.inputs, 2), factors], axis=1))
 
@@ -55,7 +53,7 @@ def _fits_dense(call: Call[Any]) -> bool:
 
 
 def _pointwise(call: Call[Any]) -> bool:
-    """Each pixel is made of one."""
+    """Return whether each output pixel depends on one input pixel."""
     op = call.op
     return call.inputs[1].shape[1:3] == (1, 1) and not any(op.padding) and op.stride == op.pool == (1, 1)
 
@@ -80,7 +78,7 @@ def _reaches_image(call: Call[Any]) -> bool:
 
 
 def _small_sums(call: Call[Any]) -> bool:
-    """Whatever the inputs are, sums of 64 products stay below 2^20."""
+    """Return whether sums of 64 products stay below 2^20 for all inputs."""
     weight = call.inputs[1].data
     if weight is None:
         return False
@@ -89,7 +87,7 @@ def _small_sums(call: Call[Any]) -> bool:
 
 
 def small_outputs(call: Call[Any]) -> bool:
-    """Whatever the inputs are, accumulators fit into 32 bits, and outputs into 16."""
+    """Return whether accumulators fit into 32 bits, and outputs into 16, for all inputs."""
     if not has_constants(call):
         return False
     weight, bias, multiplier = (data_of(call.inputs, i).astype(np.int64) for i in (1, 2, 3))
@@ -122,17 +120,18 @@ def _splits_dense(call: Call[Any]) -> tuple[Split, ...]:
 
 
 def _overlap_dense(call: Call[Any]) -> Distances:
-    """Three windows are read before they are written; with a pool, after their first places have been written."""
+    """Return the distance: three windows are read before they are written; with a pool, after their first places have
+    been written."""
     return trailing(0 if call.op.pool == (1, 1) else 3)(call)
 
 
 def _overlap_depthwise(call: Call[Any]) -> Distances:
-    """Three rows are read, channel by channel, while they are written."""
+    """Return the distance: three rows are read, channel by channel, while they are written."""
     return (_three_rows(call, together=1),)
 
 
 def _nearer_depthwise(call: Call[Any]) -> Lattice:
-    """Of a channel three rows are read before they are written."""
+    """Return the distance for one channel: its three rows are read before they are written."""
     return Lattice(_three_rows(call, together=0), call.x.shape[3])
 
 

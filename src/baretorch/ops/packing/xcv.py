@@ -1,4 +1,4 @@
-"""The int8 layers for CV32E40P: where they fit and how they want their weights. Each has a twin for narrow layers."""
+"""int8 layers for CV32E40P: where they fit, and the layout of their weights. Each has a variant for narrow layers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WINDOWS = 4  # that are made together
 
 
 def _narrow(kernel: Kernel[Any]) -> Kernel[Any]:
-    """The kernel for layers for which 32 bits are enough."""
+    """Return the kernel for layers for which 32 bits are enough."""
 
     def named(symbol: str) -> str:
         return symbol.replace("_xcv", "_narrow_xcv")
@@ -53,7 +53,7 @@ def _pack_of(kernel: Kernel[Any]) -> Callable[[Call[Any], Array], tuple[Packed, 
 
 
 def _wide(call: Call[Any]) -> Array:
-    """Twice the multipliers, of which the high word of a product leaves one bit to round by."""
+    """Return twice the multipliers: the high word of a product then leaves one bit to round by."""
     return data_of(call.inputs, 3).astype(np.uint32).view(np.int32) * np.int32(2)
 
 
@@ -62,7 +62,7 @@ def _fits_windows(call: Call[Any]) -> bool:
 
 
 def _fits_pixels(call: Call[Any]) -> bool:
-    """Windows of one pixel, all inside of the image."""
+    """Return whether windows are one pixel, all inside of the image."""
     _, kernel_h, kernel_w, in_ = call.inputs[1].shape
     inside = not any(call.op.padding)
     return _fits_windows(call) and inside and (kernel_h, kernel_w, *call.op.pool) == (1,) * 4 and in_ % WORD == 0
@@ -73,7 +73,8 @@ def _pack(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _with(call: Call[Any], factors: Array) -> tuple[Packed, ...]:
-    """For each four outputs their biases, words of their weights in turn, their factors; see kernels/xcv.h."""
+    """Return for each four outputs their biases, words of their weights in turn, and these factors; see
+    kernels/xcv.h."""
     weight, bias = (data_of(call.inputs, i) for i in (1, 2))
     words, more = in_words(weight), -len(weight) % TOGETHER
     biases, factors = (np.pad(terms, (0, more)).reshape(-1, 1, TOGETHER) for terms in (bias, factors))
@@ -82,7 +83,7 @@ def _with(call: Call[Any], factors: Array) -> tuple[Packed, ...]:
 
 
 def in_words(weight: Array) -> Array:
-    """Weights as [out / 4, words, 4], both counts rounded up, with a word for four inputs of an output."""
+    """Return weights as [out / 4, words, 4], both counts rounded up, with a word for four inputs of an output."""
     rows = weight.reshape(len(weight), -1)
     padded = np.pad(rows, ((0, -len(rows) % TOGETHER), (0, -rows.shape[1] % WORD)))
     return padded.view(np.int32).reshape(-1, TOGETHER, padded.shape[1] // WORD).transpose(0, 2, 1)
@@ -99,7 +100,7 @@ def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _depthwise_with(call: Call[Any], factors: Array) -> tuple[Packed, ...]:
-    """A column of a channel's weights is a word."""
+    """Return a word for each column of a channel's weights, biases, and these factors."""
     weight, bias = (data_of(call.inputs, i) for i in (1, 2))
     columns = weight[..., 0].transpose(0, 2, 1)
     words = np.pad(columns, ((0, 0), (0, 0), (0, WORD - columns.shape[2])))
@@ -117,7 +118,7 @@ def _scratch_depthwise(call: Call[Any]) -> int:
 
 
 def _overlap_depthwise(call: Call[Any]) -> Distances:
-    """What a row of outputs needs, or two, is in scratch before it is written."""
+    """Return the distance: the inputs of a row of outputs, or of two, are in scratch before it is written."""
     (n, in_h, in_w, in_), (_, out_h, out_w, out) = call.x.shape, call.y.shape
     _, kernel_h, kernel_w, _ = call.inputs[1].shape
     twice = (kernel_h, kernel_w, call.op.stride[0], *call.op.dilation, call.op.shift) == (3, 3, 1, 1, 1, 0)
@@ -136,7 +137,7 @@ def _scratch_windows(call: Call[Any]) -> int:
 
 
 def _overlap_windows(call: Call[Any]) -> Distances:
-    """Windows are read before their outputs are written."""
+    """Return the distance: windows are read before their outputs are written."""
     op = call.op
     steps = (op.stride[0] * op.pool[0], op.stride[1] * op.pool[1])
     return overlap.windows(lambda _: steps, lambda _: op.padding, 0)(call)
