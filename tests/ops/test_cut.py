@@ -11,7 +11,7 @@ import pytest
 
 from baretorch.ir.graph import Array, DType, Op, Span, Tensor
 from baretorch.ops import OPS
-from baretorch.ops.conv2d import Conv2d, flat
+from baretorch.ops.conv2d import Conv2d, flatten_pixels
 from baretorch.ops.helpers.cut import part_of, part_within
 from baretorch.ops.helpers.kernel import Call, nowhere
 from baretorch.ops.int8.qpool import QAvgPool2d
@@ -81,7 +81,7 @@ def test_pointwise_convolutions_have_their_pixels_in_a_column() -> None:
     changed = set()
     for case in TABLE:
         call = call_of(case)
-        column = flat(call)
+        column = flatten_pixels(call)
         if column is not call:
             x, *others = case.arrays()
             (y,) = column.op.reference(x.reshape(column.x.shape), *others)

@@ -137,7 +137,7 @@ def test_fuse_clamp_leaves_a_result_that_others_read() -> None:
 def test_composed_limits_do_both(first: tuple[float, float], then: tuple[float, float]) -> None:
     v = torch.linspace(-10, 10, 201)
     want = v.clamp(*first).clamp(*then)
-    both = Clamp(*first).clamped(*then)
+    both = Clamp(*first).clamp(*then)
     assert isinstance(both, Clamp) and torch.equal(v.clamp(both.lo, both.hi), want)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baretorch.ops.int8.groups_of_inputs import GROUP, in_groups, whole_in_groups
+from baretorch.ops.int8.groups_of_inputs import GROUP, round_in_groups, split_groups
 from baretorch.quantize.observers import per_channel
 
 
@@ -15,14 +15,14 @@ def test_groups_lose_less_than_channels_where_inputs_differ_in_size() -> None:
     coarse = np.array(per_channel(weight, 4).scale)[:, None]
     channels = np.rint(weight / coarse) * coarse
     fine = np.array(per_channel(weight, 4, GROUP).scale)
-    whole = whole_in_groups(weight, fine)
+    whole = round_in_groups(weight, fine)
     assert np.square(weight - whole * fine[:, None]).sum() < 0.6 * np.square(weight - channels).sum()
     assert np.abs(whole).max() == 126
-    made = in_groups(whole)
+    made = split_groups(whole)
     assert made is not None and np.abs(made[0]).max() == 7
     assert (made[0] * np.repeat(made[1], GROUP, axis=1)[:, :100] == whole).all()
 
 
 def test_a_row_of_zeros_and_what_has_no_groups() -> None:
-    assert not whole_in_groups(np.zeros((2, 3)), np.ones(2)).any()
-    assert in_groups(np.array([[1, 127]])) is None
+    assert not round_in_groups(np.zeros((2, 3)), np.ones(2)).any()
+    assert split_groups(np.array([[1, 127]])) is None

@@ -8,7 +8,7 @@ from torch import nn
 
 from baretorch.frontends import from_module
 from baretorch.ir.graph import Graph, interpret
-from baretorch.ops.int8.groups_of_inputs import whole_in_groups
+from baretorch.ops.int8.groups_of_inputs import round_in_groups
 from baretorch.passes.order import FLOAT, run_passes
 from baretorch.passes.prune import channels, without
 from baretorch.quantize.observers import per_channel
@@ -84,7 +84,7 @@ def test_weights_are_rounded_to_the_grid_that_the_image_has() -> None:
 
     retrain(graph, {layer.outputs[0]: Grid(4, 32)}, train)
     scales = np.array(per_channel(weight, 4, 32).scale)
-    stored = whole_in_groups(weight.astype(np.float64), scales) * scales[:, None]
+    stored = round_in_groups(weight.astype(np.float64), scales) * scales[:, None]
     off = np.abs(seen[0].numpy() - weight).max(axis=0), np.abs(stored - weight).max(axis=0)
     assert max(off[0][32:64]) <= 1.2 * max(off[1][32:64]), "steps of their own"
     assert len(np.unique(seen[0].numpy()[0, :32])) <= 15, "and of 4 bits"

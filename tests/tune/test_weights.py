@@ -11,7 +11,7 @@ from baretorch.ir.graph import Array, Builder, DType, Graph, Node, interpret, wi
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Sub
-from baretorch.ops.int8.groups_of_inputs import whole_in_groups
+from baretorch.ops.int8.groups_of_inputs import round_in_groups
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d
@@ -190,10 +190,10 @@ def test_rounding_in_groups_is_kept_by_the_image() -> None:
     weight = made["w1"].data
     assert weight is not None
     scales = np.array(per_channel(weight, 4, 32).scale)
-    stored = (whole_in_groups(weight.astype(np.float64), scales) * scales[:, None]).astype(np.float32)
+    stored = (round_in_groups(weight.astype(np.float64), scales) * scales[:, None]).astype(np.float32)
     np.testing.assert_array_equal(stored, weight)
     scales = np.array(per_channel(first, 4, 32).scale)
-    plain = whole_in_groups(first.astype(np.float64), scales) * scales[:, None]
+    plain = round_in_groups(first.astype(np.float64), scales) * scales[:, None]
     simple = replace(graph, tensors={**graph.tensors, "w1": with_data(graph["w1"], plain)})
     assert error(graph, made, given[100:]) < 0.5 * error(graph, simple, given[100:])
 

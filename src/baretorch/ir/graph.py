@@ -221,7 +221,7 @@ class Op:
         """Return whether there is no element to compute or to move."""
         return not any(t.count for t in outputs)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         """Return the equivalent op for its `carried` inputs permuted by `dims`; None if it depends on their order."""
         return None
 
@@ -229,7 +229,7 @@ class Op:
         """Return the equivalent op for its `reordered` inputs permuted by `read` and its output permuted by `write`."""
         raise NotImplementedError
 
-    def clamped(self, lo: float, hi: float) -> Op | None:
+    def clamp(self, lo: float, hi: float) -> Op | None:
         """Return the op with its output also limited to [lo, hi]; None if it cannot have limits."""
         return None
 

@@ -128,7 +128,7 @@ OPS: tuple[OpRow, ...] = (
     OpRow(layout.Flip, layout.FLIP, qmove.move, Scaled.ALIKE),
     OpRow(layout.Unfold, layout.UNFOLD, qmove.move, Scaled.ALIKE),
     OpRow(layout.Pad, layout.PAD, qmove.pad, Scaled.ALIKE),
-    OpRow(quantize.Quantize, quantize.KERNELS[quantize.Quantize], qmove.stored),
+    OpRow(quantize.Quantize, quantize.KERNELS[quantize.Quantize], qmove.keep_stored),
     OpRow(quantize.Dequantize, quantize.KERNELS[quantize.Dequantize], qmove.rescale),
     OpRow(quantize.ToFixed, quantize.KERNELS[quantize.ToFixed]),
     OpRow(quantize.FromFixed, quantize.KERNELS[quantize.FromFixed]),

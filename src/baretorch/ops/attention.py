@@ -12,12 +12,12 @@ from baretorch.ops.helpers.check import need, need_float32
 from baretorch.ops.helpers.kernel import Call, Fields, Kernel, Params
 from baretorch.ops.helpers.loops import (
     Dims,
-    filled,
-    in_order,
+    compose_orders,
+    fill_front,
     need_dims,
-    nested,
-    permuted,
-    repeating,
+    nest_loops,
+    permute_shape,
+    repeat_steps,
     steps,
     steps_into,
 )
@@ -59,12 +59,12 @@ class Attention(Op, name="attention", values=slice(3), reordered=3):
         if len(inputs) > 3:
             types = (DType.FLOAT32, DType.BOOL)
             need(inputs[3].dtype in types, self, "the mask's type is not supported", inputs, "a float32 or bool mask")
-        return (Signature(permuted(result, self.y_dims), DType.FLOAT32),)
+        return (Signature(permute_shape(result, self.y_dims), DType.FLOAT32),)
 
     def seen(self, inputs: Sequence[Tensor]) -> list[Shape]:
         """Return the shapes of q, k and v in the order of the formula, and the mask's."""
         orders = (self.q_dims, self.k_dims, self.v_dims, ())
-        return [permuted(t.shape, dims) for t, dims in zip(inputs, orders, strict=False)]
+        return [permute_shape(t.shape, dims) for t, dims in zip(inputs, orders, strict=False)]
 
     def result(self, inputs: Sequence[Tensor]) -> Shape | None:
         """Return the shape of the result before it is permuted, or None if the operands do not fit together."""
@@ -102,8 +102,8 @@ class Attention(Op, name="attention", values=slice(3), reordered=3):
 
     def reading(self, read: Sequence[Shape], write: Shape) -> Op:
         own = (self.q_dims, self.k_dims, self.v_dims)
-        q, k, v = (in_order(order, dims) for order, dims in zip(read, own, strict=True))
-        return replace(self, q_dims=q, k_dims=k, v_dims=v, y_dims=in_order(self.y_dims, write))
+        q, k, v = (compose_orders(order, dims) for order, dims in zip(read, own, strict=True))
+        return replace(self, q_dims=q, k_dims=k, v_dims=v, y_dims=compose_orders(self.y_dims, write))
 
 
 def _steps(op: Attention, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dims]]:
@@ -114,9 +114,11 @@ def _steps(op: Attention, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dim
     assert y is not None
     read = [steps(t.shape, dims) for t, dims in zip(inputs, (op.q_dims, op.k_dims, op.v_dims), strict=False)]
     operands = [*zip((q, k, v), read, strict=True), (y, steps_into(y, op.y_dims))]
-    operands += [(m, repeating(m, steps(m, ()), m)) for m in mask] or [((1, 1), (0, 0))]
-    counts, outer = nested(y[:-2], *(repeating(shape[:-2], step[:-2], y[:-2]) for shape, step in operands))
-    return counts, [(*filled(loops, LOOPS, 0), *step[-2:]) for loops, (_, step) in zip(outer, operands, strict=True)]
+    operands += [(m, repeat_steps(m, steps(m, ()), m)) for m in mask] or [((1, 1), (0, 0))]
+    counts, outer = nest_loops(y[:-2], *(repeat_steps(shape[:-2], step[:-2], y[:-2]) for shape, step in operands))
+    return counts, [
+        (*fill_front(loops, LOOPS, 0), *step[-2:]) for loops, (_, step) in zip(outer, operands, strict=True)
+    ]
 
 
 def shape_fields(op: Attention, inputs: Sequence[Tensor]) -> Fields:
@@ -124,7 +126,7 @@ def shape_fields(op: Attention, inputs: Sequence[Tensor]) -> Fields:
     q, k, v = op.seen(inputs)[:3]
     counts, rows = _steps(op, inputs)
     return (
-        ("batch", filled(counts, LOOPS, 1)),
+        ("batch", fill_front(counts, LOOPS, 1)),
         ("queries", q[-2]),
         ("keys", k[-2]),
         ("width", q[-1]),

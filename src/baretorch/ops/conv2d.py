@@ -91,7 +91,7 @@ class Conv2d(Limited, name="conv2d"):
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
-            y = self.sums(inputs[0], half.nearest(inputs[1]) if self.half else inputs[1])
+            y = self.sums(inputs[0], half.round_to_half(inputs[1]) if self.half else inputs[1])
             if len(inputs) > 2:
                 y = y + inputs[2]
             return (np.clip(y, self.lo, self.hi).astype(np.float32),)
@@ -157,7 +157,7 @@ def cut_convolution(op: Any, inputs: Sequence[Tensor], axis: int, start: int, st
     return cut_windows(op, op.geometry.pooled_windows(inputs[1].shape), inputs, axis, start, stop)
 
 
-def flat(call: Call[Any]) -> Call[Any]:
+def flatten_pixels(call: Call[Any]) -> Call[Any]:
     """Return a pointwise convolution with all pixels in one column, so that rows are pixels."""
     geometry = getattr(call.op, "geometry", None)
     if not isinstance(geometry, Conv2d) or len(call.outputs) != 1 or len(call.x.shape) != 4:
@@ -236,7 +236,7 @@ def _pool_scratch(call: Call[Conv2d]) -> int:
     return 4 * prod(call.op.pool) * call.y.shape[3]
 
 
-def trailing(together: int) -> Callable[[Call[Any]], Distances]:
+def pixel_distances(together: int) -> Callable[[Call[Any]], Distances]:
     """Return the distances of a convolution that computes its output pixel by pixel; see overlap.py."""
     return overlap.windows(
         lambda op: (op.stride[0] * op.pool[0], op.stride[1] * op.pool[1]), lambda op: op.padding, together
@@ -260,7 +260,9 @@ def _in_eights(variant: str, needs: Needs, windows: int = 2) -> tuple[Kernel[Con
     ) -> Kernel[Conv2d]:
         symbol, source = f"bt_conv2d{kind}_f32_{variant}", f"conv2d/{variant}.c"
         splits = cut.rows if kind == "_depthwise" else cut.rows_or_channels(8)
-        return Kernel(symbol, source, params, needs, fits, _pack_eights, scratch, trailing(together), splits=splits)
+        return Kernel(
+            symbol, source, params, needs, fits, _pack_eights, scratch, pixel_distances(together), splits=splits
+        )
 
     plain = row("", _flat_params, lambda call: _fits_dense(call) and call.op.pool == (1, 1), windows)
     if variant in ("fpu", "mve"):
@@ -280,18 +282,20 @@ _REF = Kernel(
     _params,
     fits=has_constants,
     pack=_pack,
-    overlap=trailing(1),
+    overlap=pixel_distances(1),
     splits=cut.rows_and_channels(1),
     channels="bt_conv2d_channels_f32_ref",
 )
 _FLOAT: tuple[Kernel[Conv2d], ...] = (
     *_in_eights("mve", MVE),
     *_in_eights("fpu", FPU),
-    *(replace(kernel, splits=nowhere) for kernel in _in_eights("vectors", VECTORS, 4)),  # because observers read whole layers
+    *(
+        replace(kernel, splits=nowhere) for kernel in _in_eights("vectors", VECTORS, 4)
+    ),  # because observers read whole layers
     _REF,
 )
 KERNELS: tuple[Kernel[Conv2d], ...] = (
-    *map(half.of_floats, _FLOAT),
-    *map(half.in_eights, (*_in_eights("mve", MVE), *_in_eights("fpu", FPU))),
-    half.portable(_REF),
+    *map(half.for_float32, _FLOAT),
+    *map(half.make_half_in_eights, (*_in_eights("mve", MVE), *_in_eights("fpu", FPU))),
+    half.make_half(_REF),
 )

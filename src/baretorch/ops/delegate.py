@@ -69,7 +69,7 @@ class Delegate(Op, name="delegate", alignment=ALIGNED):
         """Interpret the region: commands and weights must mean the same."""
         flat = inputs[0].reshape(-1)
         given = [flat[p.offset : p.end].reshape(p.shape) for p in self.inputs]
-        answers = self._interpreted(given) if self.emulated is None else self.emulated(given)
+        answers = self._interpret(given) if self.emulated is None else self.emulated(given)
         if len(self.outputs) == 1:
             return (answers[0],)
         made = np.zeros(_whole(self.outputs), np.int8)
@@ -77,7 +77,7 @@ class Delegate(Op, name="delegate", alignment=ALIGNED):
             made[part.offset : part.end] = y.reshape(-1)
         return (made,)
 
-    def _interpreted(self, inputs: Sequence[Array]) -> list[Array]:
+    def _interpret(self, inputs: Sequence[Array]) -> list[Array]:
         values = interpret(self.region, inputs)
         return [values[name] for name in self.region.outputs]
 
@@ -89,7 +89,7 @@ def _whole(parts: Sequence[DelegatePort]) -> Shape:
     return parts[0].shape if len(parts) == 1 else (max(p.end for p in parts),)
 
 
-def _copied(call: Call[Delegate]) -> bool:
+def _copies(call: Call[Delegate]) -> bool:
     return any(p.scratch is not None for p in (*call.op.inputs, *call.op.outputs))
 
 
@@ -114,6 +114,6 @@ def _scratch(call: Call[Delegate]) -> int:
 
 
 KERNELS: tuple[Kernel[Delegate], ...] = (
-    Kernel("bt_delegate_copied", "delegate/copied.c", _copied_params, fits=_copied, scratch=_scratch, executor=NPU),
+    Kernel("bt_delegate_copied", "delegate/copied.c", _copied_params, fits=_copies, scratch=_scratch, executor=NPU),
     Kernel("bt_delegate_npu", "delegate/npu.c", _params, scratch=_scratch, executor=NPU),
 )

@@ -223,7 +223,7 @@ def _middle_roots(n: int) -> list[Array]:
     return tables
 
 
-def _joined(*tables: Array) -> Array:
+def _join(*tables: Array) -> Array:
     return np.concatenate([t.reshape(-1) for t in tables]).astype(np.float32)
 
 
@@ -234,7 +234,7 @@ def _last_roots(n: int) -> Array:
 
 def _pack_fft(call: Call[Fft]) -> tuple[Packed, ...]:
     n = _complex_n(call)
-    return (Packed("order", order_of(n)), Packed("roots", _joined(*_middle_roots(n), _last_roots(n))))
+    return (Packed("order", order_of(n)), Packed("roots", _join(*_middle_roots(n), _last_roots(n))))
 
 
 def _pack_rfft(call: Call[Rfft]) -> tuple[Packed, ...]:
@@ -243,13 +243,13 @@ def _pack_rfft(call: Call[Rfft]) -> tuple[Packed, ...]:
     scaled = roots_of_one(j * k / n) * (call.op.scale / 2)
     turned = roots_of_one((k + np.array([0, n // 4])) / (2 * n) + 0.25)
     last = np.concatenate([scaled, turned], axis=1)
-    return (Packed("order", order_of(n)), Packed("roots", _joined(*_middle_roots(n), last)))
+    return (Packed("order", order_of(n)), Packed("roots", _join(*_middle_roots(n), last)))
 
 
 def _pack_irfft(call: Call[Irfft]) -> tuple[Packed, ...]:
     n = _complex_n(call)
     before = roots_of_one(np.arange(1, n // 2) / (2 * n))
-    return (Packed("order", order_of(n)), Packed("roots", _joined(before, *_middle_roots(n), _last_roots(n))))
+    return (Packed("order", order_of(n)), Packed("roots", _join(before, *_middle_roots(n), _last_roots(n))))
 
 
 def _passes(symbol: str, pack: Callable[[Call[Any]], tuple[Packed, ...]]) -> Kernel[Any]:

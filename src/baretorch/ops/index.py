@@ -49,9 +49,9 @@ class IndexSelect(ByIndex, name="index_select", computes=False, carried=slice(1)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x, index = inputs
-        return (np.take(x, inside(index, x.shape[self.axis]), self.axis),)
+        return (np.take(x, to_valid(index, x.shape[self.axis]), self.axis),)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(replace(self, axis=dims[self.axis]), dims) if len(inputs[1].shape) == 1 else None
 
 
@@ -70,7 +70,7 @@ class Gather(ByIndex, name="gather", computes=False):
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x, index = inputs
-        return (np.take_along_axis(x, inside(index, x.shape[self.axis]), self.axis),)
+        return (np.take_along_axis(x, to_valid(index, x.shape[self.axis]), self.axis),)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Put(Change, name="put"):
 
     def write(self, y: Array, *inputs: Array) -> None:
         index, source = inputs
-        at = inside(index, y.shape[self.axis]).reshape(-1)
+        at = to_valid(index, y.shape[self.axis]).reshape(-1)
         rows = source.reshape(*y.shape[: self.axis], at.size, *y.shape[self.axis + 1 :])
         _write(y, (slice(None),) * self.axis + (at,), rows, self.accumulate)
 
@@ -137,7 +137,7 @@ class PutAlong(Change, name="put_along"):
     def write(self, y: Array, *inputs: Array) -> None:
         index, source = inputs
         at: list[Array] = list(np.indices(index.shape, sparse=True))
-        at[self.axis] = inside(index, y.shape[self.axis])
+        at[self.axis] = to_valid(index, y.shape[self.axis])
         _write(y, tuple(at), source, self.accumulate)
 
 
@@ -158,11 +158,11 @@ class RavelIndex(Op, name="ravel_index"):
         return dict(enumerate(self.sizes))
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        a, b = map(inside, inputs, self.sizes)
+        a, b = map(to_valid, inputs, self.sizes)
         return ((a * self.sizes[1] + b).astype(np.int32),)
 
 
-def inside(index: Array, size: int) -> Array:
+def to_valid(index: Array, size: int) -> Array:
     """Return indices as kernels interpret them: int32, counted from the end if negative, and then the nearest
     inside."""
     low = index.astype(np.int32).astype(np.int64)
@@ -326,7 +326,7 @@ class ReduceAlong(Change, name="reduce_along"):
     def write(self, y: Array, *inputs: Array) -> None:
         at, source = inputs
         places: list[Array] = list(np.indices(at.shape, sparse=True))
-        places[self.axis] = inside(at, y.shape[self.axis])
+        places[self.axis] = to_valid(at, y.shape[self.axis])
         with np.errstate(all="ignore"):
             KINDS[self.kind].at(y, tuple(places), source)
 

@@ -109,7 +109,7 @@ class Pad(Op, name="pad", computes=False):
         grow = [(max(before, 0), max(after, 0)) for before, after in self.padding]
         return (np.pad(x[crop], grow, constant_values=np.array(self.value).astype(x.dtype)),)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(replace(self, padding=tuple(self.padding[i] for i in np.argsort(dims))), dims)
 
 
@@ -149,7 +149,7 @@ class Flip(Op, name="flip", computes=False):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (np.flip(inputs[0], self.axes).copy(),)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(Flip(tuple(sorted(dims[a] for a in self.axes))), dims)
 
 

@@ -48,7 +48,7 @@ class Linear(Limited, name="linear", carried=slice(1), by_column=True):
         return (Signature((*x.shape[:-1], weight.shape[0]), x.dtype),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        weight = half.nearest(inputs[1]) if self.half else inputs[1]
+        weight = half.round_to_half(inputs[1]) if self.half else inputs[1]
         y = inputs[0].astype(np.float64) @ weight.T.astype(np.float64)
         if len(inputs) > 2:
             y = y + inputs[2]
@@ -62,7 +62,7 @@ class Linear(Limited, name="linear", carried=slice(1), by_column=True):
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return outputs[0].count * inputs[1].shape[1]
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims) if dims[-1] == len(dims) - 1 else None
 
     def takes_affine(self) -> bool:
@@ -147,8 +147,8 @@ _FLOAT: tuple[Kernel[Linear], ...] = (
     _REF,
 )
 KERNELS: tuple[Kernel[Linear], ...] = (
-    *map(half.of_floats, _FLOAT),
-    half.in_eights(_in_eights("mve", MVE)),
-    half.in_eights(_in_eights("fpu", FPU)),
-    half.portable(_REF),
+    *map(half.for_float32, _FLOAT),
+    half.make_half_in_eights(_in_eights("mve", MVE)),
+    half.make_half_in_eights(_in_eights("fpu", FPU)),
+    half.make_half(_REF),
 )

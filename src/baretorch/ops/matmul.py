@@ -14,12 +14,12 @@ from baretorch.ops.helpers.families import Limited
 from baretorch.ops.helpers.kernel import Call, Fields, Kernel, Params, fields_of
 from baretorch.ops.helpers.loops import (
     Dims,
-    filled,
-    in_order,
+    compose_orders,
+    fill_front,
     need_dims,
-    nested,
-    permuted,
-    repeating,
+    nest_loops,
+    permute_shape,
+    repeat_steps,
     steps,
     steps_into,
 )
@@ -53,11 +53,11 @@ class Matmul(Limited, name="matmul", reordered=2):
             "a[..., m, k] and b[..., k, n] with leading dimensions that are equal or 1",
         )
         assert result is not None
-        return (Signature(permuted(result, self.y_dims), DType.FLOAT32),)
+        return (Signature(permute_shape(result, self.y_dims), DType.FLOAT32),)
 
     def operands(self, inputs: Sequence[Tensor]) -> tuple[Shape, Shape]:
         a, b = inputs
-        return permuted(a.shape, self.a_dims), permuted(b.shape, self.b_dims)
+        return permute_shape(a.shape, self.a_dims), permute_shape(b.shape, self.b_dims)
 
     def result(self, inputs: Sequence[Tensor]) -> Shape | None:
         """Return the shape of the result before it is permuted, or None if the operands do not fit together."""
@@ -78,8 +78,8 @@ class Matmul(Limited, name="matmul", reordered=2):
         return outputs[0].count * self.operands(inputs)[0][-1]
 
     def reading(self, read: Sequence[Shape], write: Shape) -> Op:
-        a, b = (in_order(order, own) for order, own in zip(read, (self.a_dims, self.b_dims), strict=True))
-        return replace(self, a_dims=a, b_dims=b, y_dims=in_order(self.y_dims, write))
+        a, b = (compose_orders(order, own) for order, own in zip(read, (self.a_dims, self.b_dims), strict=True))
+        return replace(self, a_dims=a, b_dims=b, y_dims=compose_orders(self.y_dims, write))
 
 
 def broadcast(a: Shape, b: Shape) -> Shape | None:
@@ -101,8 +101,10 @@ def _steps(op: Matmul, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dims]]
         (b, steps(inputs[1].shape, op.b_dims)),
         (y, steps_into(y, op.y_dims)),
     )
-    counts, outer = nested(y[:-2], *(repeating(shape[:-2], step[:-2], y[:-2]) for shape, step in operands))
-    return counts, [(*filled(loops, LOOPS, 0), *step[-2:]) for loops, (_, step) in zip(outer, operands, strict=True)]
+    counts, outer = nest_loops(y[:-2], *(repeat_steps(shape[:-2], step[:-2], y[:-2]) for shape, step in operands))
+    return counts, [
+        (*fill_front(loops, LOOPS, 0), *step[-2:]) for loops, (_, step) in zip(outer, operands, strict=True)
+    ]
 
 
 def shape_fields(op: Matmul, inputs: Sequence[Tensor]) -> Fields:
@@ -110,7 +112,7 @@ def shape_fields(op: Matmul, inputs: Sequence[Tensor]) -> Fields:
     a, b = op.operands(inputs)
     counts, rows = _steps(op, inputs)
     return (
-        ("batch", filled(counts, LOOPS, 1)),
+        ("batch", fill_front(counts, LOOPS, 1)),
         ("m", a[-2]),
         ("k", a[-1]),
         ("n", b[-1]),

@@ -251,7 +251,7 @@ class Choose(Assembled, name="choose", computes=False, carried=slice(1, None)):
         """Return the step of a plan that copies a, if the condition holds, or b."""
         return Call(Copy(), (call.inputs[1 if holds else 2],), call.outputs)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims)
 
 

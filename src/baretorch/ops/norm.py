@@ -38,12 +38,12 @@ class LayerNorm(Op, name="layer_norm", carried=slice(1)):
         x = inputs[0]
         rest = tuple(i for i in range(x.ndim) if i not in self.axes)
         order = (*rest, *self.axes)  # the axes last, as weight and bias have them
-        y = _normalised(x.transpose(order), len(self.axes), self.eps, self.centred)
+        y = _normalize(x.transpose(order), len(self.axes), self.eps, self.centred)
         with np.errstate(all="ignore"):
             y = y * _spread(inputs[1]) + _spread(inputs[2])
             return (y.transpose(np.argsort(order)).astype(np.float32),)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(replace(self, axes=tuple(dims[a] for a in self.axes)), dims)
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
@@ -80,12 +80,12 @@ class GroupNorm(Op, name="group_norm", carried=slice(1)):
         x = np.moveaxis(inputs[0], self.axis, 1)
         parts = x.reshape(x.shape[0], self.groups, -1)
         column = (-1, *(1,) * (x.ndim - 2))
-        y = _normalised(parts, 1, self.eps, centred=True).reshape(x.shape)
+        y = _normalize(parts, 1, self.eps, centred=True).reshape(x.shape)
         with np.errstate(all="ignore"):
             y = y * inputs[1].reshape(column) + inputs[2].reshape(column)
             return (np.moveaxis(y, 1, self.axis).astype(np.float32),)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(replace(self, axis=dims[self.axis]), dims) if dims[0] == 0 else None
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
@@ -107,7 +107,7 @@ def _spread(t: Array) -> Array:
     return t.reshape(()) if t.size == 1 else t
 
 
-def _normalised(x: Array, last: int, eps: float, centred: bool) -> Array:
+def _normalize(x: Array, last: int, eps: float, centred: bool) -> Array:
     """Return x in float64, normalised over the `last` last axes."""
     axes = tuple(range(x.ndim - last, x.ndim))
     x = x.astype(np.float64)

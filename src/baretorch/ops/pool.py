@@ -127,7 +127,7 @@ class AdaptiveMaxPool2d(Op, name="adaptive_max_pool2d"):
         return _infer_adaptive(self, inputs)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        return (_adapted(inputs[0], self.size, lambda part: part.max(axis=(1, 2))),)
+        return (_pool_adaptively(inputs[0], self.size, lambda part: part.max(axis=(1, 2))),)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class AdaptiveAvgPool2d(Op, name="adaptive_avg_pool2d"):
         return _infer_adaptive(self, inputs)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        return (_adapted(inputs[0], self.size, lambda part: part.mean(axis=(1, 2), dtype=np.float64)),)
+        return (_pool_adaptively(inputs[0], self.size, lambda part: part.mean(axis=(1, 2), dtype=np.float64)),)
 
 
 def _infer_adaptive(op: AdaptiveMaxPool2d | AdaptiveAvgPool2d, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -151,7 +151,7 @@ def _infer_adaptive(op: AdaptiveMaxPool2d | AdaptiveAvgPool2d, inputs: Sequence[
     return (Signature((x.shape[0], *op.size, x.shape[3]), DType.FLOAT32),)
 
 
-def _adapted(x: Array, size: Pair, pool: Callable[[Array], Array]) -> Array:
+def _pool_adaptively(x: Array, size: Pair, pool: Callable[[Array], Array]) -> Array:
     y = np.empty((x.shape[0], *size, x.shape[3]), np.float32)
     rows, columns = (
         [slice(i * s // n, -(-(i + 1) * s // n)) for i in range(n)] for s, n in zip(x.shape[1:3], size, strict=True)

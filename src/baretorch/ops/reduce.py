@@ -15,7 +15,7 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_axes
 from baretorch.ops.helpers.kernel import Call, Kernel, Params
-from baretorch.ops.helpers.loops import filled, nested, steps
+from baretorch.ops.helpers.loops import fill_front, nest_loops, steps
 
 LOOPS = 3  # nested loops of the kernels over the axes that are kept, and over those that are not
 
@@ -44,7 +44,7 @@ class Reduction(Op):
         need_axes(self, self.axes, x)
         if not self.of_nothing:
             need_elements(self, self.axes, x)
-        return (Signature(reduced(x.shape, self.axes, self.keepdim), self.types[x.dtype]),)
+        return (Signature(reduce_shape(x.shape, self.axes, self.keepdim), self.types[x.dtype]),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         (x,) = inputs
@@ -52,7 +52,7 @@ class Reduction(Op):
         assert dtype is not None
         with np.errstate(all="ignore"):
             y = np.asarray(self.value(x.astype(np.float64 if dtype is DType.FLOAT32 else np.int64)))
-            return (y.astype(self.types[dtype].numpy).reshape(reduced(x.shape, self.axes, self.keepdim)),)
+            return (y.astype(self.types[dtype].numpy).reshape(reduce_shape(x.shape, self.axes, self.keepdim)),)
 
     def value(self, x: Array) -> Any:
         """Return the result from float64 or int64, with the axes left as dimensions of 1."""
@@ -62,9 +62,9 @@ class Reduction(Op):
         """Return the number that the kernel divides by, if it divides."""
         return float(prod(shape[a] for a in self.axes))
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         op = replace(self, axes=tuple(sorted(dims[a] for a in self.axes)))
-        return Permuted(op, dims if self.keepdim else without(dims, self.axes))
+        return Permuted(op, dims if self.keepdim else drop_axes(dims, self.axes))
 
 
 class Sum(Reduction, name="sum", function=np.sum, types=SUMS):
@@ -155,13 +155,13 @@ class LogSumExp(Reduction, name="logsumexp"):
 # --- also used by other operators along axes ----------------------------------------------------------------
 
 
-def without(dims: Shape, axes: Shape) -> Shape:
+def drop_axes(dims: Shape, axes: Shape) -> Shape:
     """Return the permutation that is left when the permuted value loses these axes."""
     kept = [d for i, d in enumerate(dims) if i not in axes]
     return tuple(sorted(kept).index(d) for d in kept)
 
 
-def reduced(shape: Shape, axes: Sequence[int], keepdim: bool) -> Shape:
+def reduce_shape(shape: Shape, axes: Sequence[int], keepdim: bool) -> Shape:
     return tuple(1 if i in axes else n for i, n in enumerate(shape) if keepdim or i not in axes)
 
 
@@ -187,13 +187,13 @@ def reduction_loops(shape: Shape, axes: Sequence[int], *others: Sequence[int]) -
     fields: list[tuple[str, Shape]] = []
     for name, chosen in (("kept", False), ("reduced", True)):
         some = [i for i in range(len(shape)) if (i in axes) is chosen]
-        counts, walks = nested(
+        counts, walks = nest_loops(
             tuple(shape[i] for i in some), *(tuple(s[i] for i in some) for s in (steps(shape, ()), *others))
         )
         if len(counts) > LOOPS:
             return None
-        fields.append((name, filled(counts, LOOPS, 1)))
-        fields += zip((f"{name}_step", f"{name}_place"), (filled(w, LOOPS, 0) for w in walks), strict=False)
+        fields.append((name, fill_front(counts, LOOPS, 1)))
+        fields += zip((f"{name}_step", f"{name}_place"), (fill_front(w, LOOPS, 0) for w in walks), strict=False)
     return tuple(fields)
 
 

@@ -14,7 +14,17 @@ from baretorch.ir.graph import Array, DType, Op, Permuted, Shape, Signature, Ten
 from baretorch.ops.helpers.check import need, need_axes
 from baretorch.ops.helpers.families import AlongAxis
 from baretorch.ops.helpers.kernel import Call, Kernel, Literal, Params
-from baretorch.ops.reduce import FLOAT, NUMBERS, SUFFIXES, SUMS, Types, need_elements, need_type, reduced, without
+from baretorch.ops.reduce import (
+    FLOAT,
+    NUMBERS,
+    SUFFIXES,
+    SUMS,
+    Types,
+    drop_axes,
+    need_elements,
+    need_type,
+    reduce_shape,
+)
 
 
 @dataclass(frozen=True)
@@ -30,14 +40,14 @@ class ArgMax(Op, name="argmax"):
         need_type(self, self.types, x)
         need_axes(self, (self.axis,), x)
         need_elements(self, (self.axis,), x)
-        return (Signature(reduced(x.shape, (self.axis,), self.keepdim), DType.INT64),)
+        return (Signature(reduce_shape(x.shape, (self.axis,), self.keepdim), DType.INT64),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (np.argmax(inputs[0], axis=self.axis, keepdims=self.keepdim),)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         op = replace(self, axis=dims[self.axis])
-        return Permuted(op, dims if self.keepdim else without(dims, (self.axis,)))
+        return Permuted(op, dims if self.keepdim else drop_axes(dims, (self.axis,)))
 
 
 @dataclass(frozen=True)
@@ -136,7 +146,7 @@ class Chosen(Op):
         need_type(self, NUMBERS, x)
         need_axes(self, (self.axis,), x)
         need_elements(self, (self.axis,), x)
-        shape = reduced(x.shape, (self.axis,), False)
+        shape = reduce_shape(x.shape, (self.axis,), False)
         return Signature(shape, x.dtype), Signature(shape, DType.INT64)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:

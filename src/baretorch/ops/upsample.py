@@ -76,8 +76,8 @@ class UpsampleBilinear2d(Resampled, name="upsample_bilinear2d"):
         rows, down = self.sources(0, x.shape[1])
         columns, right = self.sources(1, x.shape[2])
         with np.errstate(all="ignore"):
-            between = _mixed(x, columns, right[:, np.newaxis], 2)
-            return (_mixed(between, rows, down[:, np.newaxis, np.newaxis], 1).astype(np.float32),)
+            between = _mix(x, columns, right[:, np.newaxis], 2)
+            return (_mix(between, rows, down[:, np.newaxis, np.newaxis], 1).astype(np.float32),)
 
     def sources(self, axis: int, size: int) -> tuple[Array, Array]:
         """Return for each output along the height (0) or width (1) the first of two inputs, and the share of the
@@ -91,7 +91,7 @@ class UpsampleBilinear2d(Resampled, name="upsample_bilinear2d"):
         return first.astype(np.int16), np.clip(np.maximum(at, 0) - first, 0, 1).astype(np.float32)
 
 
-def _mixed(x: Array, first: Array, share: Array, axis: int) -> Array:
+def _mix(x: Array, first: Array, share: Array, axis: int) -> Array:
     """Return the mix of x at `first` and the one after, along an axis; the last is its own successor."""
     after = np.minimum(first + 1, x.shape[axis] - 1) if len(first) != x.shape[axis] else first
     here, there = x.take(first, axis), x.take(after, axis)

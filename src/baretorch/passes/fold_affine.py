@@ -50,7 +50,7 @@ def fold_affine(graph: Graph) -> Graph:
         stem = layer.inputs[2] if len(layer.inputs) > 2 else f"{weight.name}_bias"
         bias_name = constant(stem, replace(weight, quant=None), bias.astype(np.float32))
         assert isinstance(node.op, (Mul, Add))
-        op = layer.op.clamped(node.op.lo, node.op.hi)
+        op = layer.op.clamp(node.op.lo, node.op.hi)
         assert op is not None  # what takes an affine has limits
         (out,) = node.outputs
         nodes[index] = Node(op, (x, weight_name, bias_name), layer.outputs)

@@ -22,7 +22,7 @@ def fuse_clamp(graph: Graph) -> Graph:
             return None
         (x,), (out,) = node.inputs, node.outputs
         alone = len(uses[x]) == 1 and x not in graph.kept and _same_scale(graph[x], graph[out])
-        return nodes[index].op.clamped(node.op.lo, node.op.hi) if alone else None
+        return nodes[index].op.clamp(node.op.lo, node.op.hi) if alone else None
 
     for node in graph.nodes:
         op = limited(node)

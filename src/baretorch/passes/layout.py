@@ -131,7 +131,7 @@ class _Walk:
         """Compute the node on the value underneath a permutation, if it has one and the operator allows it."""
         carried = node.inputs[node.op.carried]
         dims = next((self.lazy[n][1] for n in carried if n in self.lazy), None)
-        found = None if dims is None else node.op.permuted(dims, [self.tensor(n) for n in node.inputs])
+        found = None if dims is None else node.op.permute(dims, [self.tensor(n) for n in node.inputs])
         if dims is None or found is None:
             return False
         inverse = tuple(int(i) for i in np.argsort(dims))

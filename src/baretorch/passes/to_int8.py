@@ -76,7 +76,7 @@ def _cut(walk: Walk, node: Node) -> list[Node]:
     if not node.op.computes and all(walk.graph[n].quant == quant for n in node.inputs[node.op.values]):
         return [node]
     lo, hi = quant.range
-    limited = node.op.clamped(lo, hi)
+    limited = node.op.clamp(lo, hi)
     if limited is not None:
         return [replace(node, op=limited)]
     whole = fresh(walk.graph, walk.new, f"{out}_whole")

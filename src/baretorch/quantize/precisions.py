@@ -209,7 +209,7 @@ def convert_to_float16(graph: Graph, node: Node, tensors: dict[str, Tensor]) -> 
 def _powers(weight: Array, bias: Array) -> Array:
     """Return the power of two with which to scale each output channel; 0 if float16 can hold its weights."""
     rows = weight.reshape(len(weight), -1).astype(np.float64)
-    error = np.square(half.nearest(rows.astype(np.float32)).astype(np.float64) - rows).sum(axis=1)
+    error = np.square(half.round_to_half(rows.astype(np.float32)).astype(np.float64) - rows).sum(axis=1)
     largest = np.abs(rows).max(axis=1, initial=0.0)
     lost = ~(error <= KEPT * np.square(rows).sum(axis=1)) & (largest >= SMALLEST)
     powers = 1 - np.frexp(largest)[1]

@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Tensor, fresh
 from baretorch.ops.int8.arithmetic import dequantize, quantize
-from baretorch.ops.int8.groups_of_inputs import whole_in_groups
+from baretorch.ops.int8.groups_of_inputs import round_in_groups
 from baretorch.ops.int8.quantize import FINER, Dequantize, Dequantize16, Quantize, Quantize16
 
 
@@ -84,6 +84,6 @@ def round_constant(data: Array, quant: Quant | None) -> Array:
     if quant.group:
         rows = data.reshape(len(data), -1)
         scale = np.array(quant.scale)
-        return np.asarray(whole_in_groups(rows, scale) * scale[:, None], np.float32).reshape(data.shape)
+        return np.asarray(round_in_groups(rows, scale) * scale[:, None], np.float32).reshape(data.shape)
     scales = np.array(quant.scale).reshape([-1 if i == quant.axis else 1 for i in range(data.ndim)])
     return np.asarray(np.rint(data / scales) * scales, np.float32)

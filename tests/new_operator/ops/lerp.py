@@ -33,7 +33,7 @@ class Lerp(Op, name="lerp"):
         a, b = (x.astype(np.float64) for x in inputs)
         return ((a + self.weight * (b - a)).astype(np.float32),)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims)
 
 

@@ -63,7 +63,7 @@ def extreme(op: type[Amax | Amin], truths: type[Reduction]) -> Reducer:
         if dtype is not DType.BOOL and not all(g.shape(x)[a] for a in axes):
             last = inf if dtype is DType.FLOAT32 else np.iinfo(dtype.numpy).max
             first = -inf if dtype is DType.FLOAT32 else np.iinfo(dtype.numpy).min
-            shape = reduction.reduced(g.shape(x), axes, keep)
+            shape = reduction.reduce_shape(g.shape(x), axes, keep)
             return g.b.const("none", np.full(shape, first if op is Amax else last, dtype.numpy))
         return plain(truths if g[x].dtype is DType.BOOL else op)(g, x, axes, keep)
 

@@ -8,7 +8,7 @@ from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Op, Tensor
 
 
-def listed(tensors: Sequence[Tensor]) -> str:
+def list_tensors(tensors: Sequence[Tensor]) -> str:
     """Return `x float32[1, 8], weight float32[4, 8]`, for the `have` line."""
     return ", ".join(map(str, tensors))
 
@@ -16,7 +16,7 @@ def listed(tensors: Sequence[Tensor]) -> str:
 def need(condition: bool, op: Op, what: str, inputs: Sequence[Tensor], wanted: str, try_: str | None = None) -> None:
     """Raise unless `condition` holds."""
     if not condition:
-        raise CompileError(f"{op.name}: {what}", have=listed(inputs), need=wanted, try_=try_)
+        raise CompileError(f"{op.name}: {what}", have=list_tensors(inputs), need=wanted, try_=try_)
 
 
 def need_float32(op: Op, inputs: Sequence[Tensor]) -> None:

@@ -53,7 +53,7 @@ def part_of(call: Call[Any], axis: int, start: int, stop: int, wide: bool = Fals
             if i == piece.alike and axis < last:
                 inside = prod(y.shape[axis + 1 : last]) * call.y_pitch
             offsets.append(span.start * inside * t.dtype.size if span else 0)
-        inputs.append(_taken(t, span) if span else t)
+        inputs.append(_take(t, span) if span else t)
     if axis == last:
         pitch = call.y_pitch if runs > 1 else 0
     elif rows != 1:
@@ -73,7 +73,7 @@ def part_within(part: Part, axis: int, start: int, stop: int, wide: bool = False
     return Part(found.call, offsets, part.at + found.at, part.wide or found.wide, part.cuts + found.cuts)
 
 
-def _taken(t: Tensor, span: Span) -> Tensor:
+def _take(t: Tensor, span: Span) -> Tensor:
     where = (slice(None),) * span.axis + (slice(span.start, span.stop),)
     if t.data is not None:
         part = with_data(t, t.data[where])
@@ -148,7 +148,7 @@ def rows_and_own_channels(step: int) -> Splits:
     return splits
 
 
-def fitting(fits: Callable[[Call[Any]], bool], splits: Splits) -> Splits:
+def where_ends_fit(fits: Callable[[Call[Any]], bool], splits: Splits) -> Splits:
     """Split only where the kernel fits the smallest parts, at both ends."""
 
     def some(call: Call[Any]) -> tuple[Split, ...]:

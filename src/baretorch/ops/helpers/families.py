@@ -16,7 +16,7 @@ class Pointwise(Op):
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
         return cut.at_the_same_place(self, inputs, y, axis, start, stop)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims)
 
 
@@ -25,7 +25,7 @@ class AlongAxis(Op):
 
     axis: int
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         axis: dict[str, Any] = {"axis": dims[self.axis]}
         return Permuted(replace(self, **axis), dims)
 
@@ -36,7 +36,7 @@ class Limited(Op):
     lo: float
     hi: float
 
-    def clamped(self, lo: float, hi: float) -> Op:
+    def clamp(self, lo: float, hi: float) -> Op:
         """Return the op with both limits: its own, then these. As in PyTorch's clamp, the upper limit wins."""
         both: dict[str, Any] = {"lo": min(max(self.lo, lo), hi), "hi": min(max(self.hi, lo), hi)}
         return replace(self, **both)

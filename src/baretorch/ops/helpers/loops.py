@@ -24,36 +24,36 @@ def need_dims(op: Op, dims: Dims, t: Tensor) -> None:
     )
 
 
-def permuted(shape: Shape, dims: Dims) -> Shape:
+def permute_shape(shape: Shape, dims: Dims) -> Shape:
     return tuple(shape[d] for d in dims) if dims else shape
 
 
-def in_order(dims: Dims, then: Dims) -> Dims:
+def compose_orders(dims: Dims, then: Dims) -> Dims:
     """Return the order that is both orders, one after the other; () means as it is."""
-    found = permuted(dims or tuple(range(len(then))), then)
+    found = permute_shape(dims or tuple(range(len(then))), then)
     return () if found == tuple(range(len(found))) else found
 
 
 def steps(shape: Shape, dims: Dims) -> Dims:
     """Return the elements from one index to the next, per dimension of the permuted operand."""
-    return permuted(strided.steps(shape), dims)
+    return permute_shape(strided.steps(shape), dims)
 
 
 def steps_into(shape: Shape, dims: Dims) -> Dims:
     """Return the `steps` of a result of this shape that is stored permuted."""
     if not dims:
         return steps(shape, ())
-    stored = steps(permuted(shape, dims), ())
+    stored = steps(permute_shape(shape, dims), ())
     return tuple(stored[dims.index(i)] for i in range(len(shape)))
 
 
-def repeating(shape: Shape, step: Dims, over: Shape) -> Dims:
+def repeat_steps(shape: Shape, step: Dims, over: Shape) -> Dims:
     """Return the steps of an operand that is repeated to the shape `over`: 0 where it is repeated."""
     missing = len(over) - len(shape)
     return (0,) * missing + tuple(0 if n == 1 else s for n, s in zip(shape, step, strict=True))
 
 
-def nested(counts: Shape, *operands: Dims) -> tuple[list[int], list[list[int]]]:
+def nest_loops(counts: Shape, *operands: Dims) -> tuple[list[int], list[list[int]]]:
     """Return the fewest nested loops: their counts, and for each operand its step in each. Loops that continue each
     other are joined."""
     loops: list[tuple[int, Sequence[int]]] = []
@@ -67,6 +67,6 @@ def nested(counts: Shape, *operands: Dims) -> tuple[list[int], list[list[int]]]:
     return [count for count, _ in loops], [[step[i] for _, step in loops] for i in range(len(operands))]
 
 
-def filled(values: Sequence[int], length: int, value: int) -> Dims:
+def fill_front(values: Sequence[int], length: int, value: int) -> Dims:
     """Return `values` with `value` in front, for a kernel with `length` loops."""
     return (value,) * (length - len(values)) + tuple(values)

@@ -66,7 +66,7 @@ def unit_of(*quantities: int) -> int:
     return next(u for u in UNITS if gcd(*quantities) % u == 0)
 
 
-def simple(move: Move) -> Simple:
+def simplify(move: Move) -> Simple:
     size = move.size
     joined: list[StridedLoop] = []
     for loop in (
@@ -117,7 +117,7 @@ def move_kernels(move: Callable[[Call[O]], Move]) -> tuple[Kernel[O], ...]:
 
     def fits(unit: int) -> Callable[[Call[O]], bool]:
         def check(call: Call[O]) -> bool:
-            s = simple(move(call))
+            s = simplify(move(call))
             return s.unit == unit and len(s.loops) <= LOOPS
 
         return check
@@ -126,9 +126,9 @@ def move_kernels(move: Callable[[Call[O]], Move]) -> tuple[Kernel[O], ...]:
         Kernel(
             f"bt_move_{8 * unit}_ref",
             "move/ref.c",
-            lambda call: _params(simple(move(call))),
+            lambda call: _params(simplify(move(call))),
             fits=fits(unit),
-            overlap=overlap.first_only(lambda call: _overlap(simple(move(call)))),
+            overlap=overlap.first_only(lambda call: _overlap(simplify(move(call)))),
         )
         for unit in UNITS
     )

@@ -153,13 +153,13 @@ def add(walk: Walk, node: Node) -> None:
     """Add the int16 form of a sum or difference of two tensors."""
     op, (out,) = node.op, node.outputs
     assert isinstance(op, Arithmetic)
-    a, b, y = (walk.finer(n) for n in (*node.inputs, out))
+    a, b, y = (walk.finer_scale(n) for n in (*node.inputs, out))
     ratios = (a / y, (-1 if isinstance(op, Sub) else 1) * b / y)
     for shift in SHIFTS:
         first, second = (round(r * (1 << shift)) for r in ratios)
         if max(abs(first), abs(second)) <= LARGEST_FACTOR:
             lo, hi = (int(v) for v in np.clip(np.rint(np.array([op.lo, op.hi]) / y), LOWEST, HIGHEST))
-            walk.wide[out] = walk.wider(QAdd16(first, second, shift, lo, hi), out, *map(walk.int16, node.inputs))
+            walk.wide[out] = walk.add_int16(QAdd16(first, second, shift, lo, hi), out, *map(walk.int16, node.inputs))
             return
     raise StaysFloat("its output's scale is too fine for those of its inputs")
 
@@ -171,13 +171,13 @@ def max_pool(walk: Walk, node: Node, op: MaxPool2d) -> None:
     sides = zip(walk.graph[out].shape[1:3], op.kernel, op.stride, walk.graph[x].shape[1:3], strict=True)
     ends = [(n - 1) * stride + kernel - size for n, kernel, stride, size in sides]
     padding = (top, max(bottom, ends[0] - top), left, max(right, ends[1] - left))
-    walk.wide[out] = walk.wider(QMaxPool16(op.kernel, op.stride, padding), out, walk.int16(x))
+    walk.wide[out] = walk.add_int16(QMaxPool16(op.kernel, op.stride, padding), out, walk.int16(x))
 
 
 def average(walk: Walk, node: Node, kernel: Pair, divisor: int, stride: Pair, padding: Padding) -> QAvgPool16:
     """Return the average with the node's scales."""
     (x,), (out,) = node.inputs, node.outputs
-    multiplier, shift = multipliers([walk.finer(x) / (walk.finer(out) * divisor)])
+    multiplier, shift = multipliers([walk.finer_scale(x) / (walk.finer_scale(out) * divisor)])
     fits_32_bits(-LOWEST * prod(kernel) << shift)
     return QAvgPool16(kernel, stride, padding, int(multiplier[0]), shift)
 
@@ -191,10 +191,10 @@ def softmax(walk: Walk, node: Node, op: Softmax) -> None:
     order = (*(i for i in range(rank) if i != op.axis), op.axis)
     rows = walk.int16(x)
     if order == tuple(range(rank)):
-        walk.wide[out] = walk.wider(QSoftmax16(walk.finer(x)), out, rows)
+        walk.wide[out] = walk.add_int16(QSoftmax16(walk.finer_scale(x)), out, rows)
         return
-    shares = walk.wider(QSoftmax16(walk.finer(x)), out, walk.wider(Permute(order), x, rows))
-    walk.wide[out] = walk.wider(Permute(tuple(int(i) for i in np.argsort(order))), out, shares)
+    shares = walk.add_int16(QSoftmax16(walk.finer_scale(x)), out, walk.add_int16(Permute(order), x, rows))
+    walk.wide[out] = walk.add_int16(Permute(tuple(int(i) for i in np.argsort(order))), out, shares)
 
 
 def _max_params(call: Call[Any]) -> Params:

@@ -12,7 +12,7 @@ from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import data_of
 from baretorch.ops.int8 import narrow_requant
 from baretorch.ops.int8.arithmetic import multipliers
-from baretorch.ops.int8.groups_of_inputs import GROUP, in_groups, whole_in_groups
+from baretorch.ops.int8.groups_of_inputs import GROUP, round_in_groups, split_groups
 from baretorch.ops.int8.rules import StaysFloat, Walk, fits_32_bits, limits
 
 LARGEST_BIAS = 2**28  # in an accumulator: a multiplier then loses less than a step's 32nd part of it
@@ -34,7 +34,7 @@ def need_accumulator(op: Op, inputs: Sequence[Tensor], bits: int = 8, group: int
     if group:
         rows = None if weight.data is None else weight.data.reshape(len(weight.data), -1)
         need(
-            bits == 4 and group == GROUP and (rows is None or in_groups(rows) is not None),
+            bits == 4 and group == GROUP and (rows is None or split_groups(rows) is not None),
             op,
             f"the weight is not one of {bits} bits in groups of {group}",
             inputs,
@@ -165,7 +165,7 @@ def _bias(weight: Tensor, biases: Sequence[Tensor]) -> Array:
 
 def _round(real: Array, bias: Array, s_w: Array, s_x: float, x_zero: int, group: int = 0) -> tuple[Array, Array]:
     """Return rows of weights and biases as integers, with the input's zero point folded in."""
-    rows = whole_in_groups(real, s_w) if group else np.rint(real / s_w[:, None]).astype(np.int64)
+    rows = round_in_groups(real, s_w) if group else np.rint(real / s_w[:, None]).astype(np.int64)
     return rows, np.rint(bias / (s_x * s_w)) - x_zero * rows.sum(axis=1)
 
 

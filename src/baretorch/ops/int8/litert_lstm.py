@@ -16,7 +16,7 @@ from baretorch.ir.graph import Array, DType, Node, Quant, Signature, Tensor
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, fields_of, has_constants, pack_inputs
 from baretorch.ops.int8.gates import GATE_BITS, half_up, short
-from baretorch.ops.int8.qrecurrent import begin, int_output, last_time, recurrent
+from baretorch.ops.int8.qrecurrent import add_state, int_output, last_time, recurrent
 from baretorch.ops.int8.quantize import FromFixed
 from baretorch.ops.int8.rules import Walk, fits_32_bits
 from baretorch.ops.packing import dsp
@@ -71,12 +71,12 @@ class LiteRtLstm(OverTime, name="litert_lstm", last_weight=4):
         by_row = np.repeat(scales, w_hh.shape[1], axis=0).T
         y = np.empty((*x.shape[:2], w_hh.shape[1]), np.int8)
         for t in range(len(x)):
-            from_x = short(_twice_rounded(x[t] @ w_ih.T + biases[:, 0], by_row[0], by_row[1]))
-            from_h = _twice_rounded(h @ w_hh.T + biases[:, 1], by_row[2], by_row[3])
+            from_x = short(_round_twice(x[t] @ w_ih.T + biases[:, 0], by_row[0], by_row[1]))
+            from_h = _round_twice(h @ w_hh.T + biases[:, 1], by_row[2], by_row[3])
             i, f, g, o = np.split(short(from_x + from_h), GATES, axis=1)
             added = _away(sigmoid(i) * tanh(g, GATE_BITS), 2 * UNIT_BITS - self.cell.bits)
             c = np.clip(_away(sigmoid(f) * c, UNIT_BITS) + added, self.cell.lo, self.cell.hi)
-            h = _twice_rounded(sigmoid(o) * tanh(c, self.cell.bits), np.array(self.multiplier), np.array(self.shift))
+            h = _round_twice(sigmoid(o) * tanh(c, self.cell.bits), np.array(self.multiplier), np.array(self.shift))
             y[t] = h = np.clip(h + self.zero, -128, 127)
         return (y.swapaxes(0, 1) if self.batch_first else y, c.astype(np.int16))
 
@@ -125,7 +125,7 @@ def _away(v: Array, bits: Array | int) -> Array:
     return np.asarray((v + half - ((v < 0) & (half > 0))) >> bits)
 
 
-def _twice_rounded(v: Array, multiplier: Array, shift: Array) -> Array:
+def _round_twice(v: Array, multiplier: Array, shift: Array) -> Array:
     """Return v * multiplier / 2^(31 - shift), rounded to whole numbers, and again if the shift is to the right."""
     scaled = ((v << np.maximum(shift, 0)) * multiplier + (1 << 30)) >> 31
     return _away(scaled, np.maximum(-shift, 0))
@@ -154,7 +154,7 @@ def lstm(walk: Walk, node: Node) -> None:
     inputs = (
         walk.int8(x),
         walk.int8(h),
-        begin(walk, c, op.cell.bits),
+        add_state(walk, c, op.cell.bits),
         walk.constant(weights[0], "int8", w_ih),
         walk.constant(weights[1], "int8", w_hh),
         walk.constant(weights[2], "biases", np.stack([from_x, from_h], axis=1).astype(np.int32)),
@@ -237,7 +237,7 @@ def _constant(call: Call[LiteRtLstm]) -> bool:
 
 
 def _fits_fours(call: Call[LiteRtLstm]) -> bool:
-    return _constant(call) and all(dsp.in_pairs(g) for i in (3, 4) for g in _parts(data_of(call.inputs, i)))
+    return _constant(call) and all(dsp.fits_pairs(g) for i in (3, 4) for g in _parts(data_of(call.inputs, i)))
 
 
 def _scratch(call: Call[LiteRtLstm]) -> int:

@@ -33,7 +33,7 @@ class Lookup(Op, name="lookup", carried=slice(1)):
         x, table = inputs
         return (table[x.astype(np.int64) + 128],)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims)
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:

@@ -90,7 +90,7 @@ def conv(walk: Walk, node: Node) -> None:
         if op.pool == (1, 1):
             walk.wide[out] = whole16
             return
-        walk.wide[out] = walk.wider(QMaxPool16(op.pool, op.pool), out, whole16)
+        walk.wide[out] = walk.add_int16(QMaxPool16(op.pool, op.pool), out, whole16)
         return
     made = layer_of(walk, node, op.lo, op.hi)
     own = (made.x_zero, made.zero, made.shift, made.lo, made.hi)
@@ -123,4 +123,4 @@ _INT8: tuple[Kernel[QConv2d], ...] = (
         channels="bt_qconv2d_channels_ref",
     ),
 )
-KERNELS: tuple[Kernel[QConv2d], ...] = (*map(int4.of_8_bits, _INT8), *int4.CONVOLUTIONS)
+KERNELS: tuple[Kernel[QConv2d], ...] = (*map(int4.for_8_bits, _INT8), *int4.CONVOLUTIONS)

@@ -80,20 +80,20 @@ def linear(walk: Walk, node: Node, lo: float, hi: float) -> str:
     if w.data is None:
         raise StaysFloat("its weight or bias is computed")
     out, in_ = w.shape
-    pixels = walk.wider(Reshape((1, prod(x.shape[:-1]), 1, in_)), x.name, walk.int16(x.name))
+    pixels = walk.add_int16(Reshape((1, prod(x.shape[:-1]), 1, in_)), x.name, walk.int16(x.name))
     whole = _layer(walk, node, pixels, (out, 1, 1, in_), (lo, hi), QConv2d16())
-    return walk.wider(Reshape(y.shape), y.name, whole)
+    return walk.add_int16(Reshape(y.shape), y.name, whole)
 
 
 def _layer(walk: Walk, node: Node, x: str, shape: Shape, limits: tuple[float, float], op: QConv2d16) -> str:
     """Add the layer with weights of this shape, and return its output."""
     w, quant, bias = weights_of(walk.graph, node)
-    s_x, s_y = walk.finer(node.inputs[0]), walk.finer(node.outputs[0])
+    s_x, s_y = walk.finer_scale(node.inputs[0]), walk.finer_scale(node.outputs[0])
     real = data_of([w], 0).reshape(len(bias), -1).astype(np.float64)
     stored = store(real, bias, np.array(quant.scale), s_x, s_y, steps=256, largest=-LOWEST)
     lo, hi = (int(v) for v in np.clip(np.rint(np.array(limits) / s_y), LOWEST, HIGHEST))
     made = replace(op, shift=stored.shift, lo=lo, hi=hi)
-    return walk.wider(made, node.outputs[0], x, *stored.constants(walk, w, shape))
+    return walk.add_int16(made, node.outputs[0], x, *stored.constants(walk, w, shape))
 
 
 def _params(call: Call[QConv2d16]) -> Params:

@@ -65,7 +65,7 @@ class QLinear(Op, name="qlinear", carried=slice(1), by_column=True):
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return outputs[0].count * inputs[1].shape[1]
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims) if dims[-1] == len(dims) - 1 else None
 
 

@@ -25,7 +25,7 @@ def move(walk: Walk, node: Node) -> None:
     wide = isinstance(node.op, MOVES_16_BITS) and all(q is not None and q.bits == 16 and q == first for q in quants)
     if wide and first is not None and walk.quant(out) in (None, first):
         walk.found[out] = first
-        walk.wide[out] = walk.wider(node.op, out, *map(walk.int16, node.inputs))
+        walk.wide[out] = walk.add_int16(node.op, out, *map(walk.int16, node.inputs))
     else:
         walk.same(node, node.op)
 
@@ -41,14 +41,14 @@ def pad(walk: Walk, node: Node) -> None:
     walk.same(node, replace(op, value=float(stored)))
 
 
-def stored(walk: Walk, node: Node) -> None:
+def keep_stored(walk: Walk, node: Node) -> None:
     """Replace a quantize of a tensor that is int8 already: by the stored numbers, or by a table if its scale is another
     one."""
     op, (x,), (out,) = node.op, node.inputs, node.outputs
     assert isinstance(op, Quantize)
     if walk.quant(x) is None and x not in walk.functions:
         raise StaysFloat("it is int8 already")
-    walk.stored[out] = walk.rescaled(x, Quant((op.scale,), (op.zero,)))
+    walk.stored[out] = walk.rescale(x, Quant((op.scale,), (op.zero,)))
 
 
 def rescale(walk: Walk, node: Node) -> None:

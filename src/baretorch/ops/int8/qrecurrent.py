@@ -94,19 +94,19 @@ class QRecurrent(OverTime):
             from_x = x[t] @ w_ih.T * (rows[:, 2] >> 8) + rows[:, 0]
             from_h = state[0] @ w_hh.T * (rows[:, 2] & 255) + rows[:, 1]
             state = self.step(from_x, from_h, rows[:, 3], state)
-            y[t] = np.clip(_factored(state[0] << self.y_shift, self.multiplier) + self.zero, limits.min, limits.max)
+            y[t] = np.clip(_scale(state[0] << self.y_shift, self.multiplier) + self.zero, limits.min, limits.max)
         return (y.swapaxes(0, 1) if self.batch_first else y, *(s.astype(np.int16) for s in state))
 
     def gate(self, sums: Array, factors: Array) -> Array:
         """Return sums with a gate's fractional bits."""
-        return _factored(sums << self.shift, factors)
+        return _scale(sums << self.shift, factors)
 
     def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
         """Return the next states, from the sums of input and hidden state for each gate, and their multipliers."""
         raise NotImplementedError
 
 
-def _factored(acc: Array, multiplier: Array | int) -> Array:
+def _scale(acc: Array, multiplier: Array | int) -> Array:
     product: Array = acc * multiplier + (1 << 31)
     return np.asarray(product >> 32)
 
@@ -166,19 +166,19 @@ def recurrent(walk: Walk, node: Node) -> None:
         raise StaysFloat(f"its hidden state's scale {q_y.scale[0]:.3g} is too fine")
     y, *ends = node.outputs
     walk.found |= {y: q_y, ends[0]: q_y}
-    fine = Quant((walk.finer(x),), (0,)) if wide else q_x
+    fine = Quant((walk.finer_scale(x),), (0,)) if wide else q_x
     w_ih, w_hh, rows, shift = _rows(kind, weights, fine, 1 << 15 if wide else 1 << 7)
-    (multiplier,), y_shift = multipliers([2.0 ** -kind.bits[0] / (walk.finer(y) if wide else q_y.scale[0])])
+    (multiplier,), y_shift = multipliers([2.0 ** -kind.bits[0] / (walk.finer_scale(y) if wide else q_y.scale[0])])
     zero = 0 if wide else q_y.zero_point[0]
     made = kind(zero, int(multiplier), y_shift, shift, op.reverse, op.batch_first)
     inputs = (
         walk.int16(x) if wide else walk.int8(x),
-        *(begin(walk, name, bits) for name, bits in zip(states, kind.bits, strict=False)),
+        *(add_state(walk, name, bits) for name, bits in zip(states, kind.bits, strict=False)),
         walk.constant(weights[0], "int8", w_ih),
         walk.constant(weights[1], "int8", w_hh),
         walk.constant(weights[0], "rows", rows),
     )
-    dtype, quant = (DType.INT16, Quant((walk.finer(y),), (0,))) if wide else (DType.INT8, q_y)
+    dtype, quant = (DType.INT16, Quant((walk.finer_scale(y),), (0,))) if wide else (DType.INT8, q_y)
     outputs = [int_output(walk, y, dtype, quant), *(int_output(walk, end, DType.INT16, None) for end in ends)]
     walk.nodes.append(Node(made, inputs, tuple(outputs)))
     (walk.wide if wide else walk.stored)[y] = outputs[0]
@@ -218,8 +218,8 @@ def _rows(kind: type[QRecurrent], tensors: Sequence[Tensor], x: Quant, most: int
     parts = ((w_ih * x.scale[0], most), (w_hh * s_h, 2 << HIDDEN_BITS))
     for largest in LARGEST_FACTORS:
         first, second, scales = _whole_ratios(p, q, parts, largest)
-        ih = _rounded(parts[0][0], first * scales)
-        hh = _rounded(parts[1][0], second * scales)
+        ih = _round_and_clip(parts[0][0], first * scales)
+        hh = _round_and_clip(parts[1][0], second * scales)
         multiplier, shift = multipliers([float(f) for f in scales * 2.0**bits])
         added = np.rint(own / scales) - x.zero_point[0] * first * ih.sum(axis=1), np.rint(reset / scales)
         sums = first * most * np.abs(ih).sum(axis=1) + second * 2**15 * np.abs(hh).sum(axis=1)
@@ -231,7 +231,7 @@ def _rows(kind: type[QRecurrent], tensors: Sequence[Tensor], x: Quant, most: int
     return ih.astype(np.int8), hh.astype(np.int8), rows.astype(np.int32), shift
 
 
-def _rounded(weights: Array, scales: Array) -> Array:
+def _round_and_clip(weights: Array, scales: Array) -> Array:
     return np.asarray(np.clip(np.rint(weights / scales[:, None]), -127, 127))
 
 
@@ -256,14 +256,14 @@ def _whole_ratios(p: Array, q: Array, parts: Sequence[tuple[Array, int]], larges
     for i in range(a.shape[1]):
         for n, (rows, reach) in zip((a, b), parts, strict=True):
             step = n[:, i] * scales[:, i]
-            errors[:, i] += ((_rounded(rows, step) * step[:, None] - rows) ** 2).sum(axis=1) * reach**2
+            errors[:, i] += ((_round_and_clip(rows, step) * step[:, None] - rows) ** 2).sum(axis=1) * reach**2
     errors[(a > largest) | (b > largest)] = np.inf
     best = errors.argmin(axis=1)[:, None]
     a, b, scales = (np.take_along_axis(values, best, axis=1)[:, 0] for values in (a, b, scales))
     return a, b, scales
 
 
-def begin(walk: Walk, name: str, bits: int) -> str:
+def add_state(walk: Walk, name: str, bits: int) -> str:
     """Return a state that is given, with a fixed point."""
     t = walk.graph[name]
     if t.data is not None:
@@ -287,7 +287,7 @@ def last_time(walk: Walk, op: Recurrent, y: str, end: str, quant: Quant) -> str:
     at = 0 if op.reverse else shape[axis] - 1
     cut, flat = Slice(axis, at, at + 1), Reshape(walk.graph[end].shape)
     if walk.new[y].dtype is DType.INT16:
-        return walk.wider(flat, end, walk.wider(cut, end, y))
+        return walk.add_int16(flat, end, walk.add_int16(cut, end, y))
     part = walk.add(cut, end, tuple(1 if d == axis else n for d, n in enumerate(shape)), quant, y)
     return walk.view(flat, end, part)
 

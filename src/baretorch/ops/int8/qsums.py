@@ -193,7 +193,7 @@ def _pack(call: Call[QSums]) -> tuple[Packed, ...]:
 
 
 def _pack_words(call: Call[QSums]) -> tuple[Packed, ...]:
-    words = xcv.in_words(data_of(call.inputs, 2))
+    words = xcv.pack_words(data_of(call.inputs, 2))
     return (Packed("weight", np.ascontiguousarray(words).reshape(-1)), *_bias(call))
 
 

@@ -40,7 +40,7 @@ class Conversion(Op, computes=False):
         """Return the scale of the output, if the operator has it."""
         return None
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims)
 
 
@@ -135,7 +135,7 @@ class FromFixed(Conversion, name="from_fixed", takes=DType.INT16, gives=DType.FL
         return (inputs[0].astype(np.float32) / np.float32(1 << self.bits),)
 
 
-def flat(call: Call[Any]) -> Call[Any]:
+def flatten_rows(call: Call[Any]) -> Call[Any]:
     """Return the call of a quantize or dequantize with all axes but the last as one, so that it can be cut into more
     parts: an image whose channels come first may have three rows only."""
     if not isinstance(call.op, (Quantize, Dequantize)) or call.pitch or len(call.x.shape) < 3:

@@ -42,8 +42,8 @@ class QUpsampleBilinear2d(Op, name="qupsample_bilinear2d"):
         x = inputs[0].astype(np.int64)
         rows, down = self.sources(0, x.shape[1])
         columns, right = self.sources(1, x.shape[2])
-        between = _mixed(x, columns, right.reshape(-1, 1), 2)
-        y = _mixed(between, rows, down.reshape(-1, 1, 1), 1)
+        between = _mix(x, columns, right.reshape(-1, 1), 2)
+        y = _mix(between, rows, down.reshape(-1, 1, 1), 1)
         return ((y + (1 << (2 * BITS - 1)) >> 2 * BITS).astype(np.int8),)
 
     def sources(self, axis: int, size: int) -> tuple[Array, Array]:
@@ -53,7 +53,7 @@ class QUpsampleBilinear2d(Op, name="qupsample_bilinear2d"):
         return first, np.rint(share.astype(np.float64) * (1 << BITS)).astype(np.int16)
 
 
-def _mixed(x: Array, first: Array, share: Array, axis: int) -> Array:
+def _mix(x: Array, first: Array, share: Array, axis: int) -> Array:
     after = np.minimum(first + 1, x.shape[axis] - 1)
     wide = share.astype(np.int64)
     return np.asarray(((1 << BITS) - wide) * x.take(first, axis) + wide * x.take(after, axis))

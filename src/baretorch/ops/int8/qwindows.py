@@ -111,7 +111,7 @@ def avg_pool(walk: Walk, node: Node) -> None:
     if not cut and (op.count_include_pad or op.divisor or not padded):
         pool = _average(walk, node, op.kernel, op.divisor or prod(op.kernel), op.stride, op.padding)
         if isinstance(pool, int16_layers.QAvgPool16):
-            walk.wide[node.outputs[0]] = walk.wider(pool, node.outputs[0], walk.int16(node.inputs[0]))
+            walk.wide[node.outputs[0]] = walk.add_int16(pool, node.outputs[0], walk.int16(node.inputs[0]))
         else:
             walk.emit(node, pool, walk.int8(node.inputs[0]))
         return
@@ -125,16 +125,16 @@ def avg_pool(walk: Walk, node: Node) -> None:
 
 def adaptive_avg_pool(walk: Walk, node: Node) -> None:
     assert isinstance(node.op, AdaptiveAvgPool2d)
-    rows, columns = _adapted(walk, node, node.op.size)
+    rows, columns = _cover(walk, node, node.op.size)
     _windows(walk, node, rows, columns, [(b - a) * (d - c) for a, b in rows for c, d in columns])
 
 
 def adaptive_max_pool(walk: Walk, node: Node) -> None:
     assert isinstance(node.op, AdaptiveMaxPool2d)
-    walk.same(node, QMaxWindows(*_adapted(walk, node, node.op.size)))
+    walk.same(node, QMaxWindows(*_cover(walk, node, node.op.size)))
 
 
-def _adapted(walk: Walk, node: Node, size: Pair) -> tuple[Spans, Spans]:
+def _cover(walk: Walk, node: Node, size: Pair) -> tuple[Spans, Spans]:
     """Return `size` windows, which cover the image."""
     rows, columns = (
         tuple((i * s // n, -(-(i + 1) * s // n)) for i in range(n))
@@ -179,7 +179,7 @@ def _over(walk: Walk, node: Node, axes: tuple[int, ...], pool: Op) -> None:
     shape = walk.graph[x].shape
     first, last = min(axes), max(axes)
     wide = isinstance(pool, int16_layers.QAvgPool16)
-    view = walk.wider if wide else walk.view
+    view = walk.add_int16 if wide else walk.view
     moved = walk.int16(x) if wide else walk.int8(x)
     if last - first + 1 != len(axes):
         order = (*(i for i in range(len(shape)) if i not in axes), *sorted(axes))
@@ -189,7 +189,7 @@ def _over(walk: Walk, node: Node, axes: tuple[int, ...], pool: Op) -> None:
     outer, count, inner = prod(shape[:first]), prod(shape[first : last + 1]), prod(shape[last + 1 :])
     image = view(Reshape((outer, 1, count, inner)), x, moved)
     if wide:
-        walk.wide[out] = walk.wider(Reshape(walk.graph[out].shape), out, walk.wider(pool, out, image))
+        walk.wide[out] = walk.add_int16(Reshape(walk.graph[out].shape), out, walk.add_int16(pool, out, image))
         return
     pooled = walk.add(pool, out, (outer, 1, 1, inner), walk.quant(out), image)
     walk.emit(node, Reshape(walk.graph[out].shape), pooled)

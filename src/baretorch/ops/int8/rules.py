@@ -75,7 +75,7 @@ class Walk:
             known = self.functions[name].values if name in self.functions else self.graph[name].data
             if known is None or known.dtype != np.float32 or not np.isfinite(known).all() or not known.size:
                 raise StaysFloat(f"no int8 scale was measured for {name}")
-            quant = self.found[name] = _around(known)
+            quant = self.found[name] = _scale_around(known)
         return quant
 
     def function(self, name: str) -> ByteFunction | None:
@@ -117,9 +117,9 @@ class Walk:
             self.found[out] = quants[0]
             constants = [d for n in values if (d := self.graph[n].data) is not None and np.isfinite(d).all()]
             if not isinstance(op, Where):  # the constant may be a mask, which must not fit
-                self.found[out] = _holding(quants[0], constants)
+                self.found[out] = _scale_holding(quants[0], constants)
         y = self.scale(out)
-        self.emit(node, op, *(self.rescaled(n, y) if n in values else self.real(n) for n in node.inputs))
+        self.emit(node, op, *(self.rescale(n, y) if n in values else self.real(n) for n in node.inputs))
 
     def view(self, op: Permute | Reshape, like: str, x: str) -> str:
         """Return an int8 tensor in another order or shape, or itself if that changes nothing."""
@@ -152,26 +152,26 @@ class Walk:
         if name not in self.wide:
             t, quant = self.graph[name], self.scale(name)
             if name in self.floats and name not in self.stored and t.data is None:
-                self.wide[name] = self.wider(Quantize16(self.finer(name)), name, self.real(name))
+                self.wide[name] = self.add_int16(Quantize16(self.finer_scale(name)), name, self.real(name))
             else:
-                self.wide[name] = self.wider(Widen(quant.zero_point[0]), name, self.int8(name))
+                self.wide[name] = self.add_int16(Widen(quant.zero_point[0]), name, self.int8(name))
         return self.wide[name]
 
-    def finer(self, name: str) -> float:
+    def finer_scale(self, name: str) -> float:
         """Return the scale of the tensor as int16."""
         return self.scale(name).scale[0] / FINER
 
-    def wider(self, op: Op, like: str, *inputs: str) -> str:
+    def add_int16(self, op: Op, like: str, *inputs: str) -> str:
         """Add a node with a new int16 output in the finer scale of the tensor `like`, and return the output."""
         name = fresh(self.graph, self.new, f"{like}_int16")
         (signature,) = op.infer([self.tensor(n) for n in inputs])
-        quant = Quant((self.finer(like),), (0,))
+        quant = Quant((self.finer_scale(like),), (0,))
         t = replace(self.graph[like], name=name, dtype=DType.INT16, shape=signature.shape, quant=quant)
         self.new[name] = replace(t, data=None, value="")
         self.nodes.append(Node(op, inputs, (name,)))
         return name
 
-    def rescaled(self, name: str, quant: Quant) -> str:
+    def rescale(self, name: str, quant: Quant) -> str:
         """Return the tensor in another scale."""
         t = self.graph[name]
         if t.data is not None:
@@ -195,7 +195,7 @@ class Walk:
             quant = self.scale(name)
             op: Op = Dequantize(quant.scale[0], quant.zero_point[0])
             if name in self.wide:
-                op = Dequantize16(self.finer(name))
+                op = Dequantize16(self.finer_scale(name))
             self.nodes.append(Node(op, (self.wide.get(name) or self.stored[name],), (name,)))
             self.floats.add(name)
         return name
@@ -222,15 +222,15 @@ def fits_32_bits(largest: int) -> None:
         raise StaysFloat("its sums could leave 32 bits")
 
 
-def _holding(quant: Quant, constants: list[Array]) -> Quant:
+def _scale_holding(quant: Quant, constants: list[Array]) -> Quant:
     """Return this scale if it holds these constants, else one for its range and for them."""
     scale, zero = quant.scale[0], quant.zero_point[0]
     if all((np.abs(dequantize(quantize(d, scale, zero), scale, zero) - d) <= scale).all() for d in constants):
         return quant
-    return _around(np.concatenate([dequantize(EVERY, scale, zero), *(d.reshape(-1) for d in constants)]))
+    return _scale_around(np.concatenate([dequantize(EVERY, scale, zero), *(d.reshape(-1) for d in constants)]))
 
 
-def _around(values: Array) -> Quant:
+def _scale_around(values: Array) -> Quant:
     """Return a scale for these numbers and 0."""
     lo, hi = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     scale = (hi - lo) / 255 or 1.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ops.conv2d import trailing
+from baretorch.ops.conv2d import pixel_distances
 from baretorch.ops.helpers import overlap
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, data_of
 from baretorch.ops.packing.layer import conv_params, row_params
@@ -54,7 +54,7 @@ CONVOLUTIONS: tuple[Kernel[Any], ...] = (
         fits=lambda call: call.op.groups == 1 and call.op.pool == (1, 1) and _fits(call),
         pack=_pack,
         scratch=lambda call: prod(call.inputs[1].shape[1:]),
-        overlap=trailing(0),
+        overlap=pixel_distances(0),
     ),
 )
 LINEARS: tuple[Kernel[Any], ...] = (

@@ -16,18 +16,18 @@ from baretorch.targets.features import DSP
 LINE = 24  # BT_LINE of kernels/qconv2d/depthwise3_dsp.c
 
 
-def in_pairs(weight: Array) -> bool:
+def fits_pairs(weight: Array) -> bool:
     """Return whether two rows' weights fit into a halfword as 256 b + a: b must not be -128 where a is negative.
     Quantizers rarely use -128, and then other kernels serve."""
     second, first = weight[1::2], weight[: weight.shape[0] - weight.shape[0] % 2 : 2]
     return not bool(((second == -128) & (first < 0)).any())
 
 
-def _up(n: int, step: int) -> int:
+def _round_up(n: int, step: int) -> int:
     return -(-n // step) * step
 
 
-def _padded(rows: Array, out: int, in_: int) -> Array:
+def _pad(rows: Array, out: int, in_: int) -> Array:
     """Return a matrix with zeros added below and to the right."""
     full = np.zeros((out, in_), np.int32)
     full[: rows.shape[0], : rows.shape[1]] = rows
@@ -40,10 +40,10 @@ def _pack_linear(call: Call[Any]) -> tuple[Packed, ...]:
 
 def four_rows(weight: Array) -> Array:
     """Return two rows in a halfword, four inputs and four rows together; see kernels/qlinear/qlinear.h."""
-    return in_words(_padded(weight, _up(weight.shape[0], 4), _up(weight.shape[1], 4)))
+    return pack_words(_pad(weight, _round_up(weight.shape[0], 4), _round_up(weight.shape[1], 4)))
 
 
-def in_words(full: Array) -> Array:
+def pack_words(full: Array) -> Array:
     """Return fours of rows and inputs, in the order of the loop."""
     pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
     # [row block, row pair, input block, second of a pair, first of a pair] -> words in the order of the loop
@@ -54,10 +54,10 @@ def in_words(full: Array) -> Array:
 def _channel_pairs(weight: Array) -> Array:
     """Return words [out / 2, taps / 2] of two channels and two taps each, eight taps together; see qconv2d.h."""
     out, taps = weight.shape[0], prod(weight.shape[1:])
-    return pair_words(_padded(weight.reshape(out, taps), _up(out, 2), _up(taps, 8)))
+    return pack_pair_words(_pad(weight.reshape(out, taps), _round_up(out, 2), _round_up(taps, 8)))
 
 
-def pair_words(full: Array) -> Array:
+def pack_pair_words(full: Array) -> Array:
     """Return words [rows / 2, taps / 2] of two rows and two taps each, of a matrix with rows in twos and fours of
     taps."""
     pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
@@ -68,7 +68,7 @@ def pair_words(full: Array) -> Array:
 
 
 def _fits_dense(call: Call[Any]) -> bool:
-    return has_constants(call) and call.op.groups == 1 and in_pairs(data_of(call.inputs, 1))
+    return has_constants(call) and call.op.groups == 1 and fits_pairs(data_of(call.inputs, 1))
 
 
 def _pack_pairs(call: Call[Any]) -> tuple[Packed, ...]:
@@ -78,14 +78,14 @@ def _pack_pairs(call: Call[Any]) -> tuple[Packed, ...]:
 
 def _scratch_pairs(call: Call[Any]) -> int:
     pairs: int = max(1, -(-prod(call.op.pool) // 2))
-    return 4 * _up(prod(call.inputs[1].shape[1:]), 8) * pairs + _window_bytes(call)
+    return 4 * _round_up(prod(call.inputs[1].shape[1:]), 8) * pairs + _window_bytes(call)
 
 
 def _window_bytes(call: Call[Any]) -> int:
     """Return the bytes of a window that is not contiguous in the image."""
     shape = call.inputs[1].shape[1:]
     plain = shape[:2] == (1, 1) and shape[2] % 4 == 0 and not any(call.op.padding)
-    return 0 if plain else _up(prod(shape), 4)
+    return 0 if plain else _round_up(prod(shape), 4)
 
 
 def fits_three(call: Call[Any]) -> bool:
@@ -100,7 +100,7 @@ def fits_three(call: Call[Any]) -> bool:
     return int(most.max()) < 1 << 23 and int(least.min()) >= -1 << 23
 
 
-def in_order(weight: Array) -> Array:
+def order_taps(weight: Array) -> Array:
     """Reorder [out, taps]: of each row of a window first the fours of taps, then the remaining taps of all rows, as in
     the windows of kernels/qconv2d/threes_dsp.h."""
     rows = weight.reshape(*weight.shape[:2], -1)
@@ -110,8 +110,8 @@ def in_order(weight: Array) -> Array:
 
 
 def _pack_three(call: Call[Any]) -> tuple[Packed, ...]:
-    taps = in_order(data_of(call.inputs, 1))
-    return pack_three(call, pair_words(_padded(taps, taps.shape[0], _up(taps.shape[1], 4))), 2)
+    taps = order_taps(data_of(call.inputs, 1))
+    return pack_three(call, pack_pair_words(_pad(taps, taps.shape[0], _round_up(taps.shape[1], 4))), 2)
 
 
 def pack_three(call: Call[Any], weight: Array, before: int = 0) -> tuple[Packed, ...]:
@@ -128,8 +128,8 @@ def scratch_three(call: Call[Any], fours: int = 1) -> int:
     """Return the bytes of three windows in multiples of four taps, of what computes them, and of a window or the
     remaining taps of three windows."""
     kernel_h, kernel_w, channels = call.inputs[1].shape[1:]
-    left_over = 3 * _up(kernel_h * (kernel_w * channels % 4), 4)
-    return 6 * _up(kernel_h * kernel_w * channels, 4 * fours) + 32 + max(_window_bytes(call), left_over)
+    left_over = 3 * _round_up(kernel_h * (kernel_w * channels % 4), 4)
+    return 6 * _round_up(kernel_h * kernel_w * channels, 4 * fours) + 32 + max(_window_bytes(call), left_over)
 
 
 def overlap_positions(call: Call[Any], together: int) -> Distances:
@@ -274,7 +274,7 @@ LINEARS: tuple[Kernel[Any], ...] = (
         "qlinear/dsp.c",
         row_params,
         needs=DSP,
-        fits=lambda call: has_constants(call) and in_pairs(data_of(call.inputs, 1)),
+        fits=lambda call: has_constants(call) and fits_pairs(data_of(call.inputs, 1)),
         pack=_pack_linear,
         overlap=overlap.rows(1),
         splits=cut.rows_or_channels(4),

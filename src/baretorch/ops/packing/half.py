@@ -14,23 +14,23 @@ from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, apart, data_of
 
 
-def nearest(weight: Array) -> Array:
+def round_to_half(weight: Array) -> Array:
     """Return the nearest float16, ties to even."""
     with np.errstate(over="ignore"):
         return weight.astype(np.float16)
 
 
-def of_floats(kernel: Kernel[Any]) -> Kernel[Any]:
+def for_float32(kernel: Kernel[Any]) -> Kernel[Any]:
     """Return a kernel for weights of float32 alone."""
     return replace(kernel, fits=lambda call: not call.op.half and kernel.fits(call))
 
 
-def portable(kernel: Kernel[Any]) -> Kernel[Any]:
+def make_half(kernel: Kernel[Any]) -> Kernel[Any]:
     """Return the float16 form of a portable kernel for float32."""
-    return _like(kernel, lambda call: nearest(data_of(call.inputs, 1)).view(np.int16), 1)
+    return _like(kernel, lambda call: round_to_half(data_of(call.inputs, 1)).view(np.int16), 1)
 
 
-def in_eights(kernel: Kernel[Any]) -> Kernel[Any]:
+def make_half_in_eights(kernel: Kernel[Any]) -> Kernel[Any]:
     """Return the float16 form of a kernel that computes eight outputs together."""
     return _like(kernel, _eights, 8)
 
@@ -54,7 +54,7 @@ def _like(kernel: Kernel[Any], halves: Callable[[Call[Any]], Array], step: int) 
 def _eights(call: Call[Any]) -> Array:
     """Return the weights as words; see kernels/half_eights.h. The last may be padded."""
     weight = data_of(call.inputs, 1)
-    rows = nearest(weight.reshape(weight.shape[0], -1)).view(np.uint16)
+    rows = round_to_half(weight.reshape(weight.shape[0], -1)).view(np.uint16)
     out, in_ = rows.shape
     full = out - out % 8
     pairs = rows[:full].reshape(full // 8, 2, 4, in_).transpose(0, 3, 2, 1)  # eight, input, word, low or high

@@ -16,18 +16,20 @@ import numpy as np
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, data_of, has_constants
-from baretorch.ops.int8.groups_of_inputs import GROUP, in_groups
+from baretorch.ops.int8.groups_of_inputs import GROUP, split_groups
 from baretorch.ops.packing import dsp, mve, triples
 from baretorch.ops.packing.layer import conv_params, pack_weight, row_params, weight_rows
 from baretorch.targets.features import ANY_CPU, DSP, MVE, TRIPLES, Needs
 
 ADDED = 8
 MANY = 8  # rows of inputs for which weights are made bytes first
-SIGNS = np.uint32(0x80008000).view(np.int32)  # flips the top bits of the highest nibbles, which undoes the addition of 8
+SIGNS = np.uint32(0x80008000).view(
+    np.int32
+)  # flips the top bits of the highest nibbles, which undoes the addition of 8
 LONGEST = 8188  # inputs of a row whose sum stays below 2^23
 
 
-def of_8_bits(kernel: Kernel[Any]) -> Kernel[Any]:
+def for_8_bits(kernel: Kernel[Any]) -> Kernel[Any]:
     """Return a kernel for weights of 8 bits alone: it would store others as such."""
     return replace(kernel, fits=lambda call: call.op.bits == 8 and kernel.fits(call))
 
@@ -74,7 +76,7 @@ def groups() -> tuple[Kernel[Any], ...]:
 
     def row(variant: str, rows: int, weight: Callable[[Array], Array], inputs: int, needs: Needs) -> Kernel[Any]:
         def pack(call: Call[Any]) -> tuple[Packed, ...]:
-            made = in_groups(weight_rows(call))
+            made = split_groups(weight_rows(call))
             assert made is not None, f"{call.op} has other weights"
             small, factors = made
             full = np.zeros((-(-len(factors) // rows) * rows, factors.shape[1]), np.uint8)
@@ -111,7 +113,7 @@ def groups() -> tuple[Kernel[Any], ...]:
         replace(
             pairs,
             symbol="bt_qlinear4_groups_rows_dsp",
-            fits=lambda call: pairs.fits(call) and _many_rows(call) and dsp.in_pairs(weight_rows(call)),
+            fits=lambda call: pairs.fits(call) and _many_rows(call) and dsp.fits_pairs(weight_rows(call)),
             scratch=lambda call: 4 * weight_rows(call).shape[1],
         ),
         pairs,
@@ -133,7 +135,7 @@ def _fits(call: Call[Any]) -> bool:
     return call.op.bits == 4 and not call.op.group and has_constants(call)
 
 
-def _added(rows: Array, out: int, in_: int) -> Array:
+def _add_and_pad(rows: Array, out: int, in_: int) -> Array:
     """Return a matrix with 8 added, and zeros below and to the right before that."""
     full = np.full((-(-rows.shape[0] // out) * out, -(-rows.shape[1] // in_) * in_), ADDED, np.uint32)
     full[: rows.shape[0], : rows.shape[1]] += rows.astype(np.int32).view(np.uint32)
@@ -142,7 +144,7 @@ def _added(rows: Array, out: int, in_: int) -> Array:
 
 def _nibbles(rows: Array) -> Array:
     """Return two rows in a byte."""
-    full = _added(rows, 2, 1)
+    full = _add_and_pad(rows, 2, 1)
     return np.asarray(full[0::2] + 16 * full[1::2], np.uint8)
 
 
@@ -154,7 +156,7 @@ def _signed(rows: Array) -> Array:
 
 def _pairs(rows: Array) -> Array:
     """Return words of four rows and two inputs; see kernels/int4_pairs.h."""
-    full = _added(rows, 4, 2)
+    full = _add_and_pad(rows, 4, 2)
     fours = full.reshape(full.shape[0] // 4, 2, 2, -1, 2).transpose(0, 3, 4, 1, 2)  # four, word, input, pair, row
     shifts = np.array([[0, 16], [4, 20], [8, 24], [12, 28]], np.uint32).reshape(2, 2, 2)
     return np.asarray((fours << shifts).sum(axis=(2, 3, 4), dtype=np.uint32), np.uint32).view(np.int32).reshape(-1)
@@ -162,13 +164,13 @@ def _pairs(rows: Array) -> Array:
 
 def _four_rows(rows: Array) -> Array:
     """Return words of four rows and two inputs; see kernels/qlinear/qlinear.h."""
-    words = dsp.in_words(_added(rows, 4, 4)).reshape(-1, 2)
+    words = dsp.pack_words(_add_and_pad(rows, 4, 4)).reshape(-1, 2)
     return np.asarray((words[:, 0] + 16 * words[:, 1]) ^ SIGNS, np.int32)
 
 
 def _channel_pairs(weight: Array) -> Array:
     """Return words [out / 2, taps / 4] of two channels and four taps; see kernels/qconv2d/qconv2d.h."""
-    words = dsp.pair_words(_added(dsp.in_order(weight), 2, 8))
+    words = dsp.pack_pair_words(_add_and_pad(dsp.order_taps(weight), 2, 8))
     return (words[:, 0::2].view(np.uint32) + 16 * words[:, 1::2].view(np.uint32)).view(np.int32)
 
 

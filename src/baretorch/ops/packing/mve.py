@@ -235,7 +235,7 @@ LINEARS: tuple[Kernel[Any], ...] = (
         _fits_row,
         pack_layer,
         overlap=overlap.rows(1),
-        splits=cut.fitting(_fits_row, _CHANNELS),
+        splits=cut.where_ends_fit(_fits_row, _CHANNELS),
     ),
     _ROWS,
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.ir.graph import Array
-from baretorch.ops.conv2d import pointwise_back, trailing
+from baretorch.ops.conv2d import pixel_distances, pointwise_back
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Lattice, Packed, Split, data_of, has_constants
 from baretorch.ops.packing.layer import conv_params, row_params
@@ -122,7 +122,7 @@ def _splits_dense(call: Call[Any]) -> tuple[Split, ...]:
 def _overlap_dense(call: Call[Any]) -> Distances:
     """Return the distance: three windows are read before they are written; with a pool, after their first places have
     been written."""
-    return trailing(0 if call.op.pool == (1, 1) else 3)(call)
+    return pixel_distances(0 if call.op.pool == (1, 1) else 3)(call)
 
 
 def _overlap_depthwise(call: Call[Any]) -> Distances:

@@ -76,13 +76,13 @@ def _with(call: Call[Any], factors: Array) -> tuple[Packed, ...]:
     """Return for each four outputs their biases, words of their weights in turn, and these factors; see
     kernels/xcv.h."""
     weight, bias = (data_of(call.inputs, i) for i in (1, 2))
-    words, more = in_words(weight), -len(weight) % TOGETHER
+    words, more = pack_words(weight), -len(weight) % TOGETHER
     biases, factors = (np.pad(terms, (0, more)).reshape(-1, 1, TOGETHER) for terms in (bias, factors))
     constants = np.concatenate([biases, words, factors.astype(np.int32)], axis=1)
     return (Packed("constants", np.ascontiguousarray(constants).reshape(-1)),)
 
 
-def in_words(weight: Array) -> Array:
+def pack_words(weight: Array) -> Array:
     """Return weights as [out / 4, words, 4], both counts rounded up, with a word for four inputs of an output."""
     rows = weight.reshape(len(weight), -1)
     padded = np.pad(rows, ((0, -len(rows) % TOGETHER), (0, -rows.shape[1] % WORD)))
@@ -132,8 +132,8 @@ def _overlap_depthwise(call: Call[Any]) -> Distances:
 
 def _scratch_windows(call: Call[Any]) -> int:
     pooled = prod(call.op.pool)
-    windows = WINDOWS * _rounded(prod(call.inputs[1].shape[1:]), WORD)
-    return windows + (pooled * _rounded(call.y.shape[3], WORD) if pooled > 1 else 0)
+    windows = WINDOWS * _round_up(prod(call.inputs[1].shape[1:]), WORD)
+    return windows + (pooled * _round_up(call.y.shape[3], WORD) if pooled > 1 else 0)
 
 
 def _overlap_windows(call: Call[Any]) -> Distances:
@@ -143,7 +143,7 @@ def _overlap_windows(call: Call[Any]) -> Distances:
     return overlap.windows(lambda _: steps, lambda _: op.padding, 0)(call)
 
 
-def _rounded(count: int, to: int) -> int:
+def _round_up(count: int, to: int) -> int:
     return -(-count // to) * to
 
 
@@ -190,7 +190,7 @@ _LINEAR = Kernel[Any](
     XCV,
     has_constants,
     _pack,
-    lambda call: _rounded(call.x.shape[-1], WORD),
+    lambda call: _round_up(call.x.shape[-1], WORD),
     overlap.rows(0),
     splits=cut.rows_or_channels(TOGETHER),
 )

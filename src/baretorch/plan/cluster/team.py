@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from baretorch.ops.conv2d import flat
+from baretorch.ops.conv2d import flatten_pixels
 from baretorch.ops.helpers.cut import Part, part_within
 from baretorch.ops.helpers.kernel import Call, Kernel
 from baretorch.ops.int8 import quantize
@@ -42,7 +42,7 @@ class ClusterTeam(Team):
         return cycles(call, kernel)
 
     def as_cut(self, call: Call[Any]) -> Call[Any]:
-        return quantize.flat(flat(call))
+        return quantize.flatten_rows(flatten_pixels(call))
 
     def price(self, kernel: Kernel[Any], parts: Sequence[Part]) -> int:
         return sum(kernel.scratch(part.call) for part in parts)
