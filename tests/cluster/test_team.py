@@ -23,8 +23,8 @@ from baretorch.options import Io, Options, Units, Weights
 from baretorch.pipeline import LoweredModel
 from baretorch.plan.check.order import check_order
 from baretorch.plan.cluster.choose_tiles import FIRST
-from baretorch.plan.meetings import with_meetings
 from baretorch.plan.schedule import Phase, Schedule
+from baretorch.plan.shares import with_meetings
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from tests.models import compile_model, int8_file, int8_model

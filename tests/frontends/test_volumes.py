@@ -11,7 +11,7 @@ import baretorch
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
 from baretorch.passes.order import PASSES
-from baretorch.passes.split_depth import split_depth
+from baretorch.passes.split import split_depth
 
 VOLUME = torch.linspace(-9, 9, 2 * 4 * 5 * 6 * 7).sin().reshape(2, 4, 5, 6, 7)
 

@@ -22,9 +22,9 @@ from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import arrange_inputs, real_outputs, store_inputs
 from baretorch.machines.host_program import computer
 from baretorch.options import Buffers, Io, Optimize, Options
-from baretorch.passes.rewrite import rebuilt
+from baretorch.passes.rewrite import rebuild
 from baretorch.passes.to_int8 import float_layers
-from baretorch.plan import make_plan, pair
+from baretorch.plan import make_plan, shares
 from baretorch.targets.boards import load_board
 from baretorch.targets.parts import CoreGroup
 from baretorch.targets.types import Board
@@ -98,13 +98,13 @@ def _variants(
     lent, arena = Options(buffers=Buffers.CALLER), Options(buffers=Buffers.ARENA)
     found = [model("caller", HOST, lent)] if not few or seed % 2 else []
     if seed % 2:
-        with mock.patch.object(pair, "LEAST", 1):
+        with mock.patch.object(shares, "LEAST", 1):
             found.append(model("cores", TWO_CORES, replace(lent if seed % 3 else arena, cores=2)))
     else:
         found.append(model("arena", HOST, arena, pointers=bool(seed % 4)))
     if not few and graph.nodes and seed % 3:
         made = [n for node in graph.nodes for n in node.outputs]
-        watched = rebuilt(replace(graph, outputs=tuple(made), labels=(), output_orders=()), graph.nodes)
+        watched = rebuild(replace(graph, outputs=tuple(made), labels=(), output_orders=()), graph.nodes)
         found.append(model("watched", computer(), lent, watched))
     return found
 

@@ -14,7 +14,7 @@ from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.functions import Tanh
 from baretorch.ops.move import Slice
 from baretorch.options import Buffers, Options
-from baretorch.plan import make_plan, pair
+from baretorch.plan import make_plan, shares
 from baretorch.plan.schedule import one_by_one
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
@@ -101,7 +101,7 @@ def test_state_stays_and_the_rest_of_the_arena_does_not(tmp_path: Path) -> None:
 
 
 def test_two_cores_are_two_threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(pair, "LEAST", 1)
+    monkeypatch.setattr(shares, "LEAST", 1)
     board = replace(HOST, chip=replace(HOST.chip, cores=CoreGroup(2, "", 0)))
     plan = make_plan(graph("y", "last"), board, replace(LENT, cores=2))
     assert len(plan.schedule.cores) == 2

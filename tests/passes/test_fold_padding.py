@@ -7,7 +7,7 @@ import pytest
 from baretorch.ir.graph import Builder, DType, Op, Shape
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.layout import Pad, Permute, Reshape
-from baretorch.passes.fold_padding import fold_padding
+from baretorch.passes.fold import fold_padding
 from tests.passes.test_passes import check, random
 
 Sides = tuple[tuple[int, int], ...]

@@ -10,7 +10,7 @@ from baretorch.ir.graph import Builder, DType, Quant, interpret
 from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.linear import Linear
-from baretorch.passes.fold_affine import fold_affine
+from baretorch.passes.fold import fold_affine
 from baretorch.passes.to_int8 import float_layers, to_int8
 
 

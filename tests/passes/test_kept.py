@@ -18,7 +18,7 @@ from baretorch.ir.verify import verify
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.functions import Tanh
 from baretorch.ops.pool import MaxPool2d
-from baretorch.passes.fuse_pool import fuse_pool
+from baretorch.passes.fuse import fuse_pool
 from baretorch.pipeline import lower
 from tests.models import int8_model
 

@@ -14,8 +14,8 @@ from baretorch.ops.functions import Tanh
 from baretorch.ops.index import IndexSelect
 from baretorch.ops.layout import Expand, Flip, Permute
 from baretorch.ops.move import Cat, Slice, SliceScatter
-from baretorch.passes.drop_expand import drop_expand
 from baretorch.passes.layout import layout
+from baretorch.passes.views import drop_expand
 from baretorch.pipeline import optimize
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board

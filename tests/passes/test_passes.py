@@ -19,14 +19,11 @@ from baretorch.ops.functions import Tanh
 from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d
-from baretorch.passes.dead_code import dead_code
-from baretorch.passes.fold_affine import fold_affine
-from baretorch.passes.fold_constants import fold_constants
-from baretorch.passes.fold_padding import fold_padding
-from baretorch.passes.fuse_clamp import fuse_clamp
-from baretorch.passes.fuse_pool import fuse_pool
+from baretorch.passes.fold import fold_affine, fold_constants, fold_padding
+from baretorch.passes.fuse import fuse_clamp, fuse_pool
 from baretorch.passes.layout import layout
 from baretorch.passes.order import PASSES
+from baretorch.passes.rewrite import dead_code
 from baretorch.passes.views import views
 from baretorch.pipeline import lower, optimize
 from tests.models import cnn, cnn_input, mlp

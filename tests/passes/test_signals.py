@@ -15,11 +15,11 @@ from baretorch.ops.functions import Tanh
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d
-from baretorch.passes.fold_affine import fold_affine
-from baretorch.passes.fuse_clamp import fuse_clamp
+from baretorch.passes.fold import fold_affine
+from baretorch.passes.fuse import fuse_clamp
 from baretorch.passes.layout import layout
 from baretorch.passes.regroup import regroup
-from baretorch.passes.sink_views import sink_views
+from baretorch.passes.views import sink_views
 from tests.passes.test_passes import check, random
 
 

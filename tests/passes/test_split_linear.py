@@ -10,7 +10,7 @@ from baretorch.ops.elementwise import Add
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Slice
-from baretorch.passes.split_linear import split_linear
+from baretorch.passes.split import split_linear
 
 
 def layer(b: Builder, out: int) -> str:

@@ -23,10 +23,10 @@ from baretorch.ops.input_rows import Pull
 from baretorch.ops.move import Cat
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.options import Input, Io, Options
-from baretorch.passes.dead_code import dead_code
+from baretorch.passes.rewrite import dead_code
 from baretorch.pipeline import build_image, run_image
 from baretorch.plan import make_plan
-from baretorch.plan.bands.split import chains, in_bands
+from baretorch.plan.bands import chains, in_bands
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_file
 

@@ -17,7 +17,7 @@ from baretorch.ir.graph import Graph, interpret
 from baretorch.ops.helpers.executor import CORE0, Executor
 from baretorch.options import Options
 from baretorch.pipeline import compile_source, optimize
-from baretorch.plan import make_plan, pair
+from baretorch.plan import make_plan, shares
 from baretorch.plan.check.plan import check_plan
 from baretorch.plan.schedule import Schedule, Step
 from baretorch.plan.types import Plan
@@ -28,13 +28,13 @@ from tests.plan.test_plan import graphs, simulate
 
 PICO2W = load_board("pico2w")
 BOTH = Options(cores=2)
-TEAM = pair.CorePair(2, pair.LEAST)
+TEAM = shares.CorePair(2, shares.LEAST)
 
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even the smallest layer is worth a meeting."""
-    monkeypatch.setattr(pair, "LEAST", 1)
+    monkeypatch.setattr(shares, "LEAST", 1)
 
 
 def cnn_graph() -> Graph:
@@ -112,7 +112,7 @@ def test_the_judge_wants_one_step_of_a_core_at_a_time() -> None:
 def test_small_layers_stay_on_one_core() -> None:
     plan = make_plan(cnn_graph(), PICO2W, BOTH)
     for phase in plan.phases:
-        assert len(phase.steps) == 1 or sum(TEAM.work(s.call, s.kernel) for s in phase.steps) >= pair.LEAST
+        assert len(phase.steps) == 1 or sum(TEAM.work(s.call, s.kernel) for s in phase.steps) >= shares.LEAST
 
 
 @pytest.mark.usefixtures("eager")

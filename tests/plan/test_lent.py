@@ -21,7 +21,7 @@ from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import arrange_inputs, real_outputs, store_inputs
 from baretorch.machines.host_program import on_host
 from baretorch.options import Buffers, Compiler, Input, Io, Options, Weights
-from baretorch.plan import make_plan, pair
+from baretorch.plan import make_plan, shares
 from baretorch.quantize.watch import in_numpy, watching
 from baretorch.targets.boards import load_board
 from baretorch.targets.parts import CoreGroup
@@ -92,7 +92,7 @@ def inputs(shape: tuple[int, ...] = (1, 4, 4)) -> list[tuple[torch.Tensor, ...]]
 
 def test_every_output_is_written_in_its_own_buffer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On one core and two, in fp32 and int8, with buffers that begin at odd multiples of 4."""
-    monkeypatch.setattr(pair, "LEAST", 1)
+    monkeypatch.setattr(shares, "LEAST", 1)
     two = replace(HOST, chip=replace(HOST.chip, cores=CoreGroup(2, "", 0)))
     models, wanted = [], {}
     for number, answer in enumerate(ANSWERS.values()):

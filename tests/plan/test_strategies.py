@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from baretorch.options import Options
-from baretorch.plan.one_core import OneCore
-from baretorch.plan.pair import TwoCores
 from baretorch.plan.planner import choose_strategy
+from baretorch.plan.problem import OneCore
+from baretorch.plan.shares import TwoCores
 from baretorch.targets.boards import load_board
 
 PLANNED = """

@@ -17,7 +17,7 @@ import numpy as np
 from baretorch.errors import InternalError
 from baretorch.ir.graph import Array, Graph, Node, interpret
 from baretorch.ops.int8.quantize import Dequantize, Quantize
-from baretorch.passes.rewrite import rebuilt
+from baretorch.passes.rewrite import rebuild
 
 TOLERANCE = 1e-4  # of an output's largest number: sums in another order stay far below, a lost activation far above
 MOVES = 16  # how often the model is asked again with other last bits
@@ -173,7 +173,7 @@ def remove_rounding(graph: Graph) -> Graph:
         before = producer.get(node.inputs[0]) if isinstance(node.op, Dequantize) else None
         if before is not None and isinstance(before.op, Quantize):
             rename[node.outputs[0]] = before.inputs[0]
-    return rebuilt(graph, graph.nodes, rename=rename) if rename else graph
+    return rebuild(graph, graph.nodes, rename=rename) if rename else graph
 
 
 def _only_rounds(node: Node) -> bool:

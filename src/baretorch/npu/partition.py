@@ -28,7 +28,7 @@ from baretorch.ops.delegate import ALIGNED, Delegate, DelegatePort
 from baretorch.ops.int8.qsoftmax import QSoftmax
 from baretorch.ops.layout import Reshape
 from baretorch.ops.move import Cat, Copy, Slice
-from baretorch.passes.rewrite import rebuilt
+from baretorch.passes.rewrite import rebuild
 from baretorch.targets.parts import Npu
 
 MOVES = "it computes nothing, and costs the CPU less"
@@ -249,7 +249,7 @@ def _rewritten(
         for i, node in enumerate(graph.nodes)
         if i in why and not isinstance(node.op, Delegate) and node.op.view(graph.of(node.inputs)) is None
     ]
-    return Partition(rebuilt(graph, nodes, new.values()), tuple(told), tuple(left))
+    return Partition(rebuild(graph, nodes, new.values()), tuple(told), tuple(left))
 
 
 def layer_of(t: Tensor) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Graph, Node, Op, Quant, Tensor, fresh
 from baretorch.ops.int8.quantize import Dequantize, Dequantize16, Narrow, Quantize, Quantize16, Widen
-from baretorch.passes.rewrite import rebuilt
+from baretorch.passes.rewrite import rebuild
 
 
 def bare_io(graph: Graph) -> Graph:
@@ -56,7 +56,7 @@ def bare_io(graph: Graph) -> Graph:
             outputs.append(narrow)
         else:
             raise _float_border(graph, f"output {name}", made)
-    return rebuilt(replace(graph, outputs=tuple(outputs), state=tuple(state)), nodes, new.values(), rename)
+    return rebuild(replace(graph, outputs=tuple(outputs), state=tuple(state)), nodes, new.values(), rename)
 
 
 def float_io(graph: Graph) -> Graph:
@@ -84,7 +84,7 @@ def float_io(graph: Graph) -> Graph:
     nodes = [replace(n, inputs=tuple(rename.get(x, x) for x in n.inputs)) for n in (*graph.nodes, *after)]
     state = tuple(replace(s, next=rename.get(s.next, s.next)) for s in graph.state)
     whole = replace(graph, outputs=tuple(outputs), state=state)
-    return rebuilt(whole, [*before, *nodes], new.values()) if new else graph
+    return rebuild(whole, [*before, *nodes], new.values()) if new else graph
 
 
 def _taken(x: Tensor, op: Op) -> Quant | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from baretorch.ir.graph import Graph, Node, Op, Quant, State
 from baretorch.ops.int8.quantize import Dequantize, FromFixed, Quantize, ToFixed
-from baretorch.passes.rewrite import rebuilt
+from baretorch.passes.rewrite import rebuild
 
 
 def common_forms(graphs: Collection[Graph]) -> dict[str, Op]:
@@ -48,7 +48,7 @@ def bare_state(graph: Graph, forms: Mapping[str, Op]) -> Graph:
         after = producer[state.next].inputs[0] if state.next in producer else state.next  # else a state itself
         states.append(State(state.name, after, initial))
     nodes = [node for node in graph.nodes if id(node) not in gone]
-    return rebuilt(replace(graph, state=tuple(states)), nodes, new.values(), rename)
+    return rebuild(replace(graph, state=tuple(states)), nodes, new.values(), rename)
 
 
 def _forms(

@@ -17,7 +17,7 @@ import numpy as np
 from baretorch.ir.graph import Array, Graph, Node, Op, Shape, Tensor, fresh, with_data
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.passes.regroup import Dims, regroup
-from baretorch.passes.rewrite import rebuilt
+from baretorch.passes.rewrite import rebuild
 
 PERMUTED = "_nhwc"  # what the name of a tensor in another order ends with
 
@@ -28,7 +28,7 @@ def layout(graph: Graph) -> Graph:
         walk.visit(node)
     outputs = tuple(walk.real(name) for name in graph.outputs)
     state = tuple(replace(s, next=walk.real(s.next)) for s in graph.state)
-    return rebuilt(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values())
+    return rebuild(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values())
 
 
 @dataclass

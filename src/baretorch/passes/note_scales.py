@@ -15,7 +15,7 @@ from baretorch.ops.elementwise import Clamp
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.int8.scaled import Scaled
 from baretorch.ops.layout import Permute, Reshape
-from baretorch.passes.rewrite import rebuilt
+from baretorch.passes.rewrite import rebuild
 
 
 def note_scales(graph: Graph) -> Graph:
@@ -49,7 +49,7 @@ def note_scales(graph: Graph) -> Graph:
         x = rename.get(node.inputs[0], node.inputs[0])
         seen = noted.get(x, graph[x]).quant
         _share(graph, noted, seen and _through(node.op, graph[x].shape, seen), node.outputs[0])
-    return rebuilt(graph, nodes, noted.values(), rename)
+    return rebuild(graph, nodes, noted.values(), rename)
 
 
 def _seen_whole(graph: Graph, maker: Node | None, readers: Sequence[Node], x: str, op: Op) -> bool:

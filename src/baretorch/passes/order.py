@@ -7,22 +7,15 @@ from typing import TypeAlias
 
 from baretorch.ir.graph import Graph
 from baretorch.ir.verify import verify
-from baretorch.passes.dead_code import dead_code
-from baretorch.passes.drop_expand import drop_expand
-from baretorch.passes.fold_affine import fold_affine
-from baretorch.passes.fold_constants import fold_constants
-from baretorch.passes.fold_padding import fold_padding
-from baretorch.passes.fuse_clamp import fuse_clamp
-from baretorch.passes.fuse_pool import fuse_pool
-from baretorch.passes.fuse_power import fuse_power
+from baretorch.passes.fold import fold_affine, fold_constants, fold_padding
+from baretorch.passes.fuse import fuse_clamp, fuse_pool, fuse_power
 from baretorch.passes.layout import layout
 from baretorch.passes.note_scales import note_scales
 from baretorch.passes.rejoin import rejoin
-from baretorch.passes.sink_views import sink_views
-from baretorch.passes.split_depth import split_depth
-from baretorch.passes.split_linear import split_linear
+from baretorch.passes.rewrite import dead_code
+from baretorch.passes.split import split_depth, split_linear
 from baretorch.passes.to_int8 import to_int8
-from baretorch.passes.views import views
+from baretorch.passes.views import drop_expand, sink_views, views
 
 Pass: TypeAlias = Callable[[Graph], Graph]
 

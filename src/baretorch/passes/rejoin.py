@@ -20,7 +20,7 @@ from baretorch.ops.layout import Permute
 from baretorch.ops.linear import Linear
 from baretorch.ops.matmul import Matmul
 from baretorch.ops.softmax import Softmax
-from baretorch.passes.rewrite import rebuilt
+from baretorch.passes.rewrite import rebuild
 
 
 def rejoin(graph: Graph) -> Graph:
@@ -29,7 +29,7 @@ def rejoin(graph: Graph) -> Graph:
     for node in graph.nodes:
         whole = parts.biased(node) or parts.gelu(node) or parts.attention(node)
         nodes += whole or [node]
-    return rebuilt(graph, nodes, parts.new.values()) if parts.found else graph
+    return rebuild(graph, nodes, parts.new.values()) if parts.found else graph
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What passes share: renaming, and leaving out what nobody reads."""
+"""Rebuild a graph after a pass: rename tensors, and remove what no output depends on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from baretorch.ir.graph import Graph, Node, Tensor
 
 
-def rebuilt(
+def rebuild(
     graph: Graph, nodes: Iterable[Node], new: Iterable[Tensor] = (), rename: Mapping[str, str] | None = None
 ) -> Graph:
     """The graph with these nodes instead, new tensors added, names replaced wherever they are read, and
@@ -39,3 +39,8 @@ def rebuilt(
         state=state,
         tensors={n: t for n, t in tensors.items() if n in live},
     )
+
+
+def dead_code(graph: Graph) -> Graph:
+    """Leave out nodes and tensors that no output depends on."""
+    return rebuild(graph, graph.nodes)

@@ -17,7 +17,7 @@ from baretorch.ops.fft import Fft, Rfft
 from baretorch.ops.functions import Log, Log1p, Log2, Log10
 from baretorch.ops.int8.quantize import Dequantize16, Quantize, Quantize16
 from baretorch.ops.int8.rules import NoInt8, StaysFloat, Walk
-from baretorch.passes.rewrite import rebuilt
+from baretorch.passes.rewrite import rebuild
 
 TRANSFORMS = (Fft, Rfft)
 LOGARITHMS = (Log, Log1p, Log2, Log10)
@@ -43,7 +43,7 @@ def to_int8(graph: Graph) -> Graph:
     ):  # the first that a tensor stands for is what was computed
         if stored in walk.new:
             walk.new[stored] = replace(walk.new[stored], value=graph[name].holds)
-    return _shorter(rebuilt(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values()))
+    return _shorter(rebuild(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values()))
 
 
 def _shorter(graph: Graph) -> Graph:
@@ -53,7 +53,7 @@ def _shorter(graph: Graph) -> Graph:
         made = producer.get(node.inputs[0]) if isinstance(node.op, Quantize16) else None
         if made is not None and isinstance(node.op, Quantize16) and made.op == Dequantize16(node.op.scale):
             rename[node.outputs[0]] = made.inputs[0]
-    return rebuilt(graph, graph.nodes, rename=rename) if rename else graph
+    return rebuild(graph, graph.nodes, rename=rename) if rename else graph
 
 
 def _real(walk: Walk, name: str) -> str:

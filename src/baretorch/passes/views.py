@@ -1,13 +1,75 @@
-"""Merge chains of reshapes and drop those that change nothing. The planner makes the rest aliases."""
+"""Remove expands and reshapes that change nothing, and move reshapes out of the way of other passes."""
 
 from __future__ import annotations
 
-from baretorch.ir.graph import Graph, Node
-from baretorch.ops.layout import Permute, Reshape
-from baretorch.passes.rewrite import rebuilt
+from dataclasses import replace
+from math import prod
+
+from baretorch.ir.graph import Graph, Node, Shape, Tensor, fresh, with_data
+from baretorch.ops.elementwise import Add, Clamp, Elementwise, Mul
+from baretorch.ops.layout import Expand, Permute, Reshape
+from baretorch.passes.rewrite import rebuild
+
+
+def drop_expand(graph: Graph) -> Graph:
+    """Leave out expansions whose readers broadcast anyway: a repeated element need not exist twice."""
+    source = {node.outputs[0]: node.inputs[0] for node in graph.nodes if isinstance(node.op, Expand)}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        inputs = node.inputs
+        for i, name in enumerate(inputs) if isinstance(node.op, Elementwise) else ():
+            fewer = (*inputs[:i], source.get(name, name), *inputs[i + 1 :])
+            if node.op.infer(graph.of(fewer))[0].shape == graph[node.outputs[0]].shape:
+                inputs = fewer
+        nodes.append(Node(node.op, inputs, node.outputs))
+    return rebuild(graph, nodes)
+
+
+def sink_views(graph: Graph) -> Graph:
+    """Move reshapes below the elementwise operators that follow, so that what can be fused stands side by side.
+
+    A 1-D convolution is one of images of height 1: between it and its BatchNorm, ReLU and pool stand reshapes.
+    """
+    tensors = dict(graph.tensors)
+    new: dict[str, Tensor] = {}
+    nodes: list[Node] = []
+    above: dict[str, str] = {}  # a reshape's result -> what it reshapes
+
+    def added(t: Tensor) -> str:
+        t = replace(t, name=fresh(graph, new, f"{t.name}_view"))
+        new[t.name] = tensors[t.name] = t
+        return t.name
+
+    def operand(name: str, shape: Shape) -> str | None:
+        """What stands for an operand if the operator is applied before the reshape, to `shape`, if anything does."""
+        t = tensors[name]
+        if t.data is None:
+            x = above.get(name)
+            return x if x is not None and tensors[x].shape == shape else None
+        if t.count == 1:
+            return added(with_data(t, t.data.reshape(())))
+        if t.shape[-1:] == (t.count,) == shape[-1:]:  # one per channel
+            return added(with_data(t, t.data.reshape(-1)))
+        return None
+
+    for node in graph.nodes:
+        x = next((above[name] for name in node.inputs if name in above), None)
+        if x is not None and isinstance(node.op, (Clamp, Add, Mul)):
+            (out,) = node.outputs
+            before = tensors[x].shape
+            operands = [operand(name, before) for name in node.inputs]
+            if None not in operands and prod(before) == graph[out].count:
+                name = added(replace(graph[out], shape=before))
+                nodes.append(Node(node.op, tuple(o for o in operands if o is not None), (name,)))
+                node = Node(Reshape(graph[out].shape), (name,), (out,))
+        if isinstance(node.op, Reshape):
+            above[node.outputs[0]] = node.inputs[0]
+        nodes.append(node)
+    return rebuild(graph, nodes, new.values())
 
 
 def views(graph: Graph) -> Graph:
+    """Merge chains of reshapes and drop those that change nothing. The planner makes the rest aliases."""
     producer: dict[str, Node] = {}
     rename: dict[str, str] = {}
     nodes: list[Node] = []
@@ -27,7 +89,7 @@ def views(graph: Graph) -> Graph:
         for out in node.outputs:
             producer[out] = node
         nodes.append(node)
-    return rebuilt(graph, nodes, rename=rename)
+    return rebuild(graph, nodes, rename=rename)
 
 
 def _moves_nothing(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:

@@ -15,16 +15,14 @@ from baretorch.ops.helpers.executor import NPU
 from baretorch.ops.input_rows import row_inputs
 from baretorch.options import DEFAULT, Input, Options, Units
 from baretorch.plan import capacity
-from baretorch.plan.bands.choose import choose_bands
+from baretorch.plan.bands import choose_bands
 from baretorch.plan.check.plan import check_plan
 from baretorch.plan.constants import Constants
-from baretorch.plan.meetings import with_meetings
 from baretorch.plan.memory.lifetimes import choose_directions
-from baretorch.plan.one_core import OneCore
-from baretorch.plan.pair import TwoCores
-from baretorch.plan.problem import Problem, Solution, Strategy, UnitsFor, make_problem
+from baretorch.plan.problem import OneCore, Problem, Solution, Strategy, UnitsFor, make_problem
 from baretorch.plan.schedule import Operand, Schedule, Step
 from baretorch.plan.select import operand_of
+from baretorch.plan.shares import TwoCores, with_meetings
 from baretorch.plan.types import Layout, Plan, StateBuffer
 from baretorch.targets.types import Board
 from baretorch.units import units_of

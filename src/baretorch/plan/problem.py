@@ -1,7 +1,8 @@
-"""Prepare a graph for planning: kernels are chosen, and tensors share buffers, but nothing has a time or an offset.
+"""Prepare a graph for planning, and plan it for one core.
 
-A strategy (one_core.py, pair.py, cluster/strategy.py) turns a Problem into a Solution: a schedule, and a place for
-every buffer.
+A Problem has a kernel for each node and a buffer for each tensor, but no times and no offsets. A Strategy turns it into
+a Solution: a schedule, and a place for every buffer. OneCore is here, TwoCores in shares.py, and ClusterCores in
+cluster/strategy.py.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from baretorch.plan.guards import find_guards
 from baretorch.plan.memory.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.memory.lifetimes import find_overlaps, lent_buffers, lifetimes, of_others
 from baretorch.plan.memory.offsets import lower_bound
+from baretorch.plan.memory.order import least_memory_order
 from baretorch.plan.memory.storage import views
-from baretorch.plan.schedule import Schedule, Step, View
+from baretorch.plan.schedule import Schedule, Step, View, one_by_one
 from baretorch.plan.select import make_steps
 from baretorch.plan.state import keep_old_state, update_state
 from baretorch.plan.types import Buffer, Overlap, Plan, Tiles
@@ -127,3 +129,19 @@ class Strategy(ABC):
     def divide(self, plan: Plan, plan_of: Callable[[Graph], Plan]) -> Plan:
         """Return the plan, or a better one of the same graph with layers taken apart."""
         return plan
+
+
+class OneCore(Strategy):
+    """Plans for one core, which may start an NPU."""
+
+    def solve(self, problem: Problem) -> Solution:
+        return Solution(place_in_best_order(problem.steps, problem.place), problem.constants)
+
+
+def place_in_best_order(steps: Sequence[Step], place: Callable[[Schedule], Placement]) -> Placement:
+    """Place the buffers of the steps in the given order, or in a better one."""
+    given = place(one_by_one(steps))
+    better = least_memory_order(steps, given.buffers)
+    if all(a is b for a, b in zip(better, steps, strict=True)):
+        return given
+    return min(given, place(one_by_one(better)), key=lambda placement: placement.bytes)

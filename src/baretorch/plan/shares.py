@@ -1,7 +1,9 @@
-"""Share the work of a step between several cores.
+"""Share the work of steps between several cores.
 
 A layer whose kernel can make parts of its output is cut, one part per core and of about the same work. Small layers,
-and those that cannot be cut, stay on core 0.
+and those that cannot be cut, stay on core 0. Cores meet before a phase in which one would read what another has
+written, or write what another still reads. Where each only continues with its own results, as a 1x1 convolution after
+another does row by row, they need not meet.
 """
 
 from __future__ import annotations
@@ -10,15 +12,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 from baretorch.ir.graph import Tensor
 from baretorch.ops.helpers.cut import Part, part_within
 from baretorch.ops.helpers.executor import Executor
 from baretorch.ops.helpers.kernel import Call, Kernel, Split
 from baretorch.plan.constants import Constants
-from baretorch.plan.schedule import Operand, Scratch, Step, View
+from baretorch.plan.problem import Problem, Solution, Strategy, place_in_best_order
+from baretorch.plan.schedule import BackgroundCopy, Operand, Phase, Schedule, Scratch, Step, View
 from baretorch.plan.select import make_step
+from baretorch.plan.types import InArena, Layout, WithCaller
+
+LEAST = 3000  # operations of a layer that two cores share: a meeting in memory takes some 50 instructions of each
+PER_OUTPUT = 6  # operations of an output besides its products
+PER_INPUT = 2  # operations of an input: both cores read all of it where they share the output channels
 
 
 @dataclass(frozen=True)
@@ -153,3 +161,67 @@ def _evenly(split: Split, size: int, count: int) -> list[tuple[int, ...]]:
     most = min(count, units)
     rounded = [[-(-units * i // most) for i in range(1, most)], [units * i // most for i in range(1, most)]]
     return list(dict.fromkeys(tuple(unit * split.step for unit in each) for each in rounded))
+
+
+def with_meetings(schedule: Schedule, layout: Layout) -> Schedule:
+    """Return the schedule with as few meetings as its bytes allow."""
+    phases: list[Phase] = []
+    open_: list[tuple[Executor, list[_Bytes]]] = []  # what each has touched since the last meeting
+    for phase in schedule.phases:
+        touched = [(step.executor, list(_touched(step, layout))) for step in phase.steps]
+        touched += [(copy.executor, list(_carried(copy, layout))) for copy in phase.copies]
+        meet = any(a != b and _clash(x, y) for a, x in touched for b, y in open_)
+        meet = meet or any(step.awaits for step in phase.steps)  # core 0 waits for all
+        phases.append(replace(phase, meet=meet))
+        open_ = touched if meet else open_ + touched
+    return replace(schedule, phases=tuple(phases))
+
+
+_Bytes: TypeAlias = tuple[str, int, int, bool]  # memory, first, after the last, written
+
+
+def _clash(some: Sequence[_Bytes], others: Sequence[_Bytes]) -> bool:
+    pairs = ((a, b) for a in some for b in others if a[0] == b[0] and (a[3] or b[3]))
+    return any(a[1] < b[2] and b[1] < a[2] for a, b in pairs)
+
+
+def _carried(copy: BackgroundCopy, layout: Layout) -> Iterator[_Bytes]:
+    for o in (copy.source, copy.target):
+        place = layout.place(o)
+        if isinstance(place, InArena):
+            yield place.bank, place.offset, place.offset + o.size, o is copy.target
+
+
+def _touched(step: Step, layout: Layout) -> Iterator[_Bytes]:
+    brought = tuple(o for o in step.operands if o.buffer)
+    for o, writes in (*((o, False) for o in (*brought, *step.uses)), *((o, True) for o in step.writes)):
+        match layout.place(o):
+            case InArena(bank, offset):
+                yield bank, offset, offset + o.size, writes
+            case WithCaller(buffer, offset):
+                yield f"the caller's {buffer}", offset, offset + o.size, writes
+            case _:
+                pass
+    if step.scratch:
+        place = layout.scratch(step.scratch)
+        yield place.bank, place.offset, place.offset + step.scratch.size, True
+
+
+class CorePair(Team):
+    """Two cores that meet in memory."""
+
+    def work(self, call: Call[Any], kernel: Kernel[Any]) -> float:
+        read = sum(t.count for t in call.inputs if t.data is None)
+        products: int = call.op.macs(call.inputs, call.outputs)
+        return products + PER_OUTPUT * call.y.count + PER_INPUT * read
+
+
+class TwoCores(Strategy):
+    """Plans for a pair of cores."""
+
+    def solve(self, problem: Problem) -> Solution:
+        steps = place_in_best_order(problem.steps, problem.place).schedule.steps
+        pair, constants = CorePair(2, LEAST), Constants(problem.constants.apart)
+        shares = (make_shares(step, best_cut(step, pair), problem.storage, constants, pair) for step in steps)
+        schedule = Schedule(tuple(Phase(tuple(each)) for each in shares), pair.cores)
+        return Solution(problem.place(schedule), constants)

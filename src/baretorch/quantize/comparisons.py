@@ -16,7 +16,7 @@ from baretorch.ops.elementwise import Add, Sub
 from baretorch.ops.functions import Abs
 from baretorch.ops.logic import Comparison, Eq, Le, Lt
 from baretorch.ops.scan import ArgMax
-from baretorch.passes.rewrite import rebuilt
+from baretorch.passes.rewrite import rebuild
 from baretorch.quantize.watch import RunGraph, Runner, watching
 
 WIDER = 16
@@ -94,4 +94,4 @@ def move_comparisons(graph: Graph, wide: Mapping[Node, float], far: float) -> Gr
 
     for node in graph.nodes:
         nodes += parts(node) if node in wide else (node,)
-    return rebuilt(graph, nodes, new.values())
+    return rebuild(graph, nodes, new.values())

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from baretorch.ir.graph import Array, Graph, interpret
-from baretorch.passes.rewrite import rebuilt
+from baretorch.passes.rewrite import rebuild
 
 
 class RunGraph(Protocol):
@@ -63,6 +63,6 @@ def watching(graph: Graph, names: Sequence[str], runner: Runner) -> Iterator[Run
     made = {name for node in graph.nodes for name in node.outputs} | given_back
     outputs = tuple(dict.fromkeys(n for n in names if n in made))
     known = {n: data for n in names if (data := graph[n].data) is not None}
-    few = rebuilt(replace(graph, outputs=outputs, labels=(), output_orders=()), graph.nodes)
+    few = rebuild(replace(graph, outputs=outputs, labels=(), output_orders=()), graph.nodes)
     with runner(few) as run:
         yield _Watching(graph, known, run)

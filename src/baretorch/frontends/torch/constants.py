@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Node
 
 from baretorch.frontends.torch.modes import FirstOfEquals
 from baretorch.frontends.torch.plain import attribute, is_random, is_tensor, writes
-from baretorch.passes.fold_constants import LARGEST
+from baretorch.passes.fold import LARGEST
 
 aten = torch.ops.aten
 

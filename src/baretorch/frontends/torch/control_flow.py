@@ -18,7 +18,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from baretorch.errors import CompileError
-from baretorch.passes.fold_constants import LARGEST
+from baretorch.passes.fold import LARGEST
 
 TURNS = 256  # of a loop
 OPEN_TURNS = 64  # of a loop, that may happen or not

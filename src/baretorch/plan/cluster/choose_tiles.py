@@ -23,11 +23,11 @@ from baretorch.plan.cluster.tiles import (
     join_units,
     slow_cycles,
 )
-from baretorch.plan.cluster.wishes import near
 from baretorch.plan.constants import Constants
+from baretorch.plan.memory.banks import Wishes
 from baretorch.plan.problem import Placement, Problem, Solution
 from baretorch.plan.schedule import Phase, Schedule, Step
-from baretorch.plan.types import LayerTiles, Tiles
+from baretorch.plan.types import Buffer, LayerTiles, Tiles
 from baretorch.targets.parts import Cluster
 
 LIMITS = (24576, 16384, 12288, 8192, 6144, 4096, 2048)  # bytes of a tile's weights
@@ -196,7 +196,7 @@ class TileSearch:
             copied = sum(copy.source.size for copy in one.made.schedule.copies.values() if copy.source.constant)
             resident = constants.bytes - copied
             schedule, copies = one.made.schedule, one.made.buffers
-            wishes = near(self.problem, schedule, copies, far, anywhere)
+            wishes = near_wishes(self.problem, schedule, copies, far, anywhere)
             placement = self.problem.place_if_room(schedule, wishes, copies, self.spare + resident)
             if placement is None or placement.placed.bytes_in(self.cluster.scratchpad) + resident > self.room:
                 continue
@@ -206,6 +206,23 @@ class TileSearch:
             if best is None or cycles < best.tiles.cycles:
                 best = TileChoice(placement, constants, _describe(one, cycles))
         return best and replace(best, tiles=replace(best.tiles, tried=tuple(tried)))
+
+
+def near_wishes(
+    problem: Problem,
+    schedule: Schedule,
+    copies: Sequence[Buffer] = (),
+    far: Mapping[str, str] | None = None,
+    anywhere: bool = False,
+) -> Wishes:
+    """Return the wishes for a schedule: scratch and buffers for copies are where all cores are quick, and what
+    units use is where they reach, or `anywhere`. Buffers that are `far` are in the bank named there."""
+    names = [b.name for b in copies]
+    names += [step.scratch.name for step in schedule.steps if step.scratch]
+    theirs = [step for step in schedule.steps if step.kernel.unit and not anywhere]
+    names += [o.storage for step in theirs for o in step.uses if not o.buffer]
+    wishes = problem.wishes
+    return replace(wishes, of={**dict.fromkeys(names, wishes.main), **wishes.of, **(far or {})})
 
 
 def _describe(one: _Candidate, cycles: int) -> Tiles:

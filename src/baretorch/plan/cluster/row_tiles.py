@@ -1,23 +1,60 @@
-"""Layers in tiles of rows, because an input or output of theirs lies in slower memory: the rows that a tile reads come
-to a buffer of the scratchpad while the tile before is made, and what it makes goes home while the next one is.
+"""Cut layers into tiles of rows, because an input or output of theirs is in slower memory.
 
-An operand with a `buffer` says both: where its bytes are at home, and where they lie while a tile is made.
-"""
+The rows that a tile reads are copied to a buffer of the scratchpad while the tile before is computed, and its output is
+copied back while the next one is. An operand with a `buffer` has both places: `storage` is its home, and `buffer` where
+it is while a tile is computed."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from baretorch.ops.helpers.cut import part_of
 from baretorch.plan.cluster.team import ClusterTeam
-from baretorch.plan.cluster.traffic import Traffic
 from baretorch.plan.constants import Constants
-from baretorch.plan.schedule import BackgroundCopy, Operand, Step, View
+from baretorch.plan.schedule import BackgroundCopy, Operand, Phase, Step, View
 from baretorch.plan.select import make_step
 from baretorch.plan.shares import part_operands, part_scratch
 from baretorch.plan.types import Buffer
+
+
+@dataclass
+class Traffic:
+    """Copies by the phase in which they begin, and by the one that awaits them."""
+
+    begin: dict[int, list[BackgroundCopy]] = field(default_factory=lambda: defaultdict(list))
+    await_: dict[int, list[BackgroundCopy]] = field(default_factory=lambda: defaultdict(list))
+    buffers: list[Buffer] = field(default_factory=list)
+
+    def add(self, copy: BackgroundCopy, begin: int, end: int, buffer: Buffer) -> None:
+        self.begin[begin].append(copy)
+        self.await_[end].append(copy)
+        self.buffers.append(buffer)
+
+    def __len__(self) -> int:
+        return len(self.buffers)
+
+    def with_copies(self, phases: Sequence[Phase], channels: int) -> tuple[Phase, ...] | None:
+        """The phases with these copies, first those that are awaited first, each on the channel that is free longest;
+        None if there are not as many."""
+        ends = {copy.name: time for time, copies in self.await_.items() for copy in copies}
+        free = list(range(channels))
+        taken: dict[str, int] = {}
+        done = []
+        for time, phase in enumerate(phases):
+            awaited = [copy.name for copy in self.await_.get(time, ())]
+            free += [taken.pop(name) for name in awaited]
+            copies = sorted(self.begin.get(time, ()), key=lambda copy: ends[copy.name])
+            if len(copies) > len(free):
+                return None
+            taken |= {copy.name: free.pop(0) for copy in copies}
+            first, *others = phase.steps
+            steps = (replace(first, awaits=tuple(awaited)), *others)
+            done.append(replace(phase, steps=steps, copies=tuple(replace(c, channel=taken[c.name]) for c in copies)))
+        return tuple(done)
+
 
 ROWS = 1  # the axis
 COUNTS = (3, 4, 6, 8, 12, 16)  # tiles of a layer

@@ -14,13 +14,11 @@ from functools import partial
 from baretorch.ir.graph import Graph
 from baretorch.options import Options, Weights
 from baretorch.plan.capacity import excess, need_flash
-from baretorch.plan.cluster.choose_channel_parts import with_sums
-from baretorch.plan.cluster.choose_tiles import TileSearch
+from baretorch.plan.cluster.channel_parts import with_sums
+from baretorch.plan.cluster.choose_tiles import TileSearch, near_wishes
 from baretorch.plan.cluster.team import LEAST, ClusterTeam
-from baretorch.plan.cluster.wishes import near
 from baretorch.plan.memory.banks import room
-from baretorch.plan.one_core import place_in_best_order
-from baretorch.plan.problem import Placement, Problem, Solution, Strategy
+from baretorch.plan.problem import Placement, Problem, Solution, Strategy, place_in_best_order
 from baretorch.plan.schedule import Schedule
 from baretorch.plan.types import Plan
 from baretorch.targets.parts import Cluster
@@ -42,7 +40,7 @@ class ClusterCores(Strategy):
         need_flash({c.name: c.data.nbytes for c in problem.constants.known.values()}, self.board)
 
         def place(schedule: Schedule, taken: int = 0) -> Placement:
-            return problem.place(schedule, near(problem, schedule), taken=taken)
+            return problem.place(schedule, near_wishes(problem, schedule), taken=taken)
 
         best = Solution(place_in_best_order(problem.steps, place), problem.constants)
         team = ClusterTeam(self.options.shared_cores, LEAST)

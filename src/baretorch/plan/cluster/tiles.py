@@ -21,9 +21,8 @@ from baretorch.ops.helpers.executor import DMA
 from baretorch.ops.helpers.kernel import Split
 from baretorch.plan.cluster.concurrent import group_phases, without_waiting
 from baretorch.plan.cluster.cost import cycles
-from baretorch.plan.cluster.row_tiles import InRows, carry
+from baretorch.plan.cluster.row_tiles import InRows, Traffic, carry
 from baretorch.plan.cluster.team import ClusterTeam
-from baretorch.plan.cluster.traffic import Traffic
 from baretorch.plan.constants import Constants
 from baretorch.plan.schedule import BackgroundCopy, Operand, Phase, Schedule, Step, View
 from baretorch.plan.select import make_step

@@ -1,9 +1,4 @@
-"""A linear layer whose result is only cut into parts becomes one layer per part, so that nothing is cut at run time.
-
-Attention projects its input once for queries, keys and values together and gated units once for value and gate; the
-rows of the weight belong to one part each. Reshapes and permutations between the layer and the cut are repeated per
-part: most of them cost nothing or vanish later.
-"""
+"""Split a linear layer that is read in slices into one per slice, and a `conv3d` into its frames."""
 
 from __future__ import annotations
 
@@ -12,10 +7,12 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from baretorch.ir.graph import Graph, Node, Op, Quant, Shape, Tensor, fresh, with_data
-from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.int8.qconv2d import QConv2d
+from baretorch.ops.layout import DepthWindows, Permute, Reshape
 from baretorch.ops.linear import Linear
-from baretorch.ops.move import Slice
-from baretorch.passes.rewrite import rebuilt
+from baretorch.ops.move import Cat, Slice
+from baretorch.passes.rewrite import rebuild
 
 
 @dataclass(frozen=True)
@@ -28,6 +25,12 @@ class _Cut:
 
 
 def split_linear(graph: Graph) -> Graph:
+    """Replace a linear layer whose result is only read in slices by one layer per slice.
+
+    Attention projects its input once for queries, keys and values together, and gated units once for value and gate.
+    Each row of the weight belongs to one slice. Reshapes and permutations between the layer and the slices are repeated
+    per slice; most of them cost nothing or vanish later.
+    """
     producer, uses = graph.producer(), graph.uses()
     new: dict[str, Tensor] = {}
     nodes: list[Node] = []
@@ -72,7 +75,7 @@ def split_linear(graph: Graph) -> Graph:
         if not cut.views:
             nodes[-1] = replace(nodes[-1], outputs=node.outputs)
             del new[name]
-    return rebuilt(graph, nodes, new.values())
+    return rebuild(graph, nodes, new.values())
 
 
 def _cut(graph: Graph, x: str, producer: dict[str, Node], uses: dict[str, list[Node]]) -> _Cut | None:
@@ -126,3 +129,41 @@ def _rows_of(quant: Quant | None, start: int, stop: int) -> Quant | None:
 
 def _with(shape: Sequence[int], axis: int, size: int) -> Shape:
     return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def split_depth(graph: Graph) -> Graph:
+    """Compute a convolution of volumes frame by frame, so that only the frames of one window exist at a time.
+
+        y = conv2d(depth_windows(x))  ->  y = cat of conv2d(depth_windows(frames of x)), for each window
+
+    The frames are slices of x, which are views, and the results are computed in place for the cat.
+    """
+    producer, uses = graph.producer(), graph.uses()
+    nodes: list[Node] = []
+    new: dict[str, Tensor] = {}
+
+    def add(op: Op, like: str, shape: tuple[int, ...], *inputs: str) -> str:
+        name = fresh(graph, new, like)
+        new[name] = replace(graph[like], name=name, shape=shape)
+        nodes.append(Node(op, inputs, (name,)))
+        return name
+
+    for node in graph.nodes:
+        before = producer.get(node.inputs[0]) if isinstance(node.op, (Conv2d, QConv2d)) else None
+        if before is None or not isinstance(before.op, DepthWindows) or len(uses[before.outputs[0]]) > 1:
+            nodes.append(node)
+            continue
+        windows, (x,), (gathered,), (out,) = before.op, before.inputs, before.outputs, node.outputs
+        batch, _, *frame = graph[x].shape
+        count, length = graph[out].shape[0], windows.dilation * (windows.kernel - 1) + 1
+        if batch != 1 or count == 1:
+            nodes.append(node)
+            continue
+        parts = []
+        for i in range(count):
+            start = i * windows.stride
+            frames = add(Slice(1, start, start + length), x, (1, length, *frame), x)
+            together = add(windows, gathered, (1, *graph[gathered].shape[1:]), frames)
+            parts.append(add(node.op, out, (1, *graph[out].shape[1:]), together, *node.inputs[1:]))
+        nodes.append(Node(Cat(0), tuple(parts), (out,)))
+    return rebuild(graph, nodes, new.values()) if new else graph
