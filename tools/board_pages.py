@@ -7,6 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from tables import table
+
 from baretorch.measure.numbers import capacity, figure, frequency
 from baretorch.options import Console
 from baretorch.targets.boards import board_names, load_board
@@ -32,7 +34,7 @@ def index_page(note: str) -> str:
         "and first steps. [The reference](../reference/boards.md) has all memory maps in one table. No image has been",
         "tried on a physical board yet: if you have one, you can be the first.",
         "",
-        *_table(("board", "what it is", "CPU", "emulated by"), rows),
+        *table(("board", "what it is", "CPU", "emulated by"), rows),
     ]
     return "\n".join(text) + "\n"
 
@@ -44,7 +46,7 @@ def board_page(name: str, note: str) -> str:
     words = {"board": name, "sine": SINE}
     shared = words | {key: text.format_map(words) for key, text in TEXTS.items()}
 
-    def told(*texts: str) -> list[str]:
+    def fill(*texts: str) -> list[str]:
         return [text.format_map(shared) for text in texts]
 
     wiring, flashing, console, first, verified = page.wiring, page.flashing, page.console, page.first, page.verified
@@ -70,15 +72,15 @@ def board_page(name: str, note: str) -> str:
         "",
         "## Wiring",
         "",
-        *told(wiring),
+        *fill(wiring),
         "",
         "## Flashing",
         "",
-        *told(flashing),
+        *fill(flashing),
         "",
         "## Console",
         "",
-        *told(console),
+        *fill(console),
         "",
         "## Memory",
         "",
@@ -91,11 +93,11 @@ def board_page(name: str, note: str) -> str:
         "",
         "## What was verified, and how",
         "",
-        *_table(("what", "how"), [tuple(told(*row)) for row in verified]),
+        *table(("what", "how"), [tuple(fill(*row)) for row in verified]),
         "",
         "## What to try first",
         "",
-        *(f"{n}. {_sentence(line)}" for n, line in enumerate(told(*first), 1)),
+        *(f"{n}. {_sentence(line)}" for n, line in enumerate(fill(*first), 1)),
     ]
     return "\n".join(text) + "\n"
 
@@ -118,14 +120,14 @@ def _memory(board: Board) -> list[str]:
         for m in chip.memories
     ]
     slow = [f"{m.name} is {m.slow}." for m in chip.memories if m.slow]
-    return [*_table(("bank", "kind", "origin", "size", "holds"), rows, "lllrl"), *(["", *slow] if slow else [])]
+    return [*table(("bank", "kind", "origin", "size", "holds"), rows, "lllrl"), *(["", *slow] if slow else [])]
 
 
 def _pins(board: Board) -> list[str]:
     if not board.pins:
         return []
     rows = [(part, name, f"GP{pin}", f"`BT_PIN_{part}_{name}`".upper()) for part, name, pin in board.pins]
-    return ["## Pins", "", *_table(("part", "for", "pin", "in C"), rows), ""]
+    return ["## Pins", "", *table(("part", "for", "pin", "in C"), rows), ""]
 
 
 def _figures(board: Board) -> list[str]:
@@ -149,7 +151,7 @@ def _figures(board: Board) -> list[str]:
     if board.chip.npu and board.emulators:
         times = ["Instructions are those of the core, without the NPU's work; there is no time for an inference."]
     titles = ("model", "flash", "RAM", "instructions", "time in ms", "of that waiting for flash")
-    return [*_table(titles, [_row(row) for row in found], "lrrrrr"), "", how.format(board.name), *times]
+    return [*table(titles, [_row(row) for row in found], "lrrrrr"), "", how.format(board.name), *times]
 
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
@@ -165,8 +167,3 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
     waits = row.get("flash_cycles")
     flash = "–" if waits is None else figure(1e3 * waits / row["clock_hz"])
     return *sizes, f"{row['instructions']:,}", time, flash
-
-
-def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]], align: str = "") -> list[str]:
-    rule = "|".join("--:" if side == "r" else "---" for side in align.ljust(len(titles), "l"))
-    return [f"| {' | '.join(titles)} |", f"|{rule}|", *(f"| {' | '.join(row)} |" for row in rows)]

@@ -1,9 +1,9 @@
-"""Writes the generated parts of the docs: `make docs`.
+"""Write the generated parts of the docs: `make docs`.
 
-Two kinds. The pages of docs/reference that PAGES lists are generated whole, from the tables the compiler itself uses.
-In every other page a ```console block below the line `<!-- output -->` shows what its command prints: the command
-is run, in a folder that holds nothing but examples/, and the rest of the block is replaced. A table below the line
-`<!-- keys CLASS -->` lists the TOML keys that are declared on that class.
+The pages in PAGES are generated as a whole, from the tables of the compiler itself. In all other pages, a ```console
+block below the line `<!-- output -->` shows what its command prints. The command is run in a folder that contains only
+examples/, and the rest of the block is replaced. A table below the line `<!-- keys CLASS -->` lists the TOML keys that
+are declared on that class.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import io
 import re
 import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import board_pages
 import click
 import python_page
 import source_tree
+from tables import cell, table
 
 from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
 from baretorch.explore.support import aten_names, support
@@ -41,7 +42,7 @@ BLOCK = re.compile(r"(<!-- output -->\n```console\n)(.*?)(```\n)", re.DOTALL)
 
 
 def boards_page() -> str:
-    """The board table and one memory map per chip, from the TOML files."""
+    """Return the board table and one memory map per chip, from the TOML files."""
     boards = [load_board(name) for name in board_names()]
     rows = [
         (
@@ -89,7 +90,7 @@ def role(code: str, data: str, bank: str) -> str:
 
 
 def ops_page() -> str:
-    """Operators, their kernels, and the PyTorch operators that become them."""
+    """List operators, their kernels, and the PyTorch operators that become them."""
     operators = support()
     made = {name for o in operators for name in o.aten}
     vanish = [f"`{name}`" for name in aten_names() if name not in made]
@@ -131,7 +132,7 @@ def ops_page() -> str:
 
 
 def tinygrad_page() -> str:
-    """The methods and layers of tinygrad that have a row."""
+    """List the methods and layers of tinygrad that have a row."""
 
     def named(rows: Iterable[str]) -> str:
         methods = [f"`nn.{n}`" if n[0].isupper() else f"`{OPERATORS.get(n, n)}`" for n in rows]
@@ -158,7 +159,7 @@ OPERATORS = {"__getitem__": "x[…]"}
 
 
 def tflite_page() -> str:
-    """The builtin operators of TensorFlow Lite that have a row."""
+    """List the builtin operators of TensorFlow Lite that have a row."""
     rows = [
         (
             f"`{name}`",
@@ -182,7 +183,7 @@ def tflite_page() -> str:
 
 
 def cli_page() -> str:
-    """The help of every verb."""
+    """Return the help of every verb."""
     text = [
         NOTE,
         "# Command line",
@@ -206,17 +207,6 @@ def help_of(command: click.Command, name: str) -> str:
         return command.get_help(context)
 
 
-def table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]], align: str) -> list[str]:
-    """A Markdown table; `align` has a letter per column, l or r."""
-    rule = "|".join({"l": "---", "r": "--:"}[a] for a in align)
-    return [f"| {' | '.join(titles)} |", f"|{rule}|", *(f"| {' | '.join(map(cell, row))} |" for row in rows)]
-
-
-def cell(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-
-
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/boards.md": boards_page,
     "docs/reference/ops.md": ops_page,
@@ -231,7 +221,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def written_pages() -> list[Path]:
-    """The pages that people write."""
+    """Return the pages that people write."""
     found = [*ROOT.glob("*.md"), *(p for d in ("docs", "examples") for p in (ROOT / d).rglob("*.md"))]
     return sorted(p for p in found if p.relative_to(ROOT).as_posix() not in PAGES)
 
@@ -245,12 +235,12 @@ def sections(kind: Any) -> dict[str, Any]:
 def key_tables(text: str) -> str:
     """Return the page with tables of the keys that are declared now."""
 
-    def rewritten(match: re.Match[str]) -> str:
+    def rewrite(match: re.Match[str]) -> str:
         keys = [key for key in keys_of(sections(Board)[match[1]]) if key.section is None]
         rows = [(f"`{key.name}`", value_of(key), key.key.about) for key in keys]
         return f"{match[1]}{match[2]}" + "".join(f"{row}\n" for row in table(("key", "value", "meaning"), rows, "lll"))
 
-    return KEYS.sub(rewritten, text)
+    return KEYS.sub(rewrite, text)
 
 
 def value_of(key: DeclaredKey) -> str:
@@ -267,19 +257,19 @@ def value_of(key: DeclaredKey) -> str:
     elif key.raw is int and rule.most < ADDRESSES - 1:
         kind = f"{rule.least} to {rule.most}" if rule.least < rule.most else f"{rule.least}"
     many = "list of " if key.items else "one of " if rule.choices else ""
-    wanted = f", with `{rule.goes_with}`" if rule.goes_with else ", *optional*" if key.optional else ""
-    return f"{many}{kind}{wanted}"
+    condition = f", with `{rule.goes_with}`" if rule.goes_with else ", *optional*" if key.optional else ""
+    return f"{many}{kind}{condition}"
 
 
-def refreshed(text: str) -> str:
-    """The page with what its commands print now."""
+def refresh(text: str) -> str:
+    """Return the page with what its commands print now."""
 
-    def anew(match: re.Match[str]) -> str:
+    def run_again(match: re.Match[str]) -> str:
         head, body, tail = match.groups()
         command = body.splitlines()[0]
         return f"{head}{command}\n{output_of(command)}{tail}"
 
-    return BLOCK.sub(anew, key_tables(text))
+    return BLOCK.sub(run_again, key_tables(text))
 
 
 def output_of(line: str) -> str:
@@ -296,7 +286,7 @@ def output_of(line: str) -> str:
 
 @cache
 def examples_only() -> Path:
-    """A folder with nothing but examples/, so that the build folder of the checkout stays as it is."""
+    """Return a folder with only examples/, so that the build folder of the checkout does not change."""
     temporary = tempfile.TemporaryDirectory(prefix="baretorch-docs-")
     atexit.register(temporary.cleanup)
     (Path(temporary.name) / "examples").symlink_to(ROOT / "examples")
@@ -307,7 +297,7 @@ def main() -> None:
     for name, page in PAGES.items():
         write(ROOT / name, page())
     for path in written_pages():
-        write(path, refreshed(path.read_text()))
+        write(path, refresh(path.read_text()))
 
 
 def write(path: Path, text: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from make_docs import table  # noqa: E402
+from tables import table  # noqa: E402
 from tests.opinfo.operators import OPERATORS  # noqa: E402
 from tests.opinfo.samples import Kind, Outcome, outcomes  # noqa: E402
 

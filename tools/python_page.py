@@ -21,15 +21,15 @@ def python_page(note: str) -> str:
     for name in sorted(baretorch.__all__, key=str.lower):
         value = getattr(baretorch, name)
         if inspect.isclass(value) or callable(value):
-            lines += described(name, value, "##")
+            lines += describe(name, value, "##")
         if inspect.isclass(value) and not issubclass(value, Exception):
             for member, kind in vars(value).items():
                 if not member.startswith("_") and (callable(kind) or isinstance(kind, property)) and kind.__doc__:
-                    lines += described(f"{name}.{member}", kind, "###")
+                    lines += describe(f"{name}.{member}", kind, "###")
     return "\n".join(lines).rstrip() + "\n"
 
 
-def described(name: str, value: Any, heading: str) -> list[str]:
+def describe(name: str, value: Any, heading: str) -> list[str]:
     """Return a heading, the signature of a function or class, and its docstring."""
     function = value.fget if isinstance(value, property) else value
     signature = (
