@@ -360,37 +360,27 @@ def build_image(
 ) -> Image:
     """Compile the C files, the runtime and the board's code to an image in `folder`; with `debug` its ELF has debug
     information. `more` are text files that appear in the folder together with the image."""
+    c, options = compiled.c, compiled.options
     with stage_files(folder) as work:
-        image = _build(compiled, work, progress, debug, {"glue.c": compiled.c.glue, **(more or {})})
+        put_all(work, {**c.files, "glue.c": c.glue, **(more or {})})
+        image = build(
+            compiled.graph.name,
+            compiled.board,
+            folder=work,
+            model_sources=[work / name for name in (*c.sources, "glue.c")],
+            include=work,
+            run_symbol=c.run,
+            toolchain=options.toolchain,
+            optimize=options.optimize,
+            progress=progress,
+            checked=c.checked,
+            cores=c.cores,
+            watchdog=options.watchdog,
+            code=options.code,
+            debug=debug,
+            app=Path(options.app) if options.app else None,
+        )
     return image.move_to(folder)
-
-
-def _build(
-    compiled: Compiled,
-    folder: Path,
-    progress: Callable[[str, int, int], None] | None,
-    debug: bool,
-    more: Mapping[str, str],
-) -> Image:
-    put_all(folder, {**compiled.c.files, **more})
-    sources = [folder / name for name in (*compiled.c.sources, "glue.c")]
-    return build(
-        compiled.graph.name,
-        compiled.board,
-        folder,
-        sources,
-        folder,
-        compiled.c.run,
-        compiled.options.toolchain,
-        compiled.options.optimize,
-        progress,
-        compiled.c.checked,
-        compiled.c.cores,
-        compiled.options.watchdog,
-        compiled.options.code,
-        debug,
-        Path(compiled.options.app) if compiled.options.app else None,
-    )
 
 
 def run_image(compiled: Compiled, image: Image, calls: Calls | None = None) -> Run:
