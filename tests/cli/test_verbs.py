@@ -208,7 +208,7 @@ def test_each_bank_has_its_share(folder: Path, options: tuple[str, ...], in_dtcm
     assert re.search(rf"^  in AXISRAM +{main['used']:,} +bytes, <?[\d.]+ % of 512 KiB$", screen, re.M)
     assert re.search(rf"^  in DTCM +{elsewhere:,} +bytes, <?[\d.]+ % of 128 KiB$", screen, re.M)
     page = baretorch("report", *command[1:]).out
-    assert re.search(r"^RAM in all .*<?[\d.]+ % of 512 KiB AXISRAM, <?[\d.]+ % of 128 KiB DTCM$", page, re.M)
+    assert re.search(r"^Total RAM .*<?[\d.]+ % of 512 KiB AXISRAM, <?[\d.]+ % of 128 KiB DTCM$", page, re.M)
 
 
 def test_the_host_has_one_bank(folder: Path) -> None:

@@ -52,7 +52,7 @@ def test_the_page_tells_what_it_does_not_show() -> None:
     """Candidates that lost far more, and how to run the chosen one."""
     tuning = search(candidate(4000, 0.99, 100), candidate(2000, 0.2, 10), candidate(3000, 0.985, 80))
     page = tuning_page(tuning, "baretorch run 'a b.py' <&>")
-    assert "1 more lies outside of the picture." in page and "0 trials" in page
+    assert "1 more is outside of the picture." in page and "0 trials" in page
     assert "<code>baretorch run 'a b.py' &lt;&amp;&gt;</code>" in page.replace("&#x27;", "'").replace("&#39;", "'")
     assert "outside" not in tuning_page(search(candidate(4000, 0.99, 100), candidate(3000, 0.985, 80)), "")
 

@@ -76,8 +76,8 @@ class Report:
         image, run = self.facts.image, self.facts.run
         ram = image.ram
         measured = f"; {run.stack_peak:,} measured" if run.stack_peak else ""
-        copied = f"{ram.weights:,} of weights, copied at start, " if ram.weights else ""
-        copied += f"{ram.code:,} of code, copied at start, " if ram.code else ""
+        copied = f"{ram.weights:,} weights, copied at start-up, " if ram.weights else ""
+        copied += f"{ram.code:,} code, copied at start-up, " if ram.code else ""
         return (
             Figure("Activation RAM", f"{ram.arena:,}", "bytes", _arena_note(self.plan)),
             Figure(
@@ -97,9 +97,9 @@ class Report:
                 "Code flash",
                 f"{flash.code:,}",
                 "bytes",
-                f"{flash.model_code:,} the model's, {flash.code - flash.model_code:,} the runtime's",
+                f"{flash.model_code:,} model, {flash.code - flash.model_code:,} runtime",
             ),
-            _total("Flash", flash.total, ((chip.memory(chip.code), flash.total),)),
+            _total("flash", flash.total, ((chip.memory(chip.code), flash.total),)),
         )
 
     def speed(self) -> tuple[Figure, ...]:
@@ -114,8 +114,8 @@ class Report:
         if time.flash is not None and time.flash.misses:
             core, waiting = (figure(milliseconds(c.expected, hz)) for c in (time.core, time.flash.waits))
             note = f"{rest}; {core} ms computing, {waiting} ms waiting for flash"
-            misses = f"{time.flash.misses:,} misses, {time.flash.code_misses:,} of them of code"
-            flash = (Figure("Read from flash", f"{time.flash.bytes:,}", "bytes", f"past its cache: {misses}"),)
+            misses = f"{time.flash.misses:,} cache misses, {time.flash.code_misses:,} of them by code"
+            flash = (Figure("Read from flash", f"{time.flash.bytes:,}", "bytes", misses),)
         per_mac = f"{figure(profile.instructions / profile.macs)} per MAC, " if profile.macs else ""
         return (
             Figure("Time", ms, unit, note),
@@ -180,4 +180,4 @@ def _arena_note(plan: Plan) -> str:
 
 def _total(kind: str, total: int, banks: Sequence[tuple[MemoryBank, int]]) -> Figure:
     shares = (portion(used, bank.size, bank.name) for bank, used in banks)
-    return Figure(f"{kind} in all", f"{total:,}", "bytes", ", ".join(shares))
+    return Figure(f"Total {kind}", f"{total:,}", "bytes", ", ".join(shares))

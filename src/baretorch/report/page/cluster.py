@@ -11,14 +11,14 @@ from baretorch.report.page.timeline import timeline
 from baretorch.targets.types import Chip
 
 _TIMELINE = (
-    "Time runs across, in clock cycles, as the simulator counted them. A core’s lane is filled from below with what it "
-    "computed, in the colour of the layer, and above with what held it up; where it slept, the whole lane says for "
-    "whom. Below lie the buffers in L1, addresses going up: weights that come by DMA are orange until they are there, "
-    "and a layer’s buffers take turns."
+    "Time runs across, in clock cycles of the simulator. Each core has a lane. From below, it shows computing in the "
+    "colour of the layer; above that, stalls in the colour of their cause. Where the core slept, the whole lane has the "
+    "colour of the cause. The second figure shows the buffers in L1: addresses go up, and weights are orange until their "
+    "DMA copy is done."
 )
 _ROOFLINE = (
-    "A dot is a layer, as large as its share of the time. No layer can be above the roofs, which the chip’s TOML says; "
-    "the nearer, the better. One at the slope waits for its bytes, one at a flat roof for arithmetic."
+    "Each dot is a layer; its size is its share of the time. No layer can be above the roofs, which follow from the "
+    "chip’s TOML. Layers at the slope are limited by memory traffic, and layers at a flat roof by arithmetic."
 )
 
 
@@ -39,14 +39,14 @@ def _section(name: str, title: str, lead: str, *content: Html) -> Html:
 
 def _about_tiles(found: TracedRun) -> str:
     tiles = found.plan.tiles
-    cores = "All layers ran on one core. " if found.cores == 1 else f"Layers are shared out to {found.cores} cores. "
+    cores = "All layers ran on one core. " if found.cores == 1 else f"Layers are split across {found.cores} cores. "
     if tiles is None:
         return f"{cores}No data had to be copied to L1 in tiles."
     ahead = "1 phase" if tiles.ahead == 1 else f"{tiles.ahead} phases"
     off = share(abs(found.cycles - tiles.cycles), found.cycles)
     return (
-        f"{cores}{tiles}, copied {ahead} ahead: of {len(tiles.tried)} tried that fit, the one with the fewest modelled "
-        f"cycles, {tiles.cycles:,}. It took {found.cycles:,}: the model is {off} off."
+        f"{cores}{tiles}, copied {ahead} ahead. Of {len(tiles.tried)} plans that fit, this one has the fewest modelled "
+        f"cycles: {tiles.cycles:,}. The run took {found.cycles:,}, so the model is off by {off}."
     )
 
 

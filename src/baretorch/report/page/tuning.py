@@ -42,7 +42,7 @@ def tuning_page(tuning: Tuning, command: str) -> str:
         "steps": joined(steps) if steps else el("li", "none was tried"),
         "noise": el("table", el("tbody", *noise)),
         "trials": f"{tuning.trials} trial{'s' if tuning.trials != 1 else ''}",
-        "outside": f"{outside} more {'lies' if outside == 1 else 'lie'} outside of the picture." if outside else "",
+        "outside": f"{outside} more {'is' if outside == 1 else 'are'} outside of the picture." if outside else "",
         "command": el("code", command),
     }
     return fill_template("tune.html", parts)

@@ -129,10 +129,9 @@ def _peak(report: Report) -> Html:
     peak = report.peak
     if peak is None:
         return Html("")
-    live = f"Most is alive at step {peak.step}, "
-    many = f": {peak.live:,} bytes"
-    bands = f". {report.plan.bands}" if report.plan.bands else ""
-    sentence = el("p", live, el("code", cut(peak.layer)), f"{many}{bands}. Buffers that overlap share bytes.")
+    bands = f" {report.plan.bands}." if report.plan.bands else ""
+    live = f", {peak.live:,} bytes are live.{bands} Buffers that overlap share bytes."
+    sentence = el("p", f"At step {peak.step}, ", el("code", cut(peak.layer)), live)
     return joined([sentence, _peak_table(report, peak)])
 
 
@@ -147,7 +146,7 @@ def _peak_table(report: Report, peak: Peak) -> Html:
         )
         for b in peak.buffers[:12]
     ]
-    return table(("alive at the peak", "layer", "#bytes", "#share of the peak"), rows)
+    return table(("live at the peak", "layer", "#bytes", "#share of the peak"), rows)
 
 
 def _layers(report: Report) -> Html:
@@ -159,7 +158,7 @@ def _layers(report: Report) -> Html:
     shown = sorted(sorted(range(len(rows)), key=lambda i: -rows[i].weight)[:LISTED])
     most = max((row.weight for row in rows), default=0)
     body = [_layer(report, i, rows[i], most) for i in shown]
-    rest = f"{report.profile.rest:,} instructions are the run function's own, between layers."
+    rest = f"The run function itself executes {report.profile.rest:,} instructions between layers."
     most_of = "that take longest" if flash else "with most instructions"
     hidden = f" Only the {LISTED} layers {most_of} are listed." if len(rows) > LISTED else ""
     return joined([el("div", table(titles, body), class_="scroll"), el("p", rest + hidden, class_="note")])
@@ -229,7 +228,7 @@ def _floats(report: Report) -> Html:
 
 def _advice(report: Report) -> Html:
     if not report.advice:
-        return el("p", "Nothing that these rules know.")
+        return el("p", "None of the rules applies.")
     return el(
         "ul",
         *(
