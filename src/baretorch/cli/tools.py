@@ -25,7 +25,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("pyocd", "package", "flashes through a debug probe", 'pip install "baretorch[flash]"'),
     Tool("arm-none-eabi-gcc", "program", "builds smaller images for Arm", "apt-get install gcc-arm-none-eabi"),
     Tool("riscv64-unknown-elf-gcc", "program", "builds for RISC-V", "apt-get install gcc-riscv64-unknown-elf"),
-    Tool("gdb-multiarch", "program", "looks into a running model (`baretorch debug`)", "apt-get install gdb-multiarch"),
+    Tool("gdb-multiarch", "program", "debugs a running model (`baretorch debug`)", "apt-get install gdb-multiarch"),
     Tool("avr-gcc", "program", "builds for AVR", "apt-get install gcc-avr avr-libc"),
     Tool("avrdude", "program", "flashes Arduinos", "apt-get install avrdude"),
     Tool("cc", "program", "builds for board host, counts instructions", "apt-get install gcc"),

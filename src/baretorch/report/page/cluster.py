@@ -12,9 +12,9 @@ from baretorch.targets.types import Chip
 
 _TIMELINE = (
     "Time runs across, in clock cycles of the simulator. Each core has a lane. From below, it shows computing in the "
-    "colour of the layer; above that, stalls in the colour of their cause. Where the core slept, the whole lane has the "
-    "colour of the cause. The second figure shows the buffers in L1: addresses go up, and weights are orange until their "
-    "DMA copy is done."
+    "colour of the layer; above that, stalls in the colour of their cause. Where the core slept, the whole lane has "
+    "the colour of the cause. The second figure shows the buffers in L1: addresses go up, and weights are orange until "
+    "their DMA copy is done."
 )
 _ROOFLINE = (
     "Each dot is a layer; its size is its share of the time. No layer can be above the roofs, which follow from the "
