@@ -16,9 +16,8 @@ from baretorch.machines.cluster.machine import config_of
 from baretorch.machines.cluster.simulator import ClusterFault, ClusterStop, Simulator
 from baretorch.machines.code import Code
 from baretorch.targets.boards import load_board
-from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
-from baretorch.targets.runtime import RUNTIME
+from baretorch.targets.runtime import RUNTIME, board_header
 from baretorch.targets.types import Board
 from tests.cluster.judge import judge, missing
 

@@ -188,7 +188,7 @@ def test_a_c_string_is_that_string(text: str) -> None:
 
 
 # Modules that write C or linker scripts: a comment there that holds anything of others is made by escape.comment.
-WRITERS = sorted((*SOURCE.glob("emit/*.py"), SOURCE / "targets/linker.py", SOURCE / "targets/header.py"))
+WRITERS = sorted((*SOURCE.glob("emit/*.py"), SOURCE / "targets/linker.py", SOURCE / "targets/runtime.py"))
 
 
 @pytest.mark.parametrize("path", WRITERS, ids=lambda p: p.stem)

@@ -14,8 +14,7 @@ from baretorch.firmware.toolchain import find_toolchain
 from baretorch.frontends.user_code import import_file
 from baretorch.options import Optimize
 from baretorch.targets.boards import load_board
-from baretorch.targets.header import board_header
-from baretorch.targets.runtime import RUNTIME
+from baretorch.targets.runtime import RUNTIME, board_header
 from tests.zoo.zoo import ROOT
 
 EXAMPLE = ROOT / "examples" / "pico4ml"

@@ -23,9 +23,8 @@ from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceHang, Machine
 from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.options import Console, Optimize
-from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
-from baretorch.targets.runtime import RUNTIME, runtime_sources
+from baretorch.targets.runtime import RUNTIME, board_header, runtime_sources
 from tests.machines.images import GLUE, RUN, image
 
 BOARDS = ("pico", "pico2", "nucleo-wb55rg", "nucleo-h743zi", "microbit")

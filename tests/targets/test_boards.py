@@ -9,9 +9,8 @@ import pytest
 from baretorch.options import Console
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.cpus import CPUS
-from baretorch.targets.header import board_header
 from baretorch.targets.parts import CoreGroup
-from baretorch.targets.runtime import runtime_sources
+from baretorch.targets.runtime import board_header, runtime_sources
 
 
 def test_names() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.targets.boards import load_board
-from baretorch.targets.header import board_header
 from baretorch.targets.parts import Cluster, Dma, EventUnit, Gemm
+from baretorch.targets.runtime import board_header
 from baretorch.targets.toml import BOARDS
 
 CHIP = (BOARDS / "chips" / "cluster8.toml").read_text()

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from baretorch.targets.boards import load_board
-from baretorch.targets.header import board_header
-from baretorch.targets.runtime import runtime_sources
+from baretorch.targets.runtime import board_header, runtime_sources
 from tests.targets.test_own_boards import BOARD, CHIP, _load_own
 
 PLAIN = CHIP.replace("[[0x40000000, 0x1000]]", "[[0x40000000, 0x1000], [0x48102000, 0x1000]]")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from baretorch.emit import KERNELS
 from baretorch.errors import InternalError
-from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
-from baretorch.targets.runtime import RUNTIME, runtime_sources
+from baretorch.targets.runtime import RUNTIME, board_header, runtime_sources
 from baretorch.targets.types import Board
 
 _INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)

@@ -26,9 +26,8 @@ from baretorch.firmware.tools import stop_tools
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import encode_uf2
 from baretorch.options import CodeIn, Optimize
-from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
-from baretorch.targets.runtime import RUNTIME, runtime_sources
+from baretorch.targets.runtime import RUNTIME, board_header, runtime_sources
 from baretorch.targets.types import Board
 
 KERNELS = Path(__file__).parent.parent / "kernels"
