@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir.graph import Array, Builder, Node, Op, Tensor
+from baretorch.ir.graph import Array, Builder, DType, Node, Op, Tensor
 from baretorch.ops import OPS
 from baretorch.ops.elementwise import Elementwise, FormatNames
 from baretorch.ops.layout import Permute, Reshape
@@ -20,6 +20,7 @@ Result: TypeAlias = str | tuple[str, ...]
 
 # What rows raise for sizes and numbers that do not fit together, as damaged files may have them. Else it is our fault.
 UNFIT = (ValueError, IndexError, KeyError, TypeError, ArithmeticError)
+DTYPES = f"one of {', '.join(d.label for d in DType)}"
 TO_NHWC = (0, 2, 3, 1)
 TO_NCHW = (0, 3, 1, 2)
 
@@ -28,6 +29,14 @@ def named_operators(names_in: Callable[[FormatNames], str]) -> dict[str, type[El
     """Return the operators without attributes by their names in a format; ops/ has their names in all formats."""
     elementwise = [row.op for row in OPS if issubclass(row.op, Elementwise)]
     return {name: op for op in elementwise for name in names_in(op.names).split()}
+
+
+def unsupported(
+    names: Collection[str], at: Sequence[str], try_: Sequence[str] | str, one: str = "operator", many: str = "operators"
+) -> CompileError:
+    """Return the error that names everything that has no row."""
+    some = f"{many} are" if len(names) > 1 else f"{one} is"
+    return CompileError(f"{len(names)} {some} not supported: {', '.join(names)}", at=at, try_=try_)
 
 
 class Complex(str):

@@ -154,6 +154,11 @@ def _remedy(error: BaseException) -> tuple[str, ...] | None:
 
 def describe_error(error: BaseException) -> str:
     """Return an exception's type and the first line of its text."""
+    line = first_line(error)
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an exception's text; nothing if it has none."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # torch writes in bold
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+    return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "")

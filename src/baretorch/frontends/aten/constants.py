@@ -10,7 +10,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.aten.shapes import permute, reshape, slice_
-from baretorch.frontends.lowering import Ints, Lowering, Scalar, known_value
+from baretorch.frontends.lowering import DTYPES, Ints, Lowering, Scalar, known_value
 from baretorch.ir.graph import Array, DType
 from baretorch.ops.index import IndexPut
 from baretorch.ops.move import Slice
@@ -19,9 +19,7 @@ from baretorch.ops.move import Slice
 def known(g: Lowering, name: str, data: Array) -> str:
     """Return a constant, if its type is supported."""
     if DType.of(data.dtype.name) is None:
-        raise CompileError(
-            f"{name}: {data.dtype.name} is not supported", need=f"one of {', '.join(d.label for d in DType)}"
-        )
+        raise CompileError(f"{name}: {data.dtype.name} is not supported", need=DTYPES)
     return g.b.const(name, data)
 
 

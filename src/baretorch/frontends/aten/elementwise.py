@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.promotion import cast, common_type, floating, operand, promoted, truths
 from baretorch.frontends.aten.rows import AtenRow, rows
-from baretorch.frontends.lowering import Lowering, Scalar, named_operators
+from baretorch.frontends.lowering import DTYPES, Lowering, Scalar, named_operators
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import (
     FLOAT,
@@ -224,7 +224,7 @@ def to(g: Lowering, x: str, *args: Any) -> str:
             if dtype is None:
                 raise CompileError(
                     f"a cast from {g[x].dtype.label} to {label} is not supported",
-                    need=f"one of {', '.join(d.label for d in DType)}",
+                    need=DTYPES,
                 )
             return cast(g, x, dtype)
     return x

@@ -82,6 +82,15 @@ def flip(g: Lowering, x: str, axes: Ints) -> str:
     return g.b.add(Flip(some), x) if some else x
 
 
+def take_range(g: Lowering, x: str, axis: int, places: range) -> str:
+    """Take the entries at these places of an axis; backwards if the step is negative."""
+    if not places:
+        return g.b.add(Slice(axis, 0, 0, 1), x)
+    if places.step > 0:
+        return slice_(g, x, axis, places[0], places[-1] + 1, places.step)
+    return flip(g, slice_(g, x, axis, places[-1], places[0] + 1, -places.step), (axis,))
+
+
 def rot90(g: Lowering, x: str, k: int = 1, axes: Ints = (0, 1)) -> str:
     a, b = axes
     if k % 4 == 2:

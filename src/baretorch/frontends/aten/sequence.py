@@ -82,12 +82,15 @@ def _zeros(g: Lowering, name: str) -> bool:
 
 
 def _bias(g: Lowering, op: Recurrent, weights: Sequence[str]) -> str:
-    """Combine PyTorch's two biases into one. Those of gru's candidate stay separate, because the reset gate is between
-    them."""
+    """Return PyTorch's two biases as one, or zeros."""
     hidden = g.shape(weights[1])[1]
     if len(weights) < 4:
         return g.b.const("bias", np.zeros(op.biases * hidden, np.float32))
-    b_ih, b_hh = weights[2:]
+    return join_biases(g, op, weights[2], weights[3], hidden)
+
+
+def join_biases(g: Lowering, op: Recurrent, b_ih: str, b_hh: str, hidden: int) -> str:
+    """Combine two biases into one. Those of gru's candidate stay separate, because the reset gate is between them."""
     if not isinstance(op, Gru):
         return g.b.add(Add(), b_ih, b_hh)
     (gates, candidate), (gates_hh, reset) = (shapes.split(g, b, (2 * hidden, hidden)) for b in (b_ih, b_hh))

@@ -38,7 +38,7 @@ from baretorch.frontends.aten import (
 )
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenProgram, Ref, refs, show
 from baretorch.frontends.aten.rows import AtenRow
-from baretorch.frontends.lowering import UNFIT, Complex, Lowering, Result
+from baretorch.frontends.lowering import UNFIT, Complex, Lowering, Result, unsupported
 from baretorch.ir.graph import Builder, DType, Graph, State
 from baretorch.ir.verify import verify
 from baretorch.ops.move import Choose
@@ -71,9 +71,9 @@ class AtenLowering(Lowering):
 
 def to_graph(program: AtenProgram) -> Graph:
     """Return the Graph of an ATen program; one error names all operators that it cannot lower."""
-    unsupported = [call for call in program.calls if call.target not in (*TABLE, *BROUGHT)]
-    if unsupported:
-        raise _unsupported(program, unsupported)
+    unknown = [call for call in program.calls if call.target not in (*TABLE, *BROUGHT)]
+    if unknown:
+        raise _unsupported(program, unknown)
     b = Builder(program.name)
     g = AtenLowering(b, program)
     inputs = []
@@ -175,12 +175,8 @@ def _unsupported(program: AtenProgram, calls: Sequence[AtenCall]) -> CompileErro
             need="a program that drops nothing at random",
             try_="call model.eval() before torch.export.export",
         )
-    some = "operators are" if len(names) > 1 else "operator is"
-    return CompileError(
-        f"{len(names)} {some} not supported: {', '.join(names)}",
-        at=at,
-        try_=[*dict.fromkeys(filter(None, map(instead_of, names))), "`baretorch ops` lists what is supported"],
-    )
+    hints = dict.fromkeys(filter(None, map(instead_of, names)))
+    return unsupported(names, at, [*hints, "`baretorch ops` lists what is supported"])
 
 
 _FIXED = "shapes must be known before the image is built"

@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten import elementwise
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.lowering import UNFIT, Lowering, Result
+from baretorch.frontends.lowering import DTYPES, UNFIT, Lowering, Result, unsupported
 from baretorch.frontends.onnx.call import OnnxCall, key
 from baretorch.frontends.onnx.definitions import (
     GROWS,
@@ -327,7 +327,7 @@ class OnnxLowering(Lowering):
         if DType.of(data.dtype.name) is None:
             raise CompileError(
                 f"the constant {name!r} has the type {data.dtype.name}, which is not supported",
-                need=f"one of {', '.join(d.label for d in DType)}",
+                need=DTYPES,
             )
         return data
 
@@ -388,9 +388,5 @@ def _unusable_output(node: Any, count: int) -> str:
 
 def _unsupported(found: Sequence[tuple[str, str]]) -> CompileError:
     names = sorted({op for op, _ in found})
-    some = "operators are" if len(names) > 1 else "operator is"
-    return CompileError(
-        f"{len(names)} {some} not supported: {', '.join(names)}",
-        at=[f"{op}: {node}" for op, node in found[:20]],
-        try_="docs/reference/onnx.md lists the supported operators, and why others are not supported",
-    )
+    hint = "docs/reference/onnx.md lists the supported operators, and why others are not supported"
+    return unsupported(names, [f"{op}: {node}" for op, node in found[:20]], hint)

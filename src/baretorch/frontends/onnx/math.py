@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import elementwise
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.lowering import Lowering, named_operators
+from baretorch.frontends.lowering import DTYPES, Lowering, named_operators
 from baretorch.frontends.onnx.call import OnnxCall, apply_wide, is_float, need_float, widen
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.ir.graph import DType, Op
@@ -201,7 +201,7 @@ def convert(g: Lowering, x: str, code: int) -> str:
         raise CompileError(
             f"Cast: the type {NAMES.get(code, str(code))} is not supported",
             have=str(g[x]),
-            need=f"one of {', '.join(d.label for d in DType)}",
+            need=DTYPES,
         )
     return cast(g, x, dtype)
 

@@ -15,6 +15,7 @@ from onnx import AttributeProto, NodeProto, TensorProto, numpy_helper
 
 from baretorch.errors import CompileError
 from baretorch.escape import graph_name, line
+from baretorch.frontends.lowering import DTYPES
 from baretorch.ir.graph import Array, DType
 
 BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}  # of types that share bytes
@@ -33,7 +34,7 @@ def dtype_of(number: int, what: str) -> DType:
     if dtype is None:
         raise CompileError(
             f"{what}: the type {label} is not supported",
-            need=f"one of {', '.join(d.label for d in DType)}",
+            need=DTYPES,
             try_="convert the model to float32" if label in ("float16", "bfloat16", "double") else None,
         )
     return dtype

@@ -14,6 +14,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.products import matmul
+from baretorch.frontends.aten.sequence import join_biases
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.activations import line, softsign
 from baretorch.frontends.onnx.call import OnnxCall, need_float
@@ -85,7 +86,7 @@ def _direction(
         steps = _Steps(g, call, functions, w, r, b_w, b_r, _peephole(g, call, i))
         return steps.run(x, states, lengths, back)
     w, r, b_w, b_r = (_reorder(g, t, kind.gates) for t in (w, r, b_w, b_r))
-    return g.b.add_many(replace(whole, reverse=back), x, *states, w, r, _bias(g, whole, b_w, b_r, hidden))
+    return g.b.add_many(replace(whole, reverse=back), x, *states, w, r, join_biases(g, whole, b_w, b_r, hidden))
 
 
 def _biases(g: OnnxLowering, call: OnnxCall, i: int, count: int) -> tuple[str, str]:
@@ -109,14 +110,6 @@ def _states(g: OnnxLowering, call: OnnxCall, kind: SequenceKind, i: int, axis: i
 
 def _is_zero(data: Array | None) -> bool:
     return data is not None and not data.any()
-
-
-def _bias(g: Lowering, op: Recurrent, b_w: str, b_r: str, hidden: int) -> str:
-    """Combine two biases into one. Those of gru's candidate stay separate, because the reset gate is between them."""
-    if not isinstance(op, Gru):
-        return g.b.add(Add(), b_w, b_r)
-    (gates, candidate), (gates_r, reset) = (shapes.split(g, b, (2 * hidden, hidden)) for b in (b_w, b_r))
-    return shapes.cat(g, [g.b.add(Add(), gates, gates_r), candidate, reset])
 
 
 def _reorder(g: Lowering, t: str, gates: Sequence[int]) -> str:

@@ -15,7 +15,6 @@ from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.frontends.onnx.math import convert
 from baretorch.frontends.untrusted import ROOM, too_large
 from baretorch.ops.layout import Pad
-from baretorch.ops.move import Slice
 
 PAD_MODES = {"reflect": "reflect", "edge": "replicate", "wrap": "circular"}  # as aten's pad calls them
 
@@ -131,18 +130,8 @@ def slice_(g: OnnxLowering, call: OnnxCall) -> str:
     axes = g.ints(call.input(3), "Slice: axes") if call.input(3) else tuple(range(len(starts)))
     steps = g.ints(call.input(4), "Slice: steps") if call.input(4) else (1,) * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        x = part(g, x, g.axis(x, axis), range(g.shape(x)[g.axis(x, axis)])[start:end:step])
+        x = moves.take_range(g, x, g.axis(x, axis), range(g.shape(x)[g.axis(x, axis)])[start:end:step])
     return x
-
-
-def part(g: Lowering, x: str, axis: int, places: range) -> str:
-    """Take the entries at these places of an axis."""
-    if not len(places):
-        return g.b.add(Slice(axis, 0, 0, 1), x)
-    if places.step > 0:
-        return shapes.slice_(g, x, axis, places[0], places[-1] + 1, places.step)
-    some = shapes.slice_(g, x, axis, places[-1], places[0] + 1, -places.step)
-    return moves.flip(g, some, (axis,))
 
 
 # --- padding --------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from baretorch.files.ownership import pte
 from baretorch.files.write import put
 from baretorch.frontends.pte.host import differences, importing_executorch
 from baretorch.frontends.source import Torch
+from baretorch.frontends.user_code import first_line
 from baretorch.ir.equivalence import check
 
 Methods: TypeAlias = Mapping[str, Sequence[Any]]  # the example inputs of each
@@ -100,8 +101,8 @@ def _lower(exported: Mapping[str, Any]) -> Any:
             )
             return edge.to_executorch(config)
     except Exception as error:
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise CompileError("ExecuTorch cannot lower this model", have=reason[:200]) from error
+        reason = first_line(error) or type(error).__name__
+        raise CompileError("ExecuTorch cannot lower this model", have=reason) from error
 
 
 def _usual_strides(x: Any) -> Any:

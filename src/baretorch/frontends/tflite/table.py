@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from baretorch.errors import CompileError
+from baretorch.frontends.lowering import unsupported
 from baretorch.frontends.tflite import elementwise, layers, reduce, shapes, state
 from baretorch.frontends.tflite.lowering import LoweredFile, TfliteRow, lower_operators
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator
@@ -73,5 +74,4 @@ def _unsupported(subgraph: Subgraph, operators: Sequence[TfOperator]) -> Compile
     try_ = ["`baretorch ops` and docs/reference/tflite.md list what is supported"]
     if any(o.custom for o in operators):
         try_.insert(0, "convert it with builtin operators only (without SELECT_TF_OPS and custom operators)")
-    some = "operators are" if len(names) > 1 else "operator is"
-    return CompileError(f"{len(names)} {some} not supported: {', '.join(names)}", at=at[:12], try_=try_)
+    return unsupported(names, at[:12], try_)

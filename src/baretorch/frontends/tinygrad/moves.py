@@ -99,18 +99,11 @@ def _getitem(g: Lowering, x: str, indices: Any) -> str:
             x = shapes.unsqueeze(g, x, axis)
             found.append(None)
         elif isinstance(item, slice):
-            x = _slice(g, x, axis, item)
+            x = moves.take_range(g, x, axis, range(*item.indices(g.shape(x)[axis])))
             found.append(None)
         else:
             found.append(item if isinstance(item, str) else g.b.const("index", np.array(item, np.int32)))
     return index.index(g, x, found) if any(found) else x
-
-
-def _slice(g: Lowering, x: str, axis: int, part: slice) -> str:
-    places = range(*part.indices(g.shape(x)[axis]))
-    if places.step > 0 or not places:
-        return shapes.slice_(g, x, axis, places.start, places.stop, abs(places.step))
-    return moves.flip(g, shapes.slice_(g, x, axis, places[-1], places[0] + 1, -places.step), (axis,))
 
 
 def _interpolate(g: Lowering, x: str, size: Ints, mode: str = "linear", align_corners: bool = False) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.lowering import Lowering, Result, known_value
+from baretorch.frontends.lowering import DTYPES, Lowering, Result, known_value, unsupported
 from baretorch.frontends.tinygrad import math, moves, nn
 from baretorch.frontends.tinygrad.trace import TinygradCall, Trace, is_tensor, tensors
 from baretorch.ir.graph import Array, Builder, DType, Graph, Origin
@@ -155,12 +155,11 @@ def _unsupported(lost: Sequence[str]) -> CompileError:
             at=[text.removeprefix(f"{UNSEEN}: ") for text in lost],
             try_="methods of Tensor instead of UOps and kernels of your own",
         )
-    some = "methods of Tensor are" if len(names) > 1 else "method of Tensor is"
-    return CompileError(
-        f"{len(names)} {some} not supported: {', '.join(names)}",
-        at=[text for text in lost if not text.startswith(UNSEEN)],
-        try_="docs/reference/tinygrad.md lists what is supported",
+    at, hint = (
+        [text for text in lost if not text.startswith(UNSEEN)],
+        "docs/reference/tinygrad.md lists what is supported",
     )
+    return unsupported(names, at, hint, "method of Tensor", "methods of Tensor")
 
 
 def _path(g: TinyLowering, call: TinygradCall, count: dict[str, int]) -> str:
@@ -197,7 +196,7 @@ def dtype_of(tensor: Any) -> DType:
     if found is None:
         raise CompileError(
             f"{label(tensor.dtype)} is not supported",
-            need=f"one of {', '.join(d.label for d in DType)}",
+            need=DTYPES,
             try_="x.float() in the model",
         )
     return found

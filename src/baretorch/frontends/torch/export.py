@@ -19,7 +19,7 @@ from baretorch.frontends.aten.program import BOUND, AtenProgram
 from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.torch.exportable import plain_names
 from baretorch.frontends.torch.snapshot import copy_module
-from baretorch.frontends.user_code import show_value
+from baretorch.frontends.user_code import first_line, show_value
 from baretorch.ir.equivalence import Reference, check
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import Answer, arrange_inputs, arrange_outputs
@@ -361,5 +361,4 @@ def has_odd_values(inputs: Sequence[Any]) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:200] if lines else type(error).__name__
+    return first_line(error) or type(error).__name__

@@ -13,6 +13,7 @@ import torch
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import BOUND, Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref, refs
 from baretorch.frontends.aten.table import TABLE
+from baretorch.frontends.lowering import DTYPES
 from baretorch.frontends.torch.plain import attribute, is_tensor, writes
 from baretorch.frontends.user_code import show_value
 from baretorch.ir.graph import Array, DType, Origin
@@ -177,7 +178,7 @@ def _input(node: Any) -> AtenInput:
     if dtype is None:
         raise CompileError(
             f"input {node.name} has type {value.dtype}",
-            need=f"one of {', '.join(d.label for d in DType)}",
+            need=DTYPES,
             try_="convert the model with model.float() and the inputs with x.float()",
         )
     return AtenInput(str(node.target), _shape(value, node), dtype, _order(value))
@@ -216,7 +217,7 @@ def _array(tensor: Any, name: str) -> Array:
     if DType.of(str(tensor.dtype).removeprefix("torch.")) is None and tensor.dtype is not torch.complex64:
         raise CompileError(
             f"{name} has type {tensor.dtype}",
-            need=f"one of {', '.join(d.label for d in DType)}",
+            need=DTYPES,
             try_="convert the model with model.float()",
         )
     return np.array(tensor.detach().cpu().numpy(), order="C")  # a copy: running the model may change its buffers
