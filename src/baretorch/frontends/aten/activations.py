@@ -7,16 +7,7 @@ from typing import Any
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.lowering import Lowering, Scalar
-from baretorch.ops.activations import (
-    Elu,
-    Gelu,
-    Hardshrink,
-    LeakyRelu,
-    Prelu,
-    Softplus,
-    Softshrink,
-    Threshold,
-)
+from baretorch.ops.activations import Elu, Gelu, Hardshrink, LeakyRelu, Prelu, Softplus, Softshrink, Threshold
 
 SELU = (1.7580993408473766, 1.0507009873554805)  # alpha * scale, and scale, of the paper
 

@@ -29,16 +29,7 @@ from baretorch.ops.elementwise import (
     Unary,
 )
 from baretorch.ops.fft import Magnitude
-from baretorch.ops.functions import (
-    Abs,
-    Cos,
-    Reciprocal,
-    Round,
-    Rounding,
-    Rsqrt,
-    Sin,
-    Sqrt,
-)
+from baretorch.ops.functions import Abs, Cos, Reciprocal, Round, Rounding, Rsqrt, Sin, Sqrt
 from baretorch.ops.logic import (
     BOOL,
     BitAnd,
@@ -222,10 +213,7 @@ def to(g: Lowering, x: str, *args: Any) -> str:
         if isinstance(label, str) and label.startswith(("float", "bfloat", "int", "uint", "bool", "complex")):
             dtype = DType.of(label)
             if dtype is None:
-                raise CompileError(
-                    f"a cast from {g[x].dtype.label} to {label} is not supported",
-                    need=DTYPES,
-                )
+                raise CompileError(f"a cast from {g[x].dtype.label} to {label} is not supported", need=DTYPES)
             return cast(g, x, dtype)
     return x
 

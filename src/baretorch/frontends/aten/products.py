@@ -27,11 +27,7 @@ def matmul(g: Lowering, a: str, b: str) -> str:
         return linear_layer(g, a, g.permute(b, (1, 0)))
     left, right = g.shape(a), g.shape(b)
     row, column = len(left) == 1, len(right) == 1
-    y = g.b.add(
-        Matmul(),
-        shapes.unsqueeze(g, a, 0) if row else a,
-        shapes.unsqueeze(g, b, 1) if column else b,
-    )
+    y = g.b.add(Matmul(), shapes.unsqueeze(g, a, 0) if row else a, shapes.unsqueeze(g, b, 1) if column else b)
     shape = g.shape(y)
     return shapes.reshape(g, y, (*shape[:-2], *shape[-2:][row : 2 - column]))
 

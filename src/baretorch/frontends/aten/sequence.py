@@ -55,9 +55,7 @@ def _stacked(
     directions, each = 1 + bool(bidirectional), 4 if has_biases else 2
     if len(weights) != each * int(layers_) * directions:
         raise CompileError(
-            f"{op.name}: proj_size is not supported",
-            need="proj_size 0",
-            try_="an nn.Linear after the layer",
+            f"{op.name}: proj_size is not supported", need="proj_size 0", try_="an nn.Linear after the layer"
         )
     given = [s for s in states if not _zeros(g, s)]
     final: list[list[str]] = [[] for _ in states]

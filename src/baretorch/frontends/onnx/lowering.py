@@ -326,8 +326,7 @@ class OnnxLowering(Lowering):
             return data.astype(AS_BYTES[data.dtype.name])
         if DType.of(data.dtype.name) is None:
             raise CompileError(
-                f"the constant {name!r} has the type {data.dtype.name}, which is not supported",
-                need=DTYPES,
+                f"the constant {name!r} has the type {data.dtype.name}, which is not supported", need=DTYPES
             )
         return data
 

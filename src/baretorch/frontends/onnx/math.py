@@ -198,11 +198,7 @@ def cast_like(g: OnnxLowering, call: OnnxCall) -> str:
 def convert(g: Lowering, x: str, code: int) -> str:
     dtype = TYPES.get(code)
     if dtype is None:
-        raise CompileError(
-            f"Cast: the type {NAMES.get(code, str(code))} is not supported",
-            have=str(g[x]),
-            need=DTYPES,
-        )
+        raise CompileError(f"Cast: the type {NAMES.get(code, str(code))} is not supported", have=str(g[x]), need=DTYPES)
     return cast(g, x, dtype)
 
 
@@ -223,15 +219,7 @@ def bit_cast(g: OnnxLowering, call: OnnxCall) -> str:
 
 
 # ONNX's enumeration of types, as far as the Graph has them; and what others are called.
-TYPES = {
-    1: DType.FLOAT32,
-    2: DType.UINT8,
-    3: DType.INT8,
-    5: DType.INT16,
-    6: DType.INT32,
-    7: DType.INT64,
-    9: DType.BOOL,
-}
+TYPES = {1: DType.FLOAT32, 2: DType.UINT8, 3: DType.INT8, 5: DType.INT16, 6: DType.INT32, 7: DType.INT64, 9: DType.BOOL}
 NAMES = {
     **{code: dtype.label for code, dtype in TYPES.items()},
     4: "uint16",

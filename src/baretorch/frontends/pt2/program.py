@@ -177,10 +177,7 @@ def _copy(value: Json, known: Callable[[str, str, str], bool]) -> Json:
         elif key == "as_device":
             made[key] = {"type": "cpu"}
         elif key == "as_graph":
-            made[key] = {
-                "name": _name(_get(inner, "name", str)),
-                "graph": _graph(_get(inner, "graph", dict), known),
-            }
+            made[key] = {"name": _name(_get(inner, "name", str)), "graph": _graph(_get(inner, "graph", dict), known)}
         elif key == "as_string_to_argument":
             made[key] = {_name(k): _copy(v, known) for k, v in _get(value, key, dict).items()}
         else:

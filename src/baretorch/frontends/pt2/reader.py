@@ -18,11 +18,7 @@ from typing import Any
 import torch
 import torch.ao.quantization.fx._decomposed  # defines operators that quantized programs call
 from torch._export.serde import schema
-from torch._export.serde.serialize import (
-    ExportedProgramDeserializer,
-    _dict_to_dataclass,
-    deserialize_scalar_type,
-)
+from torch._export.serde.serialize import ExportedProgramDeserializer, _dict_to_dataclass, deserialize_scalar_type
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten.program import AtenProgram

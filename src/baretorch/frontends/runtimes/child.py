@@ -63,16 +63,11 @@ class LiteRtModel:
     """The first subgraph of a `.tflite`, with LiteRT's reference kernels. Its variables begin with zeros."""
 
     def __init__(self, data: bytes, operators: Collection[str]) -> None:
-        from ai_edge_litert.interpreter import (  # type: ignore[import-not-found, import-untyped, unused-ignore]
-            Interpreter,
-            OpResolverType,
-        )
+        from ai_edge_litert.interpreter import Interpreter, OpResolverType  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
         def opened(kernels: OpResolverType) -> Any:
             interpreter = Interpreter(
-                model_content=data,
-                experimental_op_resolver_type=kernels,
-                experimental_preserve_all_tensors=True,
+                model_content=data, experimental_op_resolver_type=kernels, experimental_preserve_all_tensors=True
             )
             interpreter.allocate_tensors()
             return interpreter

@@ -10,17 +10,8 @@ from baretorch.frontends.tflite.call import Field, TfliteCall
 from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, graph_type, stored_as
 from baretorch.ir.graph import Op
 from baretorch.ops.activations import Elu, Gelu, LeakyRelu, Prelu
-from baretorch.ops.elementwise import (
-    Add,
-    Arithmetic,
-    Clamp,
-    Div,
-    Mul,
-    Sub,
-)
-from baretorch.ops.functions import (
-    Rsqrt,
-)
+from baretorch.ops.elementwise import Add, Arithmetic, Clamp, Div, Mul, Sub
+from baretorch.ops.functions import Rsqrt
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.layout import Expand
 from baretorch.ops.logic import Cast, Le, Lt, Where

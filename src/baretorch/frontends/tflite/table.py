@@ -12,13 +12,7 @@ from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator
 from baretorch.frontends.untrusted import ROOM, Made, check_folded, most_bytes, too_large
 from baretorch.ir.graph import Graph
 
-TABLE: dict[str, TfliteRow] = {
-    **layers.ROWS,
-    **elementwise.ROWS,
-    **reduce.ROWS,
-    **shapes.ROWS,
-    **state.ROWS,
-}
+TABLE: dict[str, TfliteRow] = {**layers.ROWS, **elementwise.ROWS, **reduce.ROWS, **shapes.ROWS, **state.ROWS}
 
 # What LiteRT has in float or integers only, and of the rest what stays float in an int8 model.
 _NOT_INT8 = """

@@ -199,13 +199,7 @@ def _layernorm(g: Lowering, x: str, axis: Numbers = -1, eps: float = 1e-5) -> st
 
 
 def _batchnorm(
-    g: Lowering,
-    x: str,
-    weight: str | None,
-    bias: str | None,
-    mean: str,
-    invstd: str,
-    axis: Numbers = 1,
+    g: Lowering, x: str, weight: str | None, bias: str | None, mean: str, invstd: str, axis: Numbers = 1
 ) -> str:
     """Lower to two constants per channel, if the statistics are constants: x * scale + shift."""
     axes = flat(axis, ())

@@ -64,9 +64,7 @@ def _arrays(inputs: Sequence[Any], method: str) -> tuple[Array, ...]:
             )
         if array.dtype == np.float64:
             raise CompileError(
-                f"{who} gives float64, which is not supported",
-                need="float32",
-                try_="np.float32 in inputs()",
+                f"{who} gives float64, which is not supported", need="float32", try_="np.float32 in inputs()"
             )
     return arrays
 

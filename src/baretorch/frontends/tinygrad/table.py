@@ -194,9 +194,5 @@ def label(dtype: Any) -> str:
 def dtype_of(tensor: Any) -> DType:
     found = DType.of(label(tensor.dtype))
     if found is None:
-        raise CompileError(
-            f"{label(tensor.dtype)} is not supported",
-            need=DTYPES,
-            try_="x.float() in the model",
-        )
+        raise CompileError(f"{label(tensor.dtype)} is not supported", need=DTYPES, try_="x.float() in the model")
     return found

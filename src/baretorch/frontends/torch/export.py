@@ -29,9 +29,7 @@ try:
     from torch.export.graph_signature import OutputKind
 except ImportError as error:
     raise CompileError(
-        "PyTorch is needed for this and is not installed",
-        need="torch 2.13.0",
-        try_='pip install "baretorch[torch]"',
+        "PyTorch is needed for this and is not installed", need="torch 2.13.0", try_='pip install "baretorch[torch]"'
     ) from error
 
 from baretorch.frontends.torch.attributes import check_attributes
@@ -98,11 +96,7 @@ def _not_exported(error: BaseException) -> CompileError:
     for pattern, what, remedy in REJECTED:
         if re.search(pattern, str(error)):
             return CompileError(what, at=user_line(error), have=reason(error), try_=remedy)
-    return CompileError(
-        "torch.export cannot export this model",
-        have=reason(error),
-        at=user_line(error),
-    )
+    return CompileError("torch.export cannot export this model", have=reason(error), at=user_line(error))
 
 
 def check_module(module: Any, methods: Mapping[str, Sequence[Any]]) -> bool:
@@ -318,11 +312,7 @@ def flat_inputs(inputs: Sequence[Any]) -> list[Any]:
 
 
 def run_module(
-    module: Any,
-    inputs: Sequence[Any],
-    orders: Sequence[Sequence[int]],
-    ordered: bool = False,
-    method: str = "forward",
+    module: Any, inputs: Sequence[Any], orders: Sequence[Sequence[int]], ordered: bool = False, method: str = "forward"
 ) -> tuple[Array, ...]:
     """Return the outputs of a method in PyTorch, each in the memory order of the C interface. With `ordered`, equal
     elements are ordered by their index."""

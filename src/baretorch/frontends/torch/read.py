@@ -215,11 +215,7 @@ def _order(value: Any) -> tuple[int, ...]:
 
 def _array(tensor: Any, name: str) -> Array:
     if DType.of(str(tensor.dtype).removeprefix("torch.")) is None and tensor.dtype is not torch.complex64:
-        raise CompileError(
-            f"{name} has type {tensor.dtype}",
-            need=DTYPES,
-            try_="convert the model with model.float()",
-        )
+        raise CompileError(f"{name} has type {tensor.dtype}", need=DTYPES, try_="convert the model with model.float()")
     return np.array(tensor.detach().cpu().numpy(), order="C")  # a copy: running the model may change its buffers
 
 
