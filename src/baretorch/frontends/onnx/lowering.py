@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -374,6 +375,21 @@ class OnnxRow:
 
     build: Callable[[OnnxLowering, OnnxCall], Result]
     refused: bool = False
+
+
+def row(function: Callable[..., Result]) -> OnnxRow:
+    """Return the row of a function whose parameters are ONNX's own: the inputs, of which optional ones may be None, and
+    by keyword the attributes that it reads, with ONNX's defaults. The keyword `call` gets the whole call."""
+    parameters = list(signature(function).parameters.values())[1:]
+    inputs = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+    def build(g: OnnxLowering, call: OnnxCall) -> Result:
+        given = [call.input(i) if p.default is None else call.need(i) for i, p in enumerate(inputs)]
+        known = {**call.attributes, "call": call}
+        return function(g, *given, **{name: known[name] for name in named if name in known})
+
+    return OnnxRow(build)
 
 
 def opsets_of(proto: Any) -> dict[str, int]:

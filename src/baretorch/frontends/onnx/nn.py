@@ -7,9 +7,9 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import elementwise, index, norms, shapes
 from baretorch.frontends.aten.norms import affine, group_norm
-from baretorch.frontends.lowering import Lowering, Result
+from baretorch.frontends.lowering import Ints, Lowering, Result
 from baretorch.frontends.onnx.call import OnnxCall, need_float
-from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
 from baretorch.ops.elementwise import Add, Div, Maximum, Mul, Pow
 from baretorch.ops.functions import Neg, Rsqrt
 from baretorch.ops.layout import Expand
@@ -24,59 +24,71 @@ from baretorch.ops.upsample import GridSample2d
 EPSILON = 1e-5  # where a norm says nothing else
 
 
-def batch_norm(g: OnnxLowering, call: OnnxCall) -> str:
-    if call.attribute("training_mode", 0):
+def batch_norm(
+    g: OnnxLowering,
+    x: str,
+    weight: str,
+    bias: str,
+    mean: str,
+    var: str,
+    *,
+    training_mode: int = 0,
+    epsilon: float = EPSILON,
+) -> str:
+    if training_mode:
         raise CompileError(
             "BatchNormalization is in training mode",
             need="training_mode 0, and the mean and variance of the training data",
             try_="export the model after model.eval()",
         )
-    x, *constants = (call.need(i) for i in range(5))
-    need_float(g, call.op, x)
-    weight, bias, mean, var = constants
-    return norms.batch_norm(g, x, weight, bias, mean, var, 0.9, float(call.attribute("epsilon", EPSILON)))
+    need_float(g, "BatchNormalization", x)
+    return norms.batch_norm(g, x, weight, bias, mean, var, 0.9, epsilon)
 
 
-def instance_norm(g: OnnxLowering, call: OnnxCall) -> str:
-    x = call.need(0)
-    return group_norm(g, x, g.shape(x)[1], call.need(1), call.need(2), float(call.attribute("epsilon", EPSILON)))
+def instance_norm(g: OnnxLowering, x: str, weight: str, bias: str, *, epsilon: float = EPSILON) -> str:
+    return group_norm(g, x, g.shape(x)[1], weight, bias, epsilon)
 
 
-def group(g: OnnxLowering, call: OnnxCall) -> str:
+def group(
+    g: OnnxLowering, x: str, weight: str, bias: str, *, num_groups: int, epsilon: float = EPSILON, call: OnnxCall
+) -> str:
     """Lower a group norm. Scale and bias have an element per channel; before version 21, one per group."""
-    x, weight, bias = (call.need(i) for i in range(3))
-    groups, eps = int(call.attribute("num_groups")), float(call.attribute("epsilon", EPSILON))
     channels = g.shape(x)[1]
     if call.version < 21 and g[weight].count != channels:
-        each = (groups, channels // groups)
+        each = (num_groups, channels // num_groups)
         weight, bias = (
-            g.reshape(g.b.add(Expand(each), g.reshape(t, (groups, 1))), (channels,)) for t in (weight, bias)
+            g.reshape(g.b.add(Expand(each), g.reshape(t, (num_groups, 1))), (channels,)) for t in (weight, bias)
         )
-    return group_norm(g, x, groups, weight, bias, eps)
+    return group_norm(g, x, num_groups, weight, bias, epsilon)
 
 
-def layer_norm(g: OnnxLowering, call: OnnxCall) -> Result:
+def layer_norm(
+    g: OnnxLowering,
+    x: str,
+    weight: str,
+    bias: str | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = EPSILON,
+    call: OnnxCall,
+) -> Result:
     """Lower a layer norm, with mean and inverse deviation if they are outputs."""
-    x = call.need(0)
     need_float(g, call.op, x)
-    axes, eps = _last_axes(g, call), float(call.attribute("epsilon", EPSILON))
-    y = _normalize(g, LayerNorm(axes, eps), x, call.need(1), call.input(2))
+    axes = _last_axes(g, x, axis)
+    y = _normalize(g, LayerNorm(axes, epsilon), x, weight, bias)
     if call.outputs == 1:
         return y
-    small = g.b.add(Add(), g.b.add(Var(axes, True, 0.0), x), g.operand(eps, x))
+    small = g.b.add(Add(), g.b.add(Var(axes, True, 0.0), x), g.operand(epsilon, x))
     return y, g.b.add(Mean(axes, True), x), g.b.add(Rsqrt(), small)
 
 
-def rms_norm(g: OnnxLowering, call: OnnxCall) -> str:
-    x = call.need(0)
-    need_float(g, call.op, x)
-    op = LayerNorm(_last_axes(g, call), float(call.attribute("epsilon", EPSILON)), centred=False)
-    return _normalize(g, op, x, call.need(1), None)
+def rms_norm(g: OnnxLowering, x: str, weight: str, *, axis: int = -1, epsilon: float = EPSILON) -> str:
+    need_float(g, "RMSNormalization", x)
+    return _normalize(g, LayerNorm(_last_axes(g, x, axis), epsilon, centred=False), x, weight, None)
 
 
-def _last_axes(g: OnnxLowering, call: OnnxCall) -> tuple[int, ...]:
-    x = call.need(0)
-    return tuple(range(g.axis(x, int(call.attribute("axis", -1))), len(g.shape(x))))
+def _last_axes(g: OnnxLowering, x: str, first: int) -> tuple[int, ...]:
+    return tuple(range(g.axis(x, first), len(g.shape(x))))
 
 
 def _normalize(g: Lowering, op: LayerNorm, x: str, weight: str | None, bias: str | None) -> str:
@@ -95,30 +107,25 @@ def _normalize(g: Lowering, op: LayerNorm, x: str, weight: str | None, bias: str
     return y if bias is None else g.b.add(Add(), y, bias)
 
 
-def mean_variance(g: OnnxLowering, call: OnnxCall) -> str:
-    x = call.need(0)
-    axes = tuple(sorted(g.axis(x, int(a)) for a in call.attribute("axes", (0, 2, 3))))
-    return g.b.add(LayerNorm(axes, 1e-9), x, *affine(g, None, None))
+def mean_variance(g: OnnxLowering, x: str, *, axes: Ints = (0, 2, 3)) -> str:
+    every = tuple(sorted(g.axis(x, a) for a in axes))
+    return g.b.add(LayerNorm(every, 1e-9), x, *affine(g, None, None))
 
 
-def lp_norm(g: OnnxLowering, call: OnnxCall) -> str:
+def lp_norm(g: OnnxLowering, x: str, *, p: int = 2, axis: int = -1) -> str:
     """Lower an Lp norm; a vector of zeros stays unchanged."""
-    x, order = call.need(0), float(call.attribute("p", 2))
-    axis = g.axis(x, int(call.attribute("axis", -1)))
-    size = g.b.add(VectorNorm((axis,), True, order), x)
+    size = g.b.add(VectorNorm((g.axis(x, axis),), True, float(p)), x)
     return g.b.add(Div(), x, g.b.add(Maximum(), size, g.operand(float(np.finfo(np.float32).tiny), x)))
 
 
-def lrn(g: OnnxLowering, call: OnnxCall) -> str:
+def lrn(g: OnnxLowering, x: str, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> str:
     """Average squares over neighbouring channels, as in an image whose rows are channels."""
-    x, size = call.need(0), int(call.attribute("size"))
-    alpha, beta = float(call.attribute("alpha", 1e-4)), float(call.attribute("beta", 0.75))
     n, c, *rest = g.shape(x)
     squares = g.reshape(g.b.add(Mul(), x, x), (n, c, int(np.prod(rest)), 1))
     before = (size - 1) // 2
     means = g.b.add(AvgPool2d((size, 1), (1, 1), (before, size - 1 - before, 0, 0), divisor=size), squares)
     scaled = g.b.add(Mul(), g.reshape(means, g.shape(x)), g.operand(alpha, x))
-    base = g.b.add(Add(), scaled, g.operand(float(call.attribute("bias", 1.0)), x))
+    base = g.b.add(Add(), scaled, g.operand(bias, x))
     return g.b.add(Mul(), x, g.b.add(Pow(), base, g.operand(-beta, x)))
 
 
@@ -127,26 +134,23 @@ def lrn(g: OnnxLowering, call: OnnxCall) -> str:
 MODES = {"linear": "bilinear", "bilinear": "bilinear", "nearest": "nearest", "cubic": "bicubic", "bicubic": "bicubic"}
 
 
-def grid_sample(g: OnnxLowering, call: OnnxCall) -> str:
-    x, grid = call.need(0), call.need(1)
-    mode = MODES.get(call.attribute("mode", "linear"), "")
-    if len(g.shape(x)) != 4 or not mode:
+def grid_sample(
+    g: OnnxLowering, x: str, grid: str, *, mode: str = "linear", padding_mode: str = "zeros", align_corners: int = 0
+) -> str:
+    if len(g.shape(x)) != 4 or mode not in MODES:
         raise CompileError(
-            f"GridSample of {len(g.shape(x)) - 2} dimensions by {call.attribute('mode', 'linear')!r} is not supported",
+            f"GridSample of {len(g.shape(x)) - 2} dimensions by {mode!r} is not supported",
             have=str(g[x]),
             need="x[N, C, H, W]; linear, nearest or cubic",
         )
-    corners = bool(call.attribute("align_corners", 0))
-    return g.nhwc(GridSample2d(mode, call.attribute("padding_mode", "zeros"), corners), x, grid)
+    return g.nhwc(GridSample2d(MODES[mode], padding_mode, bool(align_corners)), x, grid)
 
 
-def affine_grid(g: OnnxLowering, call: OnnxCall) -> str:
+def affine_grid(g: OnnxLowering, theta: str, sizes: str, *, align_corners: int = 0) -> str:
     """Multiply the positions of a plain grid by the matrix of each image."""
-    theta, size = call.need(0), g.ints(call.need(1), "AffineGrid: size")
-    corners = bool(call.attribute("align_corners", 0))
-    lines = []
+    size, lines = g.ints(sizes, "AffineGrid: size"), []
     for n in reversed(size[2:]):
-        lines.append(np.linspace(-1, 1, n) if corners else (2 * np.arange(n) + 1) / n - 1)
+        lines.append(np.linspace(-1, 1, n) if align_corners else (2 * np.arange(n) + 1) / n - 1)
     grids = np.meshgrid(*reversed(lines), indexing="ij")
     places = np.stack([*reversed(grids), np.ones(size[2:])], axis=-1).reshape(-1, len(lines) + 1)
     transposed = g.permute(theta, (0, 2, 1))
@@ -157,13 +161,9 @@ def affine_grid(g: OnnxLowering, call: OnnxCall) -> str:
 # --- losses, for models that compute their own ---------------------------------------------------------------
 
 
-def negative_log_likelihood(g: OnnxLowering, call: OnnxCall) -> str:
-    return _loss(g, call, call.need(0))
-
-
-def softmax_cross_entropy(g: OnnxLowering, call: OnnxCall) -> Result:
-    need_float(g, call.op, call.need(0))
-    logs = g.b.add(LogSoftmax(1), call.need(0))
+def softmax_cross_entropy(g: OnnxLowering, x: str, *, call: OnnxCall) -> Result:
+    need_float(g, call.op, x)
+    logs = g.b.add(LogSoftmax(1), x)
     loss = _loss(g, call, logs)
     return (loss, logs)[: call.outputs] if call.outputs > 1 else loss
 
@@ -196,16 +196,16 @@ def _loss(g: OnnxLowering, call: OnnxCall, logs: str) -> str:
 
 
 ROWS: dict[str, OnnxRow] = {
-    "BatchNormalization": OnnxRow(batch_norm),
-    "InstanceNormalization": OnnxRow(instance_norm),
-    "GroupNormalization": OnnxRow(group),
-    "LayerNormalization": OnnxRow(layer_norm),
-    "RMSNormalization": OnnxRow(rms_norm),
-    "MeanVarianceNormalization": OnnxRow(mean_variance),
-    "LpNormalization": OnnxRow(lp_norm),
-    "LRN": OnnxRow(lrn),
-    "GridSample": OnnxRow(grid_sample),
-    "AffineGrid": OnnxRow(affine_grid),
-    "NegativeLogLikelihoodLoss": OnnxRow(negative_log_likelihood),
-    "SoftmaxCrossEntropyLoss": OnnxRow(softmax_cross_entropy),
+    "BatchNormalization": row(batch_norm),
+    "InstanceNormalization": row(instance_norm),
+    "GroupNormalization": row(group),
+    "LayerNormalization": row(layer_norm),
+    "RMSNormalization": row(rms_norm),
+    "MeanVarianceNormalization": row(mean_variance),
+    "LpNormalization": row(lp_norm),
+    "LRN": row(lrn),
+    "GridSample": row(grid_sample),
+    "AffineGrid": row(affine_grid),
+    "NegativeLogLikelihoodLoss": OnnxRow(lambda g, call: _loss(g, call, call.need(0))),
+    "SoftmaxCrossEntropyLoss": row(softmax_cross_entropy),
 }

@@ -8,29 +8,36 @@ from baretorch.frontends.aten.products import linear_layer, matmul
 from baretorch.frontends.einsum import einsum
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.call import OnnxCall, need_float
-from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.solve import Det
 
 
-def product(g: OnnxLowering, call: OnnxCall) -> str:
-    a, b = call.need(0), call.need(1)
-    need_float(g, call.op, a, b)
+def product(g: OnnxLowering, a: str, b: str) -> str:
+    need_float(g, "MatMul", a, b)
     return matmul(g, a, b)
 
 
-def gemm(g: OnnxLowering, call: OnnxCall) -> str:
+def gemm(
+    g: OnnxLowering,
+    a: str,
+    b: str,
+    c: str | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> str:
     """Lower alpha a b + beta c; a constant c of one row is a bias."""
-    a, b, c = call.need(0), call.need(1), call.input(2)
     need_float(g, "Gemm", a, b)
-    alpha, beta = float(call.attribute("alpha", 1.0)), float(call.attribute("beta", 1.0))
-    if call.attribute("transA", 0):
+    if transA:
         a = g.permute(a, (1, 0))
     if g[b].data is None:
-        y = _times(g, matmul(g, a, g.permute(b, (1, 0)) if call.attribute("transB", 0) else b), alpha)
+        y = _times(g, matmul(g, a, g.permute(b, (1, 0)) if transB else b), alpha)
     else:
         weight = _times(g, b, alpha)
-        weight = weight if call.attribute("transB", 0) else g.permute(weight, (1, 0))
+        weight = weight if transB else g.permute(weight, (1, 0))
         bias = _bias(g, c, beta, g.shape(weight)[0])
         y = linear_layer(g, a, weight, bias)
         c = None if bias else c
@@ -52,8 +59,8 @@ def _bias(g: Lowering, c: str | None, beta: float, columns: int) -> str | None:
         return None
     if data.shape == (columns,) and beta == 1.0:
         return c
-    row = np.broadcast_to(data.reshape(-1) * np.float32(beta), (columns,))
-    return g.b.const(c, np.ascontiguousarray(row, dtype=np.float32))
+    whole = np.broadcast_to(data.reshape(-1) * np.float32(beta), (columns,))
+    return g.b.const(c, np.ascontiguousarray(whole, dtype=np.float32))
 
 
 def sum_of_products(g: OnnxLowering, call: OnnxCall) -> str:
@@ -63,8 +70,8 @@ def sum_of_products(g: OnnxLowering, call: OnnxCall) -> str:
 
 
 ROWS: dict[str, OnnxRow] = {
-    "MatMul": OnnxRow(product),
-    "Gemm": OnnxRow(gemm),
+    "MatMul": row(product),
+    "Gemm": row(gemm),
     "Einsum": OnnxRow(sum_of_products),
-    "Det": OnnxRow(lambda g, call: g.b.add(Det(), call.need(0))),
+    "Det": row(lambda g, x: g.b.add(Det(), x)),
 }

@@ -27,11 +27,22 @@ def type_name(number: int) -> str:
     return str(TensorProto.DataType.Name(number)).lower() if number in known else f"type {number}"
 
 
+def label_of(number: int) -> str:
+    """Return an element type's name as Baretorch writes it."""
+    name = type_name(number)
+    return "float32" if name == "float" else name
+
+
+def graph_type(number: int) -> DType | None:
+    """Return Baretorch's type for an element type, if there is one."""
+    return DType.of(label_of(number))
+
+
 def dtype_of(number: int, what: str) -> DType:
     """Return Baretorch's type. Raises CompileError if there is none."""
-    label = {"float": "float32"}.get(type_name(number), type_name(number))
-    dtype = DType.of(label)
+    dtype = graph_type(number)
     if dtype is None:
+        label = label_of(number)
         raise CompileError(
             f"{what}: the type {label} is not supported",
             need=DTYPES,

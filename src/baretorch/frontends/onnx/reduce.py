@@ -13,7 +13,7 @@ from baretorch.frontends.aten.moves import flip
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.call import OnnxCall, need_float, widen
-from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
 from baretorch.ir.graph import DType
 from baretorch.ops import reduce as reduction
 from baretorch.ops.elementwise import Mul, Sub
@@ -112,12 +112,10 @@ def arg(op: type[ArgMax]) -> Callable[[OnnxLowering, OnnxCall], str]:
     return build
 
 
-def top_k(g: OnnxLowering, call: OnnxCall) -> Result:
+def top_k(g: OnnxLowering, x: str, count: str, *, axis: int = -1, largest: int = 1) -> Result:
     """Lower TopK; the result is always sorted."""
-    x = call.need(0)
-    (k,) = g.ints(call.need(1), "TopK: k")
-    axis = g.axis(x, int(call.attribute("axis", -1)))
-    return g.b.add_many(TopK(k, axis, bool(call.attribute("largest", 1))), x)
+    (k,) = g.ints(count, "TopK: k")
+    return g.b.add_many(TopK(k, g.axis(x, axis), bool(largest)), x)
 
 
 def cumulative(what: Callable[[Lowering, str, int], str], nothing: float) -> Callable[[OnnxLowering, OnnxCall], str]:
@@ -164,7 +162,7 @@ ROWS: dict[str, OnnxRow] = {
     "ReduceSumSquare": OnnxRow(reduce_axes(sum_square)),
     "ArgMax": OnnxRow(arg(ArgMax)),
     "ArgMin": OnnxRow(arg(ArgMin)),
-    "TopK": OnnxRow(top_k),
+    "TopK": row(top_k),
     "CumSum": OnnxRow(cumulative(lambda g, x, axis: g.b.add(CumSum(axis), x), 0.0)),
     "CumProd": OnnxRow(cumulative(cumprod, 1.0)),
 }

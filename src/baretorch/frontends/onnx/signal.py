@@ -6,30 +6,36 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import fft, index, shapes
 from baretorch.frontends.lowering import Complex
 from baretorch.frontends.onnx.call import OnnxCall, need_float
-from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
 from baretorch.frontends.onnx.shapes import pad_constant
 from baretorch.ops.elementwise import Mul
 
 BY_N = 2  # the inverse is divided by the length, as aten counts normalizations
 
 
-def dft(g: OnnxLowering, call: OnnxCall) -> str:
+def dft(
+    g: OnnxLowering,
+    x: str,
+    count: str | None = None,
+    along: str | None = None,
+    *,
+    axis: int = 1,
+    inverse: int = 0,
+    onesided: int = 0,
+    call: OnnxCall,
+) -> str:
     """Lower DFT. Before version 20 the axis is an attribute, 1 by default; later an input, the last but one by
     default."""
-    x = call.need(0)
     need_float(g, "DFT", x)
-    if call.version < 20:
-        axis = int(call.attribute("axis", 1))
+    if call.version >= 20:
+        axis = -2 if along is None else g.ints(along, "DFT: axis")[0]
+    axis, half_inverse = g.axis(x, axis), bool(inverse and onesided)
+    if count is not None:
+        length = g.ints(count, "DFT: dft_length")[0]
+        x = _resize(g, x, axis, length // 2 + 1 if half_inverse else length)
     else:
-        axis = g.ints(call.input(2), "DFT: axis")[0] if call.input(2) is not None else -2
-    axis = g.axis(x, axis)
-    inverse, half = bool(call.attribute("inverse", 0)), bool(call.attribute("onesided", 0))
-    if call.input(1) is not None:
-        wanted = g.ints(call.input(1), "DFT: dft_length")[0]
-        x = _resize(g, x, axis, wanted // 2 + 1 if inverse and half else wanted)
-    else:
-        wanted = g.shape(x)[axis] if not (inverse and half) else 2 * (g.shape(x)[axis] - 1)
-    return transform(g, x, axis, wanted, inverse, half)
+        length = 2 * (g.shape(x)[axis] - 1) if half_inverse else g.shape(x)[axis]
+    return transform(g, x, axis, length, bool(inverse), bool(onesided))
 
 
 def transform(g: OnnxLowering, x: str, axis: int, length: int, inverse: bool, half: bool) -> str:
@@ -55,19 +61,20 @@ def _resize(g: OnnxLowering, x: str, axis: int, length: int) -> str:
     return pad_constant(g, x, [(0, length - have) if i == axis else (0, 0) for i in range(len(g.shape(x)))], 0.0)
 
 
-def stft(g: OnnxLowering, call: OnnxCall) -> str:
+def stft(
+    g: OnnxLowering, x: str, frame_step: str, window: str | None = None, size: str | None = None, *, onesided: int = 1
+) -> str:
     """Multiply frames of the signal by the window, and transform each."""
-    x, window = call.need(0), call.input(2)
     need_float(g, "STFT", x)
-    (step,) = g.ints(call.need(1), "STFT: frame_step")
-    if call.input(3) is not None:
-        (length,) = g.ints(call.input(3), "STFT: frame_length")
+    (step,) = g.ints(frame_step, "STFT: frame_step")
+    if size is not None:
+        (length,) = g.ints(size, "STFT: frame_length")
     else:
         length = g[window].count if window is not None else g.shape(x)[1]
     frames = index.unfold(g, x, 1, length, step)  # [N, frames, parts, length]
     if window is not None:
         frames = g.b.add(Mul(), frames, window)
-    return transform(g, g.permute(frames, (0, 1, 3, 2)), 2, length, False, bool(call.attribute("onesided", 1)))
+    return transform(g, g.permute(frames, (0, 1, 3, 2)), 2, length, False, bool(onesided))
 
 
-ROWS: dict[str, OnnxRow] = {"DFT": OnnxRow(dft), "STFT": OnnxRow(stft)}
+ROWS: dict[str, OnnxRow] = {"DFT": row(dft), "STFT": row(stft)}
