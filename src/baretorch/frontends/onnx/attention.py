@@ -12,7 +12,7 @@ from baretorch.frontends.aten import index, shapes
 from baretorch.frontends.aten.sequence import attention as fused
 from baretorch.frontends.lowering import Result
 from baretorch.frontends.onnx.call import OnnxCall, need_float, need_room
-from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
 from baretorch.frontends.onnx.shapes import pad_constant
 from baretorch.ir.graph import Array, DType
 from baretorch.ops.elementwise import Add, Mul, Sub
@@ -161,21 +161,28 @@ def _compute_stages(
     return g.reshape(y, (b, heads, rows, g.shape(v)[-1])), stages[mode]
 
 
-def rotary(g: OnnxLowering, call: OnnxCall) -> str:
+def rotary(
+    g: OnnxLowering,
+    x: str,
+    cos: str,
+    sin: str,
+    positions: str | None = None,
+    *,
+    interleaved: int = 0,
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+) -> str:
     """Rotate pairs of elements by an angle that depends on the position: the halves of a row, or neighbours."""
-    x, cos, sin = (call.need(i) for i in range(3))
     shape = g.shape(x)
-    heads = int(call.attribute("num_heads", 0))
     if len(shape) == 3:  # [N, L, heads, E], and the angles with a dimension of 1 for the heads
-        x, between = g.reshape(x, (*shape[:2], heads, shape[2] // heads)), 2
+        x, between = g.reshape(x, (*shape[:2], num_heads, shape[2] // num_heads)), 2
     else:
         between = 1
-    if call.input(3) is not None:
-        cos, sin = (index.select_rows(g, t, 0, call.need(3)) for t in (cos, sin))
+    if positions is not None:
+        cos, sin = (index.select_rows(g, t, 0, positions) for t in (cos, sin))
     cos, sin = (shapes.unsqueeze(g, t, between) for t in (cos, sin))
-    width = int(call.attribute("rotary_embedding_dim", 0)) or g.shape(x)[-1]
+    width = rotary_embedding_dim or g.shape(x)[-1]
     turned, rest = shapes.slice_(g, x, 3, 0, width), shapes.slice_(g, x, 3, width)
-    interleaved = bool(call.attribute("interleaved", 0))
     if interleaved:
         a, b = shapes.slice_(g, turned, 3, 0, width, 2), shapes.slice_(g, turned, 3, 1, width, 2)
     else:
@@ -189,4 +196,4 @@ def rotary(g: OnnxLowering, call: OnnxCall) -> str:
     return g.reshape(shapes.cat(g, [y, rest], 3) if g[rest].count else y, shape)
 
 
-ROWS: dict[str, OnnxRow] = {"Attention": OnnxRow(attention), "RotaryEmbedding": OnnxRow(rotary)}
+ROWS: dict[str, OnnxRow] = {"Attention": OnnxRow(attention), "RotaryEmbedding": row(rotary)}

@@ -11,9 +11,9 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.conv import conv_image, conv_transpose_image
 from baretorch.frontends.aten.volumes import conv3d
-from baretorch.frontends.lowering import Lowering, Result, spatial
+from baretorch.frontends.lowering import Ints, Lowering, Result, spatial
 from baretorch.frontends.onnx.call import OnnxCall, need_float
-from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
 from baretorch.frontends.onnx.shapes import pad_constant
 from baretorch.frontends.windows import Windows
 from baretorch.ops.activations import Silu
@@ -47,14 +47,9 @@ def halves(missing: Sequence[int], mode: str) -> tuple[tuple[int, ...], tuple[in
     return (less, more) if mode == "SAME_UPPER" else (more, less)
 
 
-def conv(g: OnnxLowering, call: OnnxCall) -> str:
-    x, weight, bias = call.need(0), call.need(1), call.input(2)
-    need_float(g, "Conv", x, weight)
-    g.constant(weight, "Conv: the weight")
-    if bias is not None:
-        g.constant(bias, "Conv: the bias")
-    w = windows(call, g.shape(x)[2:], g.shape(weight)[2:])
-    return convolve(g, x, weight, bias, w, int(call.attribute("group", 1)))
+def conv(g: OnnxLowering, x: str, weight: str, bias: str | None = None, *, group: int = 1, call: OnnxCall) -> str:
+    _need_constants(g, call, x, weight, bias)
+    return convolve(g, x, weight, bias, windows(call, g.shape(x)[2:], g.shape(weight)[2:]), group)
 
 
 def convolve(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, groups: int) -> str:
@@ -67,27 +62,32 @@ def convolve(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, gro
     return conv3d(g, whole, weight, bias, inside, groups)
 
 
-def conv_transpose(g: OnnxLowering, call: OnnxCall) -> str:
+def conv_transpose(
+    g: OnnxLowering,
+    x: str,
+    weight: str,
+    bias: str | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    group: int = 1,
+    output_padding: Ints = (0, 0),
+    output_shape: Ints | None = None,
+    call: OnnxCall,
+) -> str:
     """Lower a transposed convolution. `output_shape` is the size after padding is cut off; output_padding is padding
     that is not cut off."""
-    x, weight, bias = call.need(0), call.need(1), call.input(2)
-    need_float(g, "ConvTranspose", x, weight)
-    g.constant(weight, "ConvTranspose: the weight")
-    if bias is not None:
-        g.constant(bias, "ConvTranspose: the bias")
+    _need_constants(g, call, x, weight, bias)
     sizes, kernel = g.shape(x)[2:], g.shape(weight)[2:]
-    dims, mode = len(sizes), call.attribute("auto_pad", "NOTSET")
+    dims = len(sizes)
     if dims > 2:
         raise CompileError(f"ConvTranspose over {dims} dimensions is not supported", have=str(g[x]), need="1 or 2")
-    w = windows(call, sizes, kernel)
-    extra = tuple(call.attribute("output_padding", (0,) * dims))
-    wanted = call.attribute("output_shape")
-    if wanted is None and mode.startswith("SAME"):
-        wanted = [n * s for n, s in zip(sizes, w.strides, strict=True)]
+    w, extra = windows(call, sizes, kernel), output_padding[:dims]
+    if output_shape is None and auto_pad.startswith("SAME"):
+        output_shape = [n * s for n, s in zip(sizes, w.strides, strict=True)]
     before, after = w.before, w.after
-    if wanted is not None:
-        each = zip(sizes, w.strides, w.dilations, kernel, extra, wanted[-dims:], strict=True)
-        before, after = halves([s * (n - 1) + p + d * (k - 1) + 1 - out for n, s, d, k, p, out in each], mode)
+    if output_shape is not None:
+        each = zip(sizes, w.strides, w.dilations, kernel, extra, output_shape[-dims:], strict=True)
+        before, after = halves([s * (n - 1) + p + d * (k - 1) + 1 - out for n, s, d, k, p, out in each], auto_pad)
     if min(before) < 0:
         raise CompileError(
             "ConvTranspose: its first outputs are made of no input",
@@ -96,32 +96,42 @@ def conv_transpose(g: OnnxLowering, call: OnnxCall) -> str:
         )
     top, left = spatial(before, dims, 0)
     bottom, right = spatial([a - e for a, e in zip(after, extra, strict=True)], dims, 0)
-    op = ConvTranspose2d(w.step, (top, bottom, left, right), w.reach, int(call.attribute("group", 1)))
+    op = ConvTranspose2d(w.step, (top, bottom, left, right), w.reach, group)
     return conv_transpose_image(g, op, x, weight, bias)
 
 
-def causal_conv(g: OnnxLowering, call: OnnxCall) -> Result:
-    """Convolve each channel separately over the past (the state, or zeros) and the input."""
-    x, weight, bias, past = call.need(0), call.need(1), call.input(2), call.input(3)
+def _need_constants(g: OnnxLowering, call: OnnxCall, x: str, weight: str, bias: str | None) -> None:
     need_float(g, call.op, x, weight)
     g.constant(weight, f"{call.op}: the weight")
     if bias is not None:
         g.constant(bias, f"{call.op}: the bias")
+
+
+def causal_conv(
+    g: OnnxLowering,
+    x: str,
+    weight: str,
+    bias: str | None = None,
+    past: str | None = None,
+    *,
+    activation: str = "none",
+    call: OnnxCall,
+) -> Result:
+    """Convolve each channel separately over the past (the state, or zeros) and the input."""
+    _need_constants(g, call, x, weight, bias)
     channels, kernel = g.shape(x)[1], g.shape(weight)[2]
     missing = [(0, 0), (0, 0), (kernel - 1, 0)]
     whole = pad_constant(g, x, missing, 0.0) if past is None else shapes.cat(g, [past, x], 2)
     y = conv_image(g, Conv2d((1, 1), (0, 0, 0, 0), (1, 1), channels), whole, weight, bias)
-    if call.attribute("activation", "none") in ("silu", "swish"):
+    if activation in ("silu", "swish"):
         y = g.b.add(Silu(), y)
     length = g.shape(whole)[2]
     return (y, shapes.slice_(g, whole, 2, length - kernel + 1, length))[: call.outputs]
 
 
-def col2im(g: OnnxLowering, call: OnnxCall) -> str:
+def col2im(g: OnnxLowering, x: str, image_shape: str, block_shape: str, *, call: OnnxCall) -> str:
     """Add each column of a block at its place: a transposed convolution whose weights are an identity matrix."""
-    x = call.need(0)
-    image = g.ints(call.need(1), "Col2Im: image_shape")
-    block = g.ints(call.need(2), "Col2Im: block_shape")
+    image, block = g.ints(image_shape, "Col2Im: image_shape"), g.ints(block_shape, "Col2Im: block_shape")
     if len(image) > 2:
         raise CompileError(f"Col2Im of {len(image)} dimensions is not supported", need="1 or 2")
     w = windows(call, image, block)
@@ -140,8 +150,8 @@ def col2im(g: OnnxLowering, call: OnnxCall) -> str:
 
 
 ROWS: dict[str, OnnxRow] = {
-    "Conv": OnnxRow(conv),
-    "ConvTranspose": OnnxRow(conv_transpose),
-    "CausalConvWithState": OnnxRow(causal_conv),
-    "Col2Im": OnnxRow(col2im),
+    "Conv": row(conv),
+    "ConvTranspose": row(conv_transpose),
+    "CausalConvWithState": row(causal_conv),
+    "Col2Im": row(col2im),
 }

@@ -11,7 +11,7 @@ from baretorch.frontends.aten.pools import pool
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.onnx.call import SMALL, OnnxCall, need_float, need_room
 from baretorch.frontends.onnx.convs import convolve, windows
-from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
 from baretorch.frontends.windows import Windows
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Mul, Pow
@@ -21,32 +21,28 @@ from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Amax, Mean, VectorNorm
 
 
-def _windows(g: OnnxLowering, call: OnnxCall) -> Windows:
-    sizes = g.shape(call.need(0))[2:]
+def _windows(g: OnnxLowering, x: str, call: OnnxCall) -> Windows:
+    sizes = g.shape(x)[2:]
     if not 1 <= len(sizes) <= 3:
         raise CompileError(f"{call.op} over {len(sizes)} dimensions is not supported", need="1 to 3")
     return windows(call, sizes, tuple(call.attribute("kernel_shape")))
 
 
-def max_pool(g: OnnxLowering, call: OnnxCall) -> str:
+def max_pool(g: OnnxLowering, x: str, *, ceil_mode: int = 0, call: OnnxCall) -> str:
     """Lower a max pool. Bytes are pooled as float32, which represents them all."""
     if call.outputs > 1:
         raise CompileError(f"{call.op}: only its first output can be used", need="no Indices")
-    x = call.need(0)
-    dtype = g[x].dtype
+    dtype, ceil = g[x].dtype, bool(ceil_mode)
     if dtype in SMALL:
         x = cast(g, x, DType.FLOAT32)
     need_float(g, call.op, x)
-    w, ceil = _windows(g, call), bool(call.attribute("ceil_mode", 0))
-    y = pool(g, x, w, lambda w: MaxPool2d(w.size, w.step, w.around, w.reach, ceil))
+    y = pool(g, x, _windows(g, x, call), lambda w: MaxPool2d(w.size, w.step, w.around, w.reach, ceil))
     return cast(g, y, dtype)
 
 
-def average_pool(g: OnnxLowering, call: OnnxCall) -> str:
-    x = call.need(0)
+def average_pool(g: OnnxLowering, x: str, *, ceil_mode: int = 0, count_include_pad: int = 0, call: OnnxCall) -> str:
     need_float(g, call.op, x)
-    w = _windows(g, call)
-    ceil, padding = bool(call.attribute("ceil_mode", 0)), bool(call.attribute("count_include_pad", 0))
+    w, ceil, padding = _windows(g, x, call), bool(ceil_mode), bool(count_include_pad)
     if any(d > 1 for d in w.dilations):
         return _dilated_mean(g, x, w, ceil, padding)
     return pool(g, x, w, lambda w: AvgPool2d(w.size, w.step, w.around, ceil, padding))
@@ -77,11 +73,10 @@ def _dilated_sum(g: OnnxLowering, x: str, w: Windows, ceil: bool, padding: bool 
     return convolve(g, x, ones, None, replace(w, after=tuple(after)), channels), counts
 
 
-def lp_pool(g: OnnxLowering, call: OnnxCall) -> str:
+def lp_pool(g: OnnxLowering, x: str, *, ceil_mode: int = 0, p: int = 2, call: OnnxCall) -> str:
     """Lower the root of the sum of powers; padding adds nothing."""
-    x = call.need(0)
     need_float(g, call.op, x)
-    w, p, ceil = _windows(g, call), int(call.attribute("p", 2)), bool(call.attribute("ceil_mode", 0))
+    w, ceil = _windows(g, x, call), bool(ceil_mode)
     if p == 2:
         powers = g.b.add(Mul(), x, x)
     else:
@@ -96,19 +91,15 @@ def lp_pool(g: OnnxLowering, call: OnnxCall) -> str:
     return y if p == 1 else g.b.add(Pow(), y, g.operand(1.0 / p, x))
 
 
-def _all(g: OnnxLowering, call: OnnxCall) -> tuple[int, ...]:
-    return tuple(range(2, len(g.shape(call.need(0)))))
-
-
-def global_lp(g: OnnxLowering, call: OnnxCall) -> str:
-    return g.b.add(VectorNorm(_all(g, call), True, float(call.attribute("p", 2))), call.need(0))
+def _all(g: OnnxLowering, x: str) -> tuple[int, ...]:
+    return tuple(range(2, len(g.shape(x))))
 
 
 ROWS: dict[str, OnnxRow] = {
-    "MaxPool": OnnxRow(max_pool),
-    "AveragePool": OnnxRow(average_pool),
-    "LpPool": OnnxRow(lp_pool),
-    "GlobalMaxPool": OnnxRow(lambda g, call: g.b.add(Amax(_all(g, call), True), call.need(0))),
-    "GlobalAveragePool": OnnxRow(lambda g, call: g.b.add(Mean(_all(g, call), True), call.need(0))),
-    "GlobalLpPool": OnnxRow(global_lp),
+    "MaxPool": row(max_pool),
+    "AveragePool": row(average_pool),
+    "LpPool": row(lp_pool),
+    "GlobalMaxPool": row(lambda g, x: g.b.add(Amax(_all(g, x), True), x)),
+    "GlobalAveragePool": row(lambda g, x: g.b.add(Mean(_all(g, x), True), x)),
+    "GlobalLpPool": row(lambda g, x, *, p=2: g.b.add(VectorNorm(_all(g, x), True, float(p)), x)),
 }

@@ -11,7 +11,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.moves import flip
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.lowering import Lowering, Result
+from baretorch.frontends.lowering import Ints, Lowering, Result
 from baretorch.frontends.onnx.call import OnnxCall, need_float, widen
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
 from baretorch.ir.graph import DType
@@ -26,21 +26,28 @@ Reducer = Callable[[Lowering, str, tuple[int, ...], bool], str]
 LONGEST_PRODUCT = 64  # of CumProd: a multiplication each
 
 
-def reduce_axes(what: Reducer) -> Callable[[OnnxLowering, OnnxCall], str]:
+def reduce_axes(what: Reducer) -> OnnxRow:
     """Make a row for a reduction over `axes`, an attribute in older versions and an input in newer ones; none means
     all, or with noop_with_empty_axes nothing."""
 
-    def build(g: OnnxLowering, call: OnnxCall) -> str:
-        x = call.need(0)
-        given = call.attribute("axes", ())
-        if call.input(1) is not None:
-            given = g.ints(call.input(1), f"{call.op}: axes")
-        if not given and call.attribute("noop_with_empty_axes", 0):
+    def build(
+        g: OnnxLowering,
+        x: str,
+        some: str | None = None,
+        *,
+        axes: Ints = (),
+        keepdims: int = 1,
+        noop_with_empty_axes: int = 0,
+        call: OnnxCall,
+    ) -> str:
+        if some is not None:
+            axes = g.ints(some, f"{call.op}: axes")
+        if not axes and noop_with_empty_axes:
             return what(g, x, (), True)
-        axes = tuple(sorted({g.axis(x, int(a)) for a in given})) or tuple(range(len(g.shape(x))))
-        return what(g, x, axes, bool(call.attribute("keepdims", 1)))
+        every = tuple(sorted({g.axis(x, a) for a in axes})) or tuple(range(len(g.shape(x))))
+        return what(g, x, every, bool(keepdims))
 
-    return build
+    return row(build)
 
 
 def plain(op: Callable[[tuple[int, ...], bool], Reduction]) -> Reducer:
@@ -97,19 +104,17 @@ def norm(order: float) -> Reducer:
 # --- along one axis -----------------------------------------------------------------------------------------
 
 
-def arg(op: type[ArgMax]) -> Callable[[OnnxLowering, OnnxCall], str]:
+def arg(op: type[ArgMax]) -> OnnxRow:
     """Make a row for argmax or argmin. The last of equal elements is the first of the reversed axis."""
 
-    def build(g: OnnxLowering, call: OnnxCall) -> str:
-        x = widen(g, call.need(0))
-        axis = g.axis(x, int(call.attribute("axis", 0)))
-        keep = bool(call.attribute("keepdims", 1))
-        if not call.attribute("select_last_index", 0):
-            return g.b.add(op(axis, keep), x)
-        found = g.b.add(op(axis, keep), flip(g, x, (axis,)))
-        return g.b.add(Sub(), g.b.const("last", np.array(g.shape(x)[axis] - 1, np.int64)), found)
+    def build(g: OnnxLowering, x: str, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> str:
+        x, at, keep = widen(g, x), g.axis(x, axis), bool(keepdims)
+        if not select_last_index:
+            return g.b.add(op(at, keep), x)
+        found = g.b.add(op(at, keep), flip(g, x, (at,)))
+        return g.b.add(Sub(), g.b.const("last", np.array(g.shape(x)[at] - 1, np.int64)), found)
 
-    return build
+    return row(build)
 
 
 def top_k(g: OnnxLowering, x: str, count: str, *, axis: int = -1, largest: int = 1) -> Result:
@@ -118,24 +123,21 @@ def top_k(g: OnnxLowering, x: str, count: str, *, axis: int = -1, largest: int =
     return g.b.add_many(TopK(k, g.axis(x, axis), bool(largest)), x)
 
 
-def cumulative(what: Callable[[Lowering, str, int], str], nothing: float) -> Callable[[OnnxLowering, OnnxCall], str]:
+def cumulative(what: Callable[[Lowering, str, int], str], nothing: float) -> OnnxRow:
     """Make a row for a cumulative operator: from the front, or with `reverse` from the back; with `exclusive` each
     element itself is left out."""
 
-    def build(g: OnnxLowering, call: OnnxCall) -> str:
-        x = call.need(0)
-        dtype = g[x].dtype
-        (axis,) = g.ints(call.need(1), f"{call.op}: axis")
-        axis, back = g.axis(x, axis), bool(call.attribute("reverse", 0))
-        y = flip(g, x, (axis,)) if back else x
-        if call.attribute("exclusive", 0):
+    def build(g: OnnxLowering, x: str, along: str, *, exclusive: int = 0, reverse: int = 0, call: OnnxCall) -> str:
+        axis, dtype = g.axis(x, g.ints(along, f"{call.op}: axis")[0]), g[x].dtype
+        y = flip(g, x, (axis,)) if reverse else x
+        if exclusive:
             shape = g.shape(x)
             some = shapes.slice_(g, y, axis, 0, shape[axis] - 1)
             y = g.b.add(Pad(tuple((int(i == axis), 0) for i in range(len(shape))), nothing), some)
         made = cast(g, what(g, widen(g, y), axis), dtype)
-        return flip(g, made, (axis,)) if back else made
+        return flip(g, made, (axis,)) if reverse else made
 
-    return build
+    return row(build)
 
 
 def cumprod(g: Lowering, x: str, axis: int) -> str:
@@ -150,19 +152,19 @@ def cumprod(g: Lowering, x: str, axis: int) -> str:
 
 
 ROWS: dict[str, OnnxRow] = {
-    "ReduceSum": OnnxRow(reduce_axes(plain(Sum))),
-    "ReduceMean": OnnxRow(reduce_axes(floats(Mean))),
-    "ReduceProd": OnnxRow(reduce_axes(floats(Prod))),
-    "ReduceMax": OnnxRow(reduce_axes(extreme(Amax, AnyOf))),
-    "ReduceMin": OnnxRow(reduce_axes(extreme(Amin, AllOf))),
-    "ReduceL1": OnnxRow(reduce_axes(norm(1.0))),
-    "ReduceL2": OnnxRow(reduce_axes(norm(2.0))),
-    "ReduceLogSum": OnnxRow(reduce_axes(log_sum)),
-    "ReduceLogSumExp": OnnxRow(reduce_axes(floats(LogSumExp))),
-    "ReduceSumSquare": OnnxRow(reduce_axes(sum_square)),
-    "ArgMax": OnnxRow(arg(ArgMax)),
-    "ArgMin": OnnxRow(arg(ArgMin)),
+    "ReduceSum": reduce_axes(plain(Sum)),
+    "ReduceMean": reduce_axes(floats(Mean)),
+    "ReduceProd": reduce_axes(floats(Prod)),
+    "ReduceMax": reduce_axes(extreme(Amax, AnyOf)),
+    "ReduceMin": reduce_axes(extreme(Amin, AllOf)),
+    "ReduceL1": reduce_axes(norm(1.0)),
+    "ReduceL2": reduce_axes(norm(2.0)),
+    "ReduceLogSum": reduce_axes(log_sum),
+    "ReduceLogSumExp": reduce_axes(floats(LogSumExp)),
+    "ReduceSumSquare": reduce_axes(sum_square),
+    "ArgMax": arg(ArgMax),
+    "ArgMin": arg(ArgMin),
     "TopK": row(top_k),
-    "CumSum": OnnxRow(cumulative(lambda g, x, axis: g.b.add(CumSum(axis), x), 0.0)),
-    "CumProd": OnnxRow(cumulative(cumprod, 1.0)),
+    "CumSum": cumulative(lambda g, x, axis: g.b.add(CumSum(axis), x), 0.0),
+    "CumProd": cumulative(cumprod, 1.0),
 }
