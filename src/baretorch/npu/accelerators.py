@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Family(Enum):
-    """As the product field of the configuration register counts them."""
+    """The product, as the configuration register's product field encodes it."""
 
     U55 = 0
     U65 = 1
@@ -16,6 +16,8 @@ class Family(Enum):
 
 @dataclass(frozen=True)
 class Accelerator:
+    """A configuration of Ethos-U."""
+
     name: str  # as Vela calls it
     family: Family
     macs: int  # per cycle, all cores together
@@ -42,9 +44,10 @@ ACCELERATORS: tuple[Accelerator, ...] = (
 
 
 def by_name(name: str) -> Accelerator | None:
+    """Return the accelerator that Vela calls by this name."""
     return next((a for a in ACCELERATORS if a.name == name), None)
 
 
 def by_config(word: int) -> Accelerator | None:
-    """The one whose register CONFIG reads so."""
+    """Return the accelerator whose register CONFIG has this value."""
     return next((a for a in ACCELERATORS if a.config == word), None)

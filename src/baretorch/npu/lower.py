@@ -1,11 +1,11 @@
-"""A region of int8 operators -> TOSA, bit for bit: a row per operator that an NPU takes.
+"""Lower a region of int8 operators to TOSA, bit for bit: a row per operator that an NPU supports.
 
-TOSA has one operator for what we do in one, but for the step from accumulator to output, which is RESCALE:
+TOSA has one operator for each of Baretorch's, except for the step from accumulator to output, which is RESCALE:
 
     (acc * multiplier + 2^(shift - 1)) >> shift
 
-With the multiplier of our rule and 32 less its shift, that is our rule, exactly (docs/arithmetic.md). What else rounds
-is made of operators that do not: int32 sums and products.
+With Baretorch's multiplier and 32 minus its shift, that is Baretorch's rule, exactly (docs/arithmetic.md). Other
+operators that round are composed of int32 sums and products, which do not.
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ Row: TypeAlias = Callable[[RegionValues, Any, tuple[Tensor, ...], Tensor], Value
 
 
 def to_tosa(graph: Graph, family: Family | None = None) -> bytes:
-    """A TOSA file that computes what the region does, with its inputs and outputs in this order; for accelerators of
-    this family, or for all."""
+    """Return a TOSA file that computes the region, with its inputs and outputs in this order, for accelerators of this
+    family, or for all."""
     return lowered(graph, family).block.file()
 
 
 def lowered(graph: Graph, family: Family | None = None, block: TosaBlock | None = None) -> RegionValues:
-    """The region in TOSA, with the names that its tensors have there; in a block that may have others already."""
+    """Lower the region, and return it with the names of its tensors in TOSA; `block` may have other operators
+    already."""
     region = RegionValues(graph, block or TosaBlock(), scaled_sums=family is Family.U85)
     for t in graph.of(graph.inputs):
         region.values[t.name] = region.block.input(t.shape, TosaKind.INT8)
@@ -215,8 +216,8 @@ def _times(region: RegionValues, x: Value, zero: int, factor: int) -> Value:
 
 
 def _settled(region: RegionValues, x: Value) -> Value:
-    """What is concatenated, through a table that changes nothing: Vela 5.2.0 lets the product behind it read past the
-    end of it on a U55 or U65."""
+    """Copy a concatenation through a table that changes nothing: on a U55 or U65, Vela 5.2.0 lets a product that
+    follows read past its end."""
     if region.block.maker(x) is not Operator.CONCAT:
         return x
     same = region.block.const(np.arange(-128, 128), TosaKind.INT8)
@@ -345,7 +346,7 @@ def _flip(region: RegionValues, op: Flip, inputs: tuple[Tensor, ...], y: Tensor)
 
 
 def _upsample_nearest2d(region: RegionValues, op: UpsampleNearest2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
-    """Whole numbers of times as many rows and columns: each is put beside itself, so nothing can round."""
+    """Repeat rows and columns a whole number of times by concatenation, so nothing can round."""
     x = region.value(inputs[0])
     n, h, w, c = x.shape
     tall, wide = op.size[0] // h, op.size[1] // w

@@ -1,13 +1,14 @@
-"""Which operators of a Graph an NPU computes: maximal regions of those it takes become one delegate each.
+"""Choose the operators of a Graph that an NPU computes: maximal regions of those it supports become one delegate each.
 
-An operator's level is the number of times that the way to it changes between CPU and NPU, at most. The NPU's operators
-of one level are a region: no way leads out of it and back in. A reshape at its border stays outside, where it costs
-nothing, and so does a region that computes nothing; so does a softmax, unless all is wanted on the NPU, because it
-takes forty operations there, and more cycles than instructions of the CPU. If Vela refuses a region, its operators are
-asked for one by one, and those that it refuses by themselves stay behind. If a stream computes something else than its
-region, the first operator that differs stays on the CPU, or, if the stream does not come to its end, each whose own is
-wrong, too. What is left of the region is tried again, a few times: then all of it stays there. If all is wanted on the
-NPU, that is an error.
+An operator's level is the largest number of changes between CPU and NPU on any path to it. The NPU's operators of one
+level are a region: no path leaves it and comes back. A reshape at its border stays outside, where it costs nothing, and
+so does a region that computes nothing. A softmax at its border stays outside unless all is wanted on the NPU: it takes
+forty operations there, and more cycles than instructions of the CPU.
+
+If Vela refuses a region, its operators are tried one by one, and those that it refuses by themselves stay on the CPU.
+If a stream computes something other than its region, the first operator that differs stays on the CPU, or, if the
+stream does not finish, each whose own stream is wrong. The rest of the region is tried again, a few times; then all of
+it stays on the CPU. If all is wanted on the NPU, that is an error.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class WrongStream(CompileError):
 
 @dataclass(frozen=True)
 class DelegatedRegion:
-    """What runs on the NPU at a time: its operators by the tensors that they make, and Vela's estimate."""
+    """A region that the NPU computes at once: its operators by the tensors they compute, and Vela's estimate."""
 
     layers: tuple[str, ...]
     delegate: str  # the tensor that its node makes
@@ -60,7 +61,7 @@ class DelegatedRegion:
 
 @dataclass(frozen=True)
 class Left:
-    """An operator that stays on the CPU, by the tensor that it makes, and why."""
+    """An operator that stays on the CPU, by the tensor that it computes, and why."""
 
     layer: str
     op: str
@@ -77,12 +78,12 @@ class Partition:
 
     @property
     def brought(self) -> bool:
-        """Whether some region is one of commands that a file brought: nobody says what they should compute."""
+        """Whether some region is in commands that came with a file, so that no graph defines its results."""
         return any(region.cycles is None for region in self.regions)
 
     @property
     def cycles(self) -> int | None:
-        """As Vela estimates; None if it did not for some region."""
+        """Vela's estimate; None if there is none for some region."""
         known = [region.cycles for region in self.regions if region.cycles is not None]
         return sum(known) if len(known) == len(self.regions) else None
 
@@ -92,7 +93,7 @@ Judge: TypeAlias = Callable[[Graph, Payload], None]  # WrongStream if the one is
 
 
 def trusting(region: Graph, payload: Payload) -> None:
-    """Whatever it computes."""
+    """Accept any stream."""
 
 
 def by_vela(graph: Graph, npu: Npu) -> Result:
@@ -103,7 +104,7 @@ def by_vela(graph: Graph, npu: Npu) -> Result:
 def partitioned(
     graph: Graph, npu: Npu, compile_: Compiler = by_vela, most: bool = False, judge: Judge = trusting
 ) -> Partition:
-    """The graph with a delegate for each region that the NPU takes, `most` as large as can be."""
+    """Return the graph with a delegate for each region that the NPU supports, as large as possible with `most`."""
     outside = (Reshape,) if most else (Reshape, QSoftmax)
     refused = {i: why for i, node in enumerate(graph.nodes) if (why := why_not(graph, node)) is not None}
     results: dict[tuple[int, ...], tuple[Graph, Result]] = {}
@@ -142,7 +143,7 @@ def partitioned(
 
 
 def _fitting(part: Graph, result: Result, npu: Npu) -> Result:
-    """What Vela made of a region, if we can place it."""
+    """Return Vela's result if the planner can place it."""
     if result.payload.fast:
         raise CompileError(
             f"Vela needs {result.payload.fast:,} bytes of a fast memory in addition to the arena's",
@@ -155,7 +156,7 @@ def _fitting(part: Graph, result: Result, npu: Npu) -> Result:
 
 
 def _refused(graph: Graph, region: tuple[int, ...], npu: Npu, compile_: Compiler, whole: str) -> dict[int, str]:
-    """Those that Vela refuses by themselves; if it is none of them, all."""
+    """Return the operators that Vela refuses by themselves; if there are none, all."""
     found: dict[int, str] = {}
     for i in region:
         try:
@@ -166,7 +167,7 @@ def _refused(graph: Graph, region: tuple[int, ...], npu: Npu, compile_: Compiler
 
 
 def _wrong(graph: Graph, nodes: set[int], npu: Npu, compile_: Compiler, judge: Judge) -> dict[int, str]:
-    """Those whose streams are wrong by themselves."""
+    """Return the operators whose streams are wrong by themselves."""
     found: dict[int, str] = {}
     for i in sorted(nodes):
         part = _part(graph, (i,))
@@ -184,7 +185,7 @@ def _told(wrong: WrongStream) -> str:
 
 
 def _regions(graph: Graph, refused: set[int], outside: tuple[type[Op], ...]) -> list[tuple[int, ...]]:
-    """The nodes of each region, in order."""
+    """Return the nodes of each region, in order."""
     maker = {name: i for i, node in enumerate(graph.nodes) for name in node.outputs}
     level: list[int] = []
     for i, node in enumerate(graph.nodes):
@@ -201,7 +202,7 @@ def _regions(graph: Graph, refused: set[int], outside: tuple[type[Op], ...]) -> 
 
 
 def _without_borders(graph: Graph, region: list[int], outside: tuple[type[Op], ...]) -> list[int]:
-    """Without operators of these kinds that only its inputs or its outputs pass through."""
+    """Remove operators of these kinds that only the region's inputs or outputs pass through."""
     uses = graph.uses()
     while True:
         made = {name for i in region for name in graph.nodes[i].outputs}
@@ -253,13 +254,13 @@ def _rewritten(
 
 
 def layer_of(t: Tensor) -> str:
-    """The user's name for what makes a tensor."""
+    """Return the user's name for the layer that computes a tensor."""
     return str(t.origin.path) or t.name
 
 
 def _sorted(groups: list[tuple[int, list[Node]]], there: set[str]) -> list[Node]:
-    """The groups one after the other, each as soon as what it reads is there, as they stood where that is possible.
-    Constants of delegates, which are `there`, are made by nobody."""
+    """Order the groups so that each follows what it reads, and keep the given order where possible. `there` are tensors
+    that exist from the start, such as constants of delegates."""
     waiting, nodes = sorted(groups, key=lambda group: group[0]), list[Node]()
     made = {name for _, group in groups for node in group for name in node.outputs}
     there = there - made
@@ -272,14 +273,14 @@ def _sorted(groups: list[tuple[int, list[Node]]], there: set[str]) -> list[Node]
 
 
 def _reads(nodes: Sequence[Node]) -> set[str]:
-    """What they read and do not make."""
+    """Return the tensors that nodes read and do not compute."""
     return {n for node in nodes for n in node.inputs} - {n for node in nodes for n in node.outputs}
 
 
 def _delegate(
     graph: Graph, part: Graph, result: Result, npu: Npu, new: dict[str, Tensor]
 ) -> tuple[list[Node], DelegatedRegion]:
-    """The nodes that compute a region, with their tensors in `new`."""
+    """Return the nodes that compute a region, and add their tensors to `new`."""
     payload = result.payload
     inputs = _parts(part.of(part.inputs), payload.inputs, INPUT)
     outputs = _parts(part.of(part.outputs), payload.outputs, OUTPUT)
@@ -335,7 +336,7 @@ def _delegate(
 
 
 def _offset(graph: Graph, name: str) -> int:
-    """How many bytes into another tensor it begins, if it is a view."""
+    """Return the offset of a tensor in the one that it is a view of."""
     producer, found = graph.producer(), 0
     while name in producer and (at := producer[name].op.view(graph.of(producer[name].inputs))) is not None:
         name, found = producer[name].inputs[0], found + at
@@ -343,7 +344,7 @@ def _offset(graph: Graph, name: str) -> int:
 
 
 def _parts(tensors: Sequence[Tensor], slots: Sequence[Slot], region: int) -> tuple[DelegatePort, ...]:
-    """Where Vela has the tensors, which must be as many and as large as they are here."""
+    """Return the places of tensors in Vela's region. Their number and sizes must be the same there."""
     if [s.size for s in slots] != [t.bytes for t in tensors] or any(s.region != region for s in slots):
         raise VelaRefused("its inputs or outputs are not those of the graph")
     if len(slots) == 1 and slots[0].offset:  # one alone is the delegate's own, and begins where that does

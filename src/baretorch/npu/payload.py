@@ -1,6 +1,6 @@
-"""What Vela compiles a graph to: a command stream, constants, and how much memory it takes. Files are not trusted.
+"""Read Vela's outputs: a command stream, constants, and the memory they need. Files are not trusted.
 
-Two kinds of files carry it: the `.npz` of `vela --output-format raw`, and the blocks that ExecuTorch makes of that.
+Two kinds of files have them: the `.npz` of `vela --output-format raw`, and the blocks that ExecuTorch makes of it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NPZ_MEMBERS = 64
 
 @dataclass(frozen=True)
 class Slot:
-    """Where an input or output of a graph lies."""
+    """The place of an input or output of a graph."""
 
     shape: tuple[int, ...]
     element: int  # bytes
@@ -41,12 +41,14 @@ class Slot:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The number of bytes."""
         return prod(self.shape) * self.element
 
 
 @dataclass(frozen=True)
 class Payload:
+    """A compiled graph."""
+
     accelerator: Accelerator
     commands: bytes  # words of 32 bits, little-endian; must begin at a multiple of 16
     weights: bytes  # and all other constants: region WEIGHTS
@@ -56,14 +58,14 @@ class Payload:
     outputs: tuple[Slot, ...]
 
     def room(self, region: int) -> int:
-        """The bytes of a region."""
+        """Return the bytes of a region."""
         ends = {slot.offset + slot.size for slot in (*self.inputs, *self.outputs) if slot.region == region}
         known = {WEIGHTS: len(self.weights), SCRATCH: self.scratch, FAST: self.fast or self.scratch}
         return known[region] if region in known else max(ends, default=0)
 
 
 def read_payload(data: bytes, at: str | None = None) -> Payload:
-    """Of a file's content. CompileError if it is not what Vela writes; `at` says whose it is."""
+    """Parse a file's content; raise CompileError if Vela does not write such files. `at` names the file's owner."""
     if len(data) > ROOM:
         raise CompileError("this is too large for an output of Vela", at=at, need=f"at most {ROOM:,} bytes")
     try:
@@ -78,12 +80,12 @@ def read_payload(data: bytes, at: str | None = None) -> Payload:
 
 
 class _Damaged(Exception):
-    """What is wrong with a file."""
+    """A file is damaged; the text says how."""
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """What both kinds of files say."""
+    """The parts that both kinds of files have."""
 
     commands: bytes
     weights: bytes
@@ -113,14 +115,14 @@ def _payload(parts: _Parts) -> Payload:
 
 
 def _need_apart(what: str, slots: Sequence[Slot]) -> None:
-    """An input may lie where an output does, when it is no longer read; two inputs, or two outputs, may not."""
+    """Check that two inputs, or two outputs, do not overlap. An input may overlap an output."""
     for (region, _, end), (other, start, _) in pairwise(sorted((s.region, s.offset, s.offset + s.size) for s in slots)):
         if region == other and start < end:
             raise _Damaged(f"the {what} at {start:#x} begins before another one ends, at {end:#x}")
 
 
 def driver_actions(data: bytes) -> tuple[Accelerator, bytes]:
-    """The accelerator that a driver shall find, and the command stream for it."""
+    """Return the accelerator that a driver must find, and the command stream for it."""
     if len(data) % 4:
         raise _Damaged("driver actions are whole words")
     words = struct.unpack(f"<{len(data) // 4}I", data)
@@ -157,7 +159,7 @@ def driver_actions(data: bytes) -> tuple[Accelerator, bytes]:
 
 
 def _one_action(words: tuple[int, ...], data: bytes) -> tuple[Accelerator, bytes]:
-    """The second form: one action, whose head has a length and says what the stream is for."""
+    """Parse the second form: one action, whose head has a length and the purpose of the stream."""
     if len(words) < 16 or words[4] != _EXECUTE or words[7] != _MICRO:
         raise _Damaged("no driver action that starts a command stream")
     start, end = 28 + words[6], 24 + words[5]
@@ -220,7 +222,8 @@ def _npz(data: bytes) -> _Parts:
 
 
 def _array(data: bytes, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-    """Of a `.npy`; nothing is allocated that the file does not hold, and objects, which could run code, are refused."""
+    """Parse a `.npy`. Nothing is allocated that the file does not hold, and objects, which could run code, are
+    refused."""
     stream = io.BytesIO(data)
     version = npy.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
@@ -319,7 +322,7 @@ def _block_slots(data: bytes) -> Iterator[Slot]:
 
 
 def as_blocks(npz: bytes) -> bytes:
-    """What `vela --output-format raw` writes, as ExecuTorch has it."""
+    """Convert an output of `vela --output-format raw` to ExecuTorch's blocks."""
     parts = _npz(npz)
 
     def slots(each: tuple[Slot, ...]) -> bytes:

@@ -1,4 +1,4 @@
-"""Arm's TOSA reference model, which says what a TOSA file means: a program of its own, in Vela's environment."""
+"""Run Arm's TOSA reference model, which defines TOSA files: a separate program in Vela's environment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def installed() -> bool:
 
 
 def run(file: bytes, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
-    """The outputs of these names."""
+    """Run a file, and return the outputs with these names."""
     program = find(PROGRAM)
     if program is None:
         raise CompileError("the TOSA reference model is not installed", need=f"the program {PROGRAM}, of tosa-tools")

@@ -1,4 +1,4 @@
-"""A region on its way to TOSA: the values of its tensors so far, and what the rows of `lower.py` are made of."""
+"""Values of a region's tensors on the way to TOSA, and the building blocks of the rows of `lower.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXACT = 30  # a RESCALE by 2^30 / 2^30 changes nothing
 
 
 class NotTaken(Exception):
-    """Why an NPU does not take an operator, as it stands."""
+    """An NPU does not support an operator; the text says why."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class RegionValues:
     scaled_sums: bool = False  # whether the operands of a sum may be scaled by it
 
     def value(self, t: Tensor) -> Value:
-        """A tensor, which may be constant."""
+        """Return a tensor's value; a constant is added if it is new."""
         if t.name not in self.values:
             assert t.data is not None, f"{t} has no source"
             self.values[t.name] = self.block.const(t.data, TosaKind.INT8)
@@ -44,7 +44,8 @@ class RegionValues:
         x_zero: int = 0,
         zero: int = 0,
     ) -> Value:
-        """(x - x_zero) * multiplier / 2^shift, rounded half up, + zero; by the last axis if there are several."""
+        """Return (x - x_zero) * multiplier / 2^shift, rounded half up, + zero, with a multiplier per index of the last
+        axis if there are several."""
         constants = (
             self.block.const(np.array(multiplier), TosaKind.INT32),
             self.block.const(np.array(shift), TosaKind.INT8),
@@ -55,13 +56,13 @@ class RegionValues:
         return self.block.add(Operator.RESCALE, x.shape, kind, x, *constants, fields=fields)
 
     def wide(self, x: Value, zero: int, factor: int = 1) -> Value:
-        """(x - zero) * factor as int32. The factor has 16 bits."""
+        """Return (x - zero) * factor as int32. The factor has 16 bits."""
         power = EXACT if factor == 1 else 14
         return self.rescaled(x, TosaKind.INT32, [factor << power], [power], zero)
 
     def requantized(self, acc: Value, multiplier: Array, shift: int, zero: int, lo: int, hi: int, most: int) -> Value:
-        """int32 -> int8 by our rule, from accumulators that are at most so far from 0: TOSA does not say what comes of
-        larger ones than its shift has bits."""
+        """Requantize int32 to int8 by Baretorch's rule. Accumulators are at most `most`: TOSA does not define results
+        for those that have more bits than its shift allows."""
         limit = 1 << (31 - shift)
         if most >= limit:
             raise NotTaken(
@@ -102,8 +103,8 @@ class RegionValues:
         return self.block.add(Operator.CONCAT, shape, parts[0].kind, *parts, fields=(axis,))
 
     def windows(self, x: Value, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> tuple[Value, Padding]:
-        """The image and its padding without what no window reaches: TOSA's windows must come out even. It is cut once:
-        the second of two slices would be read where it lies, but the first is a copy."""
+        """Return the image and its padding without rows and columns that no window reaches, because TOSA's windows must
+        cover all. The image is sliced once: Vela would read the second of two slices in place, but copies the first."""
         pads, shape = list(padding), list(x.shape)
         for side in (0, 1):
             size = x.shape[1 + side] + pads[2 * side] + pads[2 * side + 1] - dilation[side] * (kernel[side] - 1) - 1
@@ -125,7 +126,7 @@ class RegionValues:
         shape: Shape,
         fields: Sequence[Any],
     ) -> Value:
-        """The accumulators of a convolution of any kind."""
+        """Return the accumulators of a convolution of any kind."""
         inputs = (
             self.block.const(weight, TosaKind.INT8),
             self.block.const(bias, TosaKind.INT32),
@@ -142,7 +143,7 @@ class RegionValues:
 
 
 def sizes(x: Shape, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> Pair:
-    """The height and width of what windows make."""
+    """Return the height and width of the output of windows."""
     top, bottom, left, right = padding
     return (
         (x[1] + top + bottom - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1,

@@ -1,8 +1,8 @@
-"""qsoftmax in TOSA, bit for bit: what docs/arithmetic.md says of it, of operators that every Ethos-U has.
+"""Lower qsoftmax to TOSA operators that every Ethos-U has, bit for bit as docs/arithmetic.md defines it.
 
-An NPU divides nothing. The reciprocal of a row's sum comes from a table for its highest 9 bits, which is never too
-large, and what is left of the dividend says how much is missing: once by the table again, and then by at most 1.
-Everything is int32, and nothing leaves it: the dividend is 2^31 - 1, and the last bit of 2^32 - 1 is found at the end.
+An NPU cannot divide. The reciprocal of a row's sum comes from a table for its highest 9 bits, which is never too large;
+the remainder of the dividend then shows how much is missing, which is added once by the table again, and then by at
+most 1. All values fit int32: the dividend is 2^31 - 1, and the last bit of 2^32 - 1 is computed at the end.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ LEAST_ZEROS = 16  # leading zeros of the least sum, 65535
 
 
 def softmax(region: RegionValues, op: QSoftmax, x: Value) -> Value:
+    """Lower a softmax."""
     length = x.shape[-1]
     made = Rows(region, prod(x.shape[:-1]))
     rows = region.reshaped(x, (1, 1, made.rows, length))
@@ -44,7 +45,7 @@ def softmax(region: RegionValues, op: QSoftmax, x: Value) -> Value:
 
 
 class Rows:
-    """A number or a row of numbers for each of so many rows, in int32."""
+    """A number, or a row of numbers, for each row, in int32."""
 
     def __init__(self, region: RegionValues, rows: int) -> None:
         self.region, self.rows = region, rows
@@ -68,7 +69,7 @@ class Rows:
         )
 
     def looked_up(self, index: Value, zero: int, table: Array, length: int = 1) -> Value:
-        """Of 256 numbers of 16 bits: two tables of their bytes."""
+        """Look up 16-bit numbers in a table of 256: two tables of their bytes."""
         region = self.region
         at = region.rescaled(index, TosaKind.INT8, [1 << EXACT], [EXACT], zero=zero)
         bytes_ = [(table.astype(np.int64) >> shift & 255) - 128 for shift in (8, 0)]
@@ -82,7 +83,7 @@ class Rows:
         return self.two(Operator.ADD, self.two(Operator.MUL, high, 256, length), low, length)
 
     def divided(self, total: Value) -> tuple[Value, Value]:
-        """(2^32 - 1) // total, which is twice the first plus the second."""
+        """Return (2^32 - 1) // total as two values: twice the first plus the second."""
         zeros = self.region.block.add(Operator.CLZ, total.shape, TosaKind.INT32, total)
         up = self.two(Operator.SUB, zeros, 1)
         head = self.two(Operator.SUB, self.right(self.left(total, up), 30 - HEAD), 1 << HEAD)
@@ -102,5 +103,5 @@ class Rows:
         return self.two(Operator.SUB, self.const(DIVIDEND), self.two(Operator.MUL, quotient, total))
 
     def _at_least(self, a: Value, b: Value) -> Value:
-        """1 if a >= b, else 0: their difference's sign."""
+        """Return 1 if a >= b, else 0: the sign of their difference."""
         return self.two(Operator.ADD, self.right(self.two(Operator.SUB, a, b), 31), 1)

@@ -1,7 +1,7 @@
-"""Where Arm's programs are: Vela, and beside it in tests the TOSA reference model.
+"""Find Arm's programs: Vela, and for tests the TOSA reference model.
 
-They cannot share an environment with everything that Baretorch can: their NumPy types are pinned. So a second
-environment may have them: one below ours, called `vela`, or whichever the environment variable names.
+Their NumPy versions are pinned, so they cannot share an environment with Baretorch's other dependencies. They may be in
+a second environment: `vela` in Baretorch's, or the one that the environment variable names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ VARIABLE = "BARETORCH_VELA"
 
 
 def find(program: str) -> Path | None:
-    """A program, in the folder that the variable names, in this environment, in the one below it, or on PATH."""
+    """Return the path of a program: in the folder that the variable names, in this environment, in the one inside it,
+    or on PATH."""
     folders = [Path(sys.executable).parent, Path(sys.prefix) / "vela" / "bin"]
     if named := os.environ.get(VARIABLE):
         folders = [Path(named), Path(named) / "bin"]

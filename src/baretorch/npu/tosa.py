@@ -85,8 +85,8 @@ class _Row:
 
 @dataclass
 class TosaBlock:
-    """The one block of a file, under construction. Tensors are called by their numbers: what users call theirs is not
-    the business of other compilers."""
+    """The single block of a file, under construction. Tensors are named by numbers: users' names are not the business
+    of other compilers."""
 
     tensors: dict[str, tuple[Value, bytes | None]] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class TosaBlock:
         return value
 
     def maker(self, value: Value) -> Operator | None:
-        """What makes a value, but for reshapes of it; None if it is an input."""
+        """Return the operator that computes a value, skipping reshapes; None if it is an input."""
         name = value.name
         while (row := next((r for r in self.rows if name in r.outputs), None)) is not None:
             if row.operator is not Operator.RESHAPE:
@@ -140,12 +140,12 @@ class TosaBlock:
         return name
 
     def file(self) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
         return _Writer().file(self)
 
 
 class _Writer:
-    """Tables in a flatbuffer: what they refer to is written before them."""
+    """Writes tables of a flatbuffer; tables that they refer to are written before them."""
 
     def __init__(self) -> None:
         self.b: Any = flatbuffers.Builder(1 << 16)
@@ -197,7 +197,7 @@ class _Writer:
         return self.table([("o", self.b.CreateString(name)), ("u", len(numbers)), ("o", data)])
 
     def table(self, fields: Sequence[tuple[str, int]]) -> int:
-        """A table with these fields, by slot: offset, int32, uint32, byte or bool."""
+        """Write a table with these fields, by slot: offset, int32, uint32, byte or bool."""
         b = self.b
         b.StartObject(len(fields))
         for slot, (how, value) in enumerate(fields):
@@ -227,7 +227,7 @@ class _Writer:
         return int(self.b.CreateNumpyVector(np.array(values, np.int32)))
 
     def bytes(self, data: bytes) -> int:
-        """Data that readers take as words of any size, so it is aligned to eight bytes."""
+        """Write data aligned to eight bytes, because readers access it as words of any size."""
         b = self.b
         b.StartVector(1, len(data), 8)
         b.head -= len(data)

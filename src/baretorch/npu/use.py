@@ -1,4 +1,4 @@
-"""Whether and how a board's NPU is used: as far as it goes, not at all, or for everything that computes."""
+"""Use a board's NPU as far as possible, not at all, or for everything that computes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MISSING = "Vela is not installed"
 
 
 def delegated(graph: Graph, board: Board, options: Options, judge: Judge = trusting) -> Partition | None:
-    """What runs where on a board with an NPU; None if there is none, or it is not to be used. With `require`, all but
-    the conversions at the edges runs on the NPU, or there is an error that lists what does not."""
+    """Return what runs on the NPU and what on the CPU; None if there is no NPU, or it is not to be used. With
+    `require`, everything except the conversions at the edges runs on the NPU, or an error lists what does not."""
     npu, asked = board.chip.npu, options.npu or UseNpu.AUTO
     graph, brought = _placed(graph, board, options)
     if asked is UseNpu.OFF:
@@ -54,8 +54,8 @@ def delegated(graph: Graph, board: Board, options: Options, judge: Judge = trust
 
 
 def _placed(graph: Graph, board: Board, options: Options) -> tuple[Graph, tuple[DelegatedRegion, ...]]:
-    """The graph with those delegates that its file brought in the bank that the NPU reaches, and what they are. They
-    are commands for one NPU: no other, and no CPU, can run them."""
+    """Return the graph with delegates that came with its file in the bank that the NPU reaches, and their regions. They
+    are commands for one kind of NPU: no other NPU, and no CPU, can run them."""
     regions, nodes = list[DelegatedRegion](), list[Node]()
     for node in graph.nodes:
         if isinstance(node.op, Delegate):
@@ -67,7 +67,7 @@ def _placed(graph: Graph, board: Board, options: Options) -> tuple[Graph, tuple[
 
 
 def _rows(graph: Graph) -> set[str]:
-    """What puts the inputs and outputs of such delegates in rows."""
+    """Return the layers that arrange the inputs and outputs of such delegates in rows."""
     taken = {node.inputs[0] for node in graph.nodes if isinstance(node.op, Delegate)}
     given = {name for node in graph.nodes if isinstance(node.op, Delegate) for name in node.outputs}
     rows = (

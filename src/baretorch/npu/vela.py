@@ -1,4 +1,4 @@
-"""Arm's Vela, which compiles TOSA for Ethos-U: a program of its own, so that nothing of it is imported here."""
+"""Run Arm's Vela, which compiles TOSA for Ethos-U: a separate program, of which nothing is imported here."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LONGEST = 600  # seconds
 
 
 class VelaRefused(Exception):
-    """What Vela says of a graph that it does not take."""
+    """Vela does not compile a graph; the text is its reason."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What Vela made of a graph, and the cycles that it estimates for a run."""
+    """Vela's output for a graph, and the cycles that it estimates for a run."""
 
     payload: Payload
     cycles: int
@@ -36,7 +36,7 @@ def installed() -> bool:
 
 
 def compiled(tosa: bytes, npu: Npu) -> Result:
-    """A graph in TOSA, for this NPU; `VelaRefused` if Vela cannot run all of it there."""
+    """Compile a graph in TOSA for this NPU; raise `VelaRefused` if Vela cannot run all of it there."""
     data, cycles = _made(tosa, npu, "--separate-io-regions", "--cop-format", "COP2")
     try:
         return Result(read_payload(data), cycles)
@@ -45,12 +45,12 @@ def compiled(tosa: bytes, npu: Npu) -> Result:
 
 
 def raw(tosa: bytes, npu: Npu) -> bytes:
-    """The same as Vela writes it for others: with inputs and outputs inside the scratch."""
+    """Return Vela's output file with inputs and outputs inside the scratch, as other programs expect it."""
     return _made(tosa, npu)[0]
 
 
 def _made(tosa: bytes, npu: Npu, *how: str) -> tuple[bytes, int]:
-    """The file that Vela writes, and the cycles that it estimates."""
+    """Return the file that Vela writes, and the cycles that it estimates."""
     vela = _program()
     with scratch("baretorch-vela-") as folder:
         write_scratch(folder / "region.tosa", tosa)
@@ -103,7 +103,7 @@ def _run(words: list[str], folder: Path | None) -> subprocess.CompletedProcess[s
 
 
 def _complaint(done: subprocess.CompletedProcess[str]) -> str:
-    """The line that says what is wrong, else the last one."""
+    """Return the line of the output that states the error, or else the last line."""
     lines = [line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()]
     telling = [line for line in lines if re.search(r"(?i)\berror\b|not supported|could not|unsupported", line)]
     return (telling or lines or [f"it ended with code {done.returncode}"])[-1][:300]

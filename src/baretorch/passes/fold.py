@@ -18,7 +18,7 @@ LARGEST = 1 << 26  # bytes: more than any chip's flash; what is larger is left t
 
 
 def fold_constants(graph: Graph) -> Graph:
-    """Compute on the host what depends on constants only."""
+    """Compute what depends on constants only."""
     known: dict[str, Tensor] = {t.name: t for t in graph.constants()}
     folded: list[Tensor] = []
     nodes: list[Node] = []
@@ -40,7 +40,7 @@ def fold_constants(graph: Graph) -> Graph:
 
 
 def fold_affine(graph: Graph) -> Graph:
-    """Fold per-channel `* constant` and `+ constant` into the layer before: BatchNorm vanishes here."""
+    """Fold `* constant` and `+ constant` per channel into the layer before. BatchNorm vanishes here."""
     uses = graph.uses()
     tensors = dict(graph.tensors)
     new: dict[str, Tensor] = {}
@@ -129,13 +129,14 @@ Sides = tuple[tuple[int, int], ...]  # elements added before and after, per dime
 
 
 def fold_padding(graph: Graph) -> Graph:
-    """Fold padding with zeros into the convolution that follows, also across permutations and added dimensions of 1."""
+    """Fold zero padding into the convolution that follows, also across permutations and added dimensions of 1."""
     producer = graph.producer()
     nodes: list[Node] = []
     new: dict[str, Tensor] = {}
 
     def unpadded(name: str, zero: int) -> tuple[str, Sides] | None:
-        """What to read instead of a tensor padded with `zero`, made without it, and what then is missing around it."""
+        """Return what to read instead of a tensor that is padded with `zero`, and the padding that is then missing
+        around it."""
         node = producer.get(name)
         if node is None:
             return None
@@ -164,7 +165,7 @@ def fold_padding(graph: Graph) -> Graph:
 
 
 def _through(op: Op, shape: Shape, sides: Sides) -> Sides | None:
-    """Where the sides are after a permutation or a reshape of the padded tensor; None if they are nowhere."""
+    """Return the padding after a permutation or a reshape of the padded tensor; None if it is not padding any more."""
     if isinstance(op, Permute):
         return tuple(sides[d] for d in op.dims)
     assert isinstance(op, Reshape)
@@ -183,6 +184,6 @@ def _padded(op: Conv2d | QConv2d, sides: Sides) -> Op:
 
 
 def _around_image(sides: Sides) -> bool:
-    """Around the image only, and no cropping (a negative pad)."""
+    """Return whether only the image is padded, and nothing is cropped (a negative pad)."""
     n, h, w, c = sides
     return n == c == (0, 0) and min(*h, *w) >= 0

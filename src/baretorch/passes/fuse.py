@@ -18,7 +18,7 @@ from baretorch.passes.rewrite import rebuild
 
 
 def fuse_power(graph: Graph) -> Graph:
-    """z.abs() ** 2, z.real ** 2 + z.imag ** 2 and view_as_real(z).pow(2).sum(-1)."""
+    """Make one operator of z.abs() ** 2, z.real ** 2 + z.imag ** 2 and view_as_real(z).pow(2).sum(-1)."""
     makers = {n.outputs[0]: n for n in graph.nodes}
     nodes = []
     for node in graph.nodes:
@@ -49,12 +49,12 @@ def _of_sum(graph: Graph, makers: dict[str, Node], node: Node) -> str | None:
 
 
 def _squared(graph: Graph, node: Node | None) -> str | None:
-    """Of what this node is the square."""
+    """Return the tensor that this node squares."""
     return node.inputs[0] if _is_product(node, graph) and node.inputs[0] == node.inputs[1] else None
 
 
 def _squared_part(graph: Graph, makers: dict[str, Node], node: Node | None) -> tuple[str, int] | None:
-    """Of which part this node is the square; z.real * z.real takes it out twice."""
+    """Return the part of a complex tensor that this node squares; z.real * z.real slices it twice."""
     if not _is_product(node, graph):
         return None
     a, b = (_part(graph, makers, name) for name in node.inputs)
@@ -62,12 +62,12 @@ def _squared_part(graph: Graph, makers: dict[str, Node], node: Node | None) -> t
 
 
 def _is_product(node: Node | None, graph: Graph) -> TypeGuard[Node]:
-    """In float: no int8 scale is noted."""
+    """Return whether a node multiplies floats, without int8 scales."""
     return node is not None and node.op == Mul() and not any(graph[t].quant for t in (*node.inputs, *node.outputs))
 
 
 def _part(graph: Graph, makers: dict[str, Node], name: str) -> tuple[str, int] | None:
-    """The complex tensor that this is a part of, and which: 0 for the real part, 1 for the imaginary one."""
+    """Return the complex tensor that this one is a part of, and the part: 0 for real, 1 for imaginary."""
     maker = makers.get(name)
     if maker is None or not isinstance(maker.op, Reshape):
         return None
@@ -81,7 +81,7 @@ def _part(graph: Graph, makers: dict[str, Node], name: str) -> tuple[str, int] |
 
 
 def fuse_clamp(graph: Graph) -> Graph:
-    """Fuse ReLU, ReLU6 and clamp into the node that makes their input, if its operator has limits."""
+    """Fuse ReLU, ReLU6 and clamp into the node before them, if its operator has limits."""
     uses = graph.uses()
     nodes: list[Node] = []
     rename: dict[str, str] = {}
@@ -89,7 +89,7 @@ def fuse_clamp(graph: Graph) -> Graph:
     maker: dict[str, int] = {}
 
     def limited(node: Node) -> Op | None:
-        """The operator that makes the node's input, with its limits."""
+        """Return the operator before a clamp, with its limits; None if it cannot have them."""
         if not isinstance(node.op, Clamp) or (index := maker.get(node.inputs[0])) is None:
             return None
         (x,), (out,) = node.inputs, node.outputs
@@ -111,7 +111,7 @@ def fuse_clamp(graph: Graph) -> Graph:
 
 
 def _same_scale(before: Tensor, after: Tensor) -> bool:
-    """Nothing is rounded to another int8 scale in between."""
+    """Return whether nothing is rounded to another int8 scale in between."""
     return before.quant in (None, after.quant)
 
 

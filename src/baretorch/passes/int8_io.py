@@ -12,6 +12,7 @@ from baretorch.passes.rewrite import rebuild
 
 
 def bare_io(graph: Graph) -> Graph:
+    """Make inputs and outputs int8 where the model computes them in int8; CompileError if it does not."""
     uses = graph.uses()
     producer = graph.producer()
     new: dict[str, Tensor] = {}
@@ -60,6 +61,7 @@ def bare_io(graph: Graph) -> Graph:
 
 
 def float_io(graph: Graph) -> Graph:
+    """Convert int8 and int16 inputs and outputs from and to float."""
     new: dict[str, Tensor] = {}
     before: list[Node] = []
     after: list[Node] = []
@@ -88,7 +90,7 @@ def float_io(graph: Graph) -> Graph:
 
 
 def _taken(x: Tensor, op: Op) -> Quant | None:
-    """The scale in which this takes a float input that could come as int8."""
+    """Return the scale in which an operator reads a float input that could be int8."""
     if isinstance(op, Quantize16):
         return replace(x.quant, bits=8) if x.quant is not None else None
     return Quant((op.scale,), (op.zero,)) if isinstance(op, Quantize) else None

@@ -1,7 +1,8 @@
-"""State of an int8 model is kept as it is computed, int8 or 16 bits with a fixed point, not as float.
+"""Keep the state of an int8 model as it is computed, int8 or 16 bits with a fixed point, instead of float.
 
-What a run leaves is stored already, and what the next one reads of it is the same bits: only the initial value is
-rounded, ahead of time instead of by the first run."""
+A run stores its state in this form already, and the next one reads the same bits. Only the initial value is rounded,
+ahead of time instead of by the first run.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from baretorch.passes.rewrite import rebuild
 
 
 def common_forms(graphs: Collection[Graph]) -> dict[str, Op]:
-    """The states that all methods of a model store alike, and how: they lie in the same place for all."""
+    """Return the form of each state that all methods of a model store alike: it is in the same place for all."""
     forms: dict[str, set[Op | None]] = {}
     for graph in graphs:
         uses, producer, states = graph.uses(), graph.producer(), {s.name for s in graph.state}
@@ -26,7 +27,7 @@ def common_forms(graphs: Collection[Graph]) -> dict[str, Op]:
 
 
 def bare_state(graph: Graph, forms: Mapping[str, Op]) -> Graph:
-    """The graph with states in these forms."""
+    """Return the graph with states in these forms."""
     producer, uses = graph.producer(), graph.uses()
     new = {}
     rename: dict[str, str] = {}
@@ -58,7 +59,7 @@ def _forms(
     producer: Mapping[str, Node],
     states: Collection[str],
 ) -> set[Op | None]:
-    """How the state is stored wherever it is read and made; None where that is float."""
+    """Return the forms in which the state is stored wherever it is read and computed; None stands for float."""
     found: set[Op | None] = {r.op if isinstance(r.op, (Quantize, ToFixed)) else None for r in uses.get(state.name, ())}
     if state.name in graph.outputs:
         found.add(None)
@@ -69,7 +70,7 @@ def _forms(
 
 
 def _lines(states: Sequence[State]) -> list[set[str]]:
-    """States grouped into delay lines: where one takes over the value of another, both store the same bits."""
+    """Group states into delay lines: where one takes over the value of another, both store the same bits."""
     lines = {s.name: {s.name} for s in states}
     for state in states:
         if state.next in lines:
@@ -79,7 +80,7 @@ def _lines(states: Sequence[State]) -> list[set[str]]:
 
 
 def _stored(op: Op) -> Op | None:
-    """What gives back what this made real."""
+    """Return the operator that reverses a conversion to float."""
     if isinstance(op, Dequantize):
         return Quantize(op.scale, op.zero)
     return ToFixed(op.bits) if isinstance(op, FromFixed) else None

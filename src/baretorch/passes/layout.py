@@ -1,10 +1,10 @@
 """Channels-last layout: carry permutations along instead of executing them.
 
-Convolutions and pools are NHWC, PyTorch's model is NCHW, so the frontends put a permutation on each side of
-them. Walking forward, this pass keeps every permutation as a note ("this value is that one, permuted"),
-computes elementwise operators on the value underneath, cancels permutations that meet, and turns the order of a
-flattened image into the order of the next linear layer's columns. A reshape is applied underneath (regroup.py), so
-that signals [N, C, L] and images of height 1 are the same to it. Only what is left is executed.
+Convolutions and pools are NHWC, PyTorch's model is NCHW, so the frontends put a permutation on each side of them.
+Walking forward, this pass records every permutation as a note ("this value is that one, permuted"), computes
+elementwise operators on the value underneath, cancels permutations that meet, and reorders the columns of the linear
+layer that follows a flattened image. A reshape is applied underneath (regroup.py), so that signals [N, C, L] and images
+of height 1 are treated alike. Only the remaining permutations are executed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ PERMUTED = "_nhwc"  # what the name of a tensor in another order ends with
 
 
 def layout(graph: Graph) -> Graph:
+    """Remove permutations."""
     walk = _Walk(graph, graph.uses())
     for node in graph.nodes:
         walk.visit(node)
@@ -81,8 +82,8 @@ class _Walk:
         return self.made[name]
 
     def direct(self, base: str, dims: Dims) -> tuple[str, Dims]:
-        """What to permute, and how, to have base permuted by dims: if base itself was moved, from where it was, in one
-        go, which leaves the elements in order but not the shape."""
+        """Return what to permute, and how, to have base permuted by dims. If base itself was moved, that is its
+        original, permuted once, which orders the elements but not the shape."""
         root, groups = self.moved.get(base, (base, ()))
         sizes = self.tensor(root).shape
         if not groups or self.tensor(base).shape != tuple(prod(sizes[d] for d in group) for group in groups):

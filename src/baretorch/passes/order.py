@@ -1,4 +1,4 @@
-"""The passes, in the order they run."""
+"""List the passes in the order they run."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Channels that nobody needs are left out, with all that is made of them alone: rows of the weights that make them,
-columns of those that read them, and what lies between.
+"""Remove channels that are not needed, with everything that depends on them alone: rows of the weights that compute
+them, columns of those that read them, and tensors between.
 
-Channels are the last axis, as `layout` leaves it. What goes from layer to layer together is one set: a residual sum
-joins the channels of both sides, a depthwise convolution those before and behind it. Sets that reach an input, an
-output, state, a convolution in wider groups, or an operator that is not known here stay whole.
+Channels are the last axis, as `layout` leaves it. Channels that pass from layer to layer together are one set: a
+residual sum joins the channels of both sides, a depthwise convolution those before and after it. Sets that reach an
+input, an output, state, a grouped convolution, or an unknown operator stay whole.
 
-Heads of attention are such a set too: each is some rows of the layers that make queries, keys and values, and some
-columns of the layer that reads what is attended to.
+Heads of attention are such a set too: each is some rows of the layers that compute queries, keys and values, and some
+columns of the layer that reads the result.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ _BY_CHANNEL = (AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d, Resam
 
 @dataclass(frozen=True)
 class Channels:
-    """`count` channels that can only be left out together. `name` is the layer that makes them first; `makers` have a
-    row of weights for each of them, `readers` columns, and in `tensors` they are the last axis, once or repeated. Of
-    `heads`, rows and columns lie together, as many for each."""
+    """`count` channels that can only be removed together.
+
+    `name` is the layer that computes them first. `makers` have a row of weights for each of them, `readers` columns,
+    and in `tensors` they are the last axis, once or repeated. Rows and columns of `heads` are contiguous, the same
+    number for each.
+    """
 
     name: str
     count: int
@@ -45,11 +48,11 @@ class Channels:
     heads: bool = False
 
     def columns(self, graph: Graph) -> int:
-        """Of those that a reader's weights have for each place that it reads, how many are told apart."""
+        """Return how many columns a reader's weights have for the channels at one place."""
         return graph[self.readers[0].inputs[1]].shape[-1] if self.heads else self.count
 
     def of_columns(self, graph: Graph, numbers: Sequence[int]) -> list[int]:
-        """The columns of some channels."""
+        """Return the columns of some channels."""
         width = self.columns(graph) // self.count
         return [n * width + i for n in numbers for i in range(width)]
 
@@ -62,7 +65,7 @@ class _Set:
 
 
 class _Sets:
-    """Sets of channels while they are found, by the tensors that have them."""
+    """Sets of channels under construction, by the tensors that have them."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -79,7 +82,7 @@ class _Sets:
             self.of(name).whole = True
 
     def join(self, x: str, y: str, count: int | None = None) -> None:
-        """`y` has the channels of `x`, or of both nothing can be left out."""
+        """Let `y` have the channels of `x`, or keep both whole."""
         a = self.of(x)
         if y not in self._of:
             self._of[y] = _Set(count or a.count, {y})
@@ -98,7 +101,7 @@ class _Sets:
 
 
 class _Layers:
-    """The layers of a graph by the tensors that they make and read, each with its place in the graph."""
+    """The layers of a graph by the tensors that they compute and read, each with its place in the graph."""
 
     def __init__(self, graph: Graph) -> None:
         self.made: dict[str, list[tuple[int, Node]]] = {}
@@ -110,13 +113,13 @@ class _Layers:
 
     @staticmethod
     def of(tensors: Collection[str], table: Mapping[str, list[tuple[int, Node]]]) -> tuple[Node, ...]:
-        """The layers that a table has for some tensors, in the order of the graph."""
+        """Return the layers that a table has for some tensors, in the order of the graph."""
         found = [pair for name in tensors for pair in table.get(name, ())]
         return tuple(node for _, node in sorted(found, key=lambda pair: pair[0]))
 
 
 def channels(graph: Graph) -> tuple[Channels, ...]:
-    """The sets of channels of which some can be left out, in the order in which they are made."""
+    """Return the sets of channels of which some can be removed, in the order in which they are computed."""
     sets, uses = _Sets(graph), graph.uses()
     seen = {*graph.inputs, *graph.outputs, *(n for s in graph.state for n in (s.name, s.next))}
     own = {t.name for t in graph.constants() if len(uses.get(t.name, [])) == 1 and t.name not in seen}
@@ -131,7 +134,7 @@ def channels(graph: Graph) -> tuple[Channels, ...]:
 
 
 def _heads(graph: Graph, own: set[str], seen: set[str]) -> Iterator[Channels]:
-    """Heads that layers make and a layer reads, with nothing but other shapes between, of which nothing is `seen`."""
+    """Yield heads that layers compute and a layer reads, with only reshapes between, none of which is `seen`."""
     made, uses = graph.producer(), graph.uses()
     for node in graph.nodes:
         if not isinstance(node.op, Attention):
@@ -164,7 +167,7 @@ def _heads(graph: Graph, own: set[str], seen: set[str]) -> Iterator[Channels]:
 
 
 def _heads_lie_together(orders: Sequence[Shape], rank: int) -> bool:
-    """Whether q, k, v and the result, read in these orders, all have heads as their last axis but one."""
+    """Return whether q, k, v and the result, read in these orders, all have heads as their last axis but one."""
     if any(len(dims) != rank or dims[-1] != rank - 1 for dims in orders):
         return False
     *reads, written = orders
@@ -179,7 +182,7 @@ def _splits_heads(graph: Graph, node: Node, count: int, uses: Mapping[str, Seque
 
 
 def _follow(graph: Graph, node: Node, sets: _Sets, own: set[str]) -> None:
-    """What a node does to the channels of its inputs."""
+    """Apply a node's effect on the channels of its inputs."""
     varying = [n for n in node.inputs if graph[n].data is None]
     constants = [n for n in node.inputs if graph[n].data is not None]
     y = node.outputs[0]
@@ -207,8 +210,8 @@ def _follow(graph: Graph, node: Node, sets: _Sets, own: set[str]) -> None:
 def _follow_elements(
     graph: Graph, y: str, varying: Sequence[str], constants: Sequence[str], sets: _Sets, own: set[str]
 ) -> None:
-    """Operands with as many numbers along the last axis have the same channels; one number goes with all of them. A
-    constant may be the only one with as many: its channels are those of `y`, whatever it meets."""
+    """Join operands with equal sizes of the last axis; one number goes with all of them. A constant may be the only
+    operand of its size: its channels are those of `y`, whatever the others are."""
     last = graph[y].shape[-1:]
     for name in varying:
         if graph[name].shape[-1:] == last:
@@ -224,7 +227,7 @@ def _follow_elements(
 
 
 def _each_by_itself(node: Node, rank: int) -> bool:
-    """Whether each channel of the output is made of the same one of the only input."""
+    """Return whether each channel of the output depends only on the same channel of the only input."""
     if isinstance(node.op, Reduction):
         return rank - 1 not in node.op.axes
     if isinstance(node.op, Pad):
@@ -241,7 +244,8 @@ def _is_layer(graph: Graph, node: Node) -> bool:
 
 
 def _is_depthwise(graph: Graph, node: Node) -> bool:
-    """Whether each channel is made of one of its own. As many groups as outputs may still read several inputs each."""
+    """Return whether each channel depends on one of its own. With as many groups as outputs, each may still read
+    several inputs."""
     if not isinstance(node.op, Conv2d):
         return False
     out, *_, read = graph[node.inputs[1]].shape
@@ -258,7 +262,7 @@ def _described(graph: Graph, found: _Set, layers: _Layers) -> Channels | None:
 
 
 def without(graph: Graph, removed: Mapping[str, Sequence[int]]) -> Graph:
-    """The graph without some channels of the sets with these names."""
+    """Return the graph without some channels of the sets with these names."""
     if not removed:
         return graph
     sets = channels(graph)
@@ -298,7 +302,7 @@ def _cut(graph: Graph, found: Channels, kept: Array) -> Graph:
     makers, readers = ({id(n) for n in nodes} for nodes in (found.makers, found.readers))
 
     def cut(name: str, axis: int) -> None:
-        """Of a constant, along an axis in which the channels may be there several times."""
+        """Remove channels of a constant, along an axis in which they may be repeated."""
         data = tensors[name].data
         assert data is not None
         shape = data.shape
@@ -321,7 +325,7 @@ def _cut(graph: Graph, found: Channels, kept: Array) -> Graph:
 
 
 def _op(graph: Graph, node: Node, found: Channels, count: int) -> Op:
-    """A node's operator, with so many channels left."""
+    """Return a node's operator, with `count` channels left."""
     if isinstance(node.op, Reshape) and node.outputs[0] in found.tensors:
         *outer, last = node.op.shape
         if found.heads and outer[-1:] == [found.count] and graph[node.inputs[0]].shape[-1] == found.count * last:
@@ -333,7 +337,7 @@ def _op(graph: Graph, node: Node, found: Channels, count: int) -> Op:
 
 
 def _inferred(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """All tensors, with the shapes that nodes now give them."""
+    """Return all tensors, with the shapes that nodes now give them."""
     known = dict(tensors)
     for node in nodes:
         for name, made in zip(node.outputs, node.op.infer([known[n] for n in node.inputs]), strict=True):

@@ -1,8 +1,8 @@
-"""Reshaping a permuted value: how the same shape comes from the memory underneath.
+"""Reshape a permuted value by reshaping the value underneath.
 
 A reshape splits and merges neighbouring dimensions. Cut into the smallest groups of dimensions that correspond, it can
-be applied to the value underneath a permutation, group by group: for nothing where each group lies together there,
-else after one permutation that brings the groups together and leaves them in the order in which they lie.
+be applied to the value underneath a permutation, group by group: at no cost if each group is contiguous there, else
+after one permutation that makes the groups contiguous and keeps their order in memory.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Regrouped:
 
     @property
     def free(self) -> bool:
-        """Nothing moves in memory."""
+        """Whether nothing moves in memory."""
         return self.order == tuple(range(len(self.order)))
 
 
 def regroup(base: Shape, dims: Dims, to: Shape) -> Regrouped | None:
-    """How permute(base, dims) becomes shape `to`; None for a value without elements."""
+    """Return how permute(base, dims) becomes shape `to`; None for a value without elements."""
     shape = tuple(base[d] for d in dims)
     if prod(shape) == 0:
         return None
@@ -55,7 +55,8 @@ def regroup(base: Shape, dims: Dims, to: Shape) -> Regrouped | None:
 
 
 def _groups(a: Shape, b: Shape) -> list[tuple[list[int], list[int]]]:
-    """The smallest runs of dimensions of a and b with as many elements. A 1 that has no counterpart stands alone."""
+    """Return the smallest runs of dimensions of a and b with the same number of elements. A 1 without counterpart is a
+    run by itself."""
     groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(a) or j < len(b):

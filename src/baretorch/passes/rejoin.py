@@ -1,6 +1,6 @@
-"""Put together what exporters took apart: a linear layer and its bias, attention, gelu.
+"""Join what exporters decomposed: a linear layer and its bias, attention, gelu.
 
-Only in float: where the parts have scales of their own, they stay.
+Only in float: parts that have scales of their own stay.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from baretorch.passes.rewrite import rebuild
 
 
 def rejoin(graph: Graph) -> Graph:
+    """Replace decomposed layers by whole ones."""
     parts = _Parts(graph)
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -44,20 +45,21 @@ class _Parts:
         self.kept = self.graph.kept
 
     def part(self, name: str, op: Op | type[Op]) -> Node | None:
-        """The node that makes a tensor, if it is such a one, and nobody else reads the tensor or has a scale for it."""
+        """Return the node that computes a tensor, if it has this operator, its only reader is known, and it has no
+        scale."""
         node = self.makers.get(name)
         alone = name not in self.kept and len(self.readers.get(name, ())) == 1 and self.graph[name].quant is None
         same = node is not None and (isinstance(node.op, op) if isinstance(op, type) else node.op == op)
         return node if alone and same else None
 
     def number(self, name: str) -> float | None:
-        """The number that a constant is."""
+        """Return the number that all elements of a constant have."""
         data = self.graph[name].data
         one = data is not None and data.size > 0 and data.dtype == np.float32 and (data == data.flat[0]).all()
         return float(data.flat[0]) if data is not None and one else None
 
     def sides(self, node: Node | None, op: Op) -> Iterator[tuple[str, str]]:
-        """The operands of such a node, either way round."""
+        """Yield the operands of such a node, in both orders."""
         if node is not None and node.op == op:
             a, b = node.inputs
             yield from ((a, b), (b, a))
@@ -78,7 +80,7 @@ class _Parts:
     # --- x (1 + erf(x / sqrt 2)) / 2 ------------------------------------------------------------------------
 
     def gelu(self, node: Node) -> list[Node] | None:
-        """The half may stand at any of the factors."""
+        """Match gelu. The factor 1/2 may be at any of the factors."""
         for product, half in self.sides(node, Mul()):
             x = self._gelu_of(self.part(product, Mul())) if self._is(half, 0.5) else None
             x = x or self._halved(product, half)
@@ -88,18 +90,18 @@ class _Parts:
         return None
 
     def _gelu_of(self, product: Node | None) -> str | None:
-        """Of x * (1 + erf(x / sqrt 2)) the x."""
+        """Return the x of x * (1 + erf(x / sqrt 2))."""
         return next((x for x, other in self.sides(product, Mul()) if self._one_and_erf(other) == x), None)
 
     def _halved(self, half: str, other: str) -> str | None:
-        """Of (x / 2) * (1 + erf(x / sqrt 2)) the x."""
+        """Return the x of (x / 2) * (1 + erf(x / sqrt 2))."""
         for x, number in self.sides(self.part(half, Mul()), Mul()):
             if self._is(number, 0.5) and self._one_and_erf(other) == x:
                 return x
         return None
 
     def _one_and_erf(self, name: str) -> str | None:
-        """Of 1 + erf(x / sqrt 2) the x."""
+        """Return the x of 1 + erf(x / sqrt 2)."""
         for erf, one in self.sides(self.part(name, Add()), Add()):
             inside = self.part(erf, Erf())
             if inside is not None and self._is(one, 1.0):
@@ -107,7 +109,7 @@ class _Parts:
         return None
 
     def _scaled(self, name: str, factor: float) -> str | None:
-        """Of x times this factor the x."""
+        """Return the x of x * factor."""
         x, found = self._times(name)
         return x if isclose(found, factor, rel_tol=1e-5) else None
 
@@ -147,7 +149,8 @@ class _Parts:
         return [Node(Permute(swap), (k,), (turned.name,)), Node(op, inputs, node.outputs)]
 
     def _masked(self, scores: str) -> tuple[str, str | None]:
-        """Scores without the constant mask that is added to them; a row that it hides all of is none of attention."""
+        """Return scores without the constant mask that is added to them. A mask that hides a whole row is not
+        attention's."""
         for inside, mask in self.sides(self.part(scores, Add()), Add()):
             data = self.graph[mask].data
             if data is not None and data.ndim > 1 and not (data == -np.inf).all(axis=-1).any():
@@ -155,7 +158,7 @@ class _Parts:
         return scores, None
 
     def _times(self, name: str) -> tuple[str, float]:
-        """A tensor without the number that it is multiplied with or divided by, and that number."""
+        """Return a tensor without the number that it is multiplied or divided by, and that number."""
         for x, factor in self.sides(self.part(name, Mul()), Mul()):
             number = self.number(factor)
             if number is not None and self.graph[x].shape == self.graph[name].shape:
@@ -167,7 +170,7 @@ class _Parts:
         return node.inputs[0], 1 / number
 
     def _has_scale(self, product: Node, last: Node) -> bool:
-        """Whether something was measured: then its parts are quantized one by one."""
+        """Return whether some tensor has a measured scale: then the parts are quantized one by one."""
         return any(self.graph[n].quant is not None for n in (*product.inputs, last.inputs[1], last.outputs[0]))
 
 

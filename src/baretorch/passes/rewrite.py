@@ -11,8 +11,8 @@ from baretorch.ir.graph import Graph, Node, Tensor
 def rebuild(
     graph: Graph, nodes: Iterable[Node], new: Iterable[Tensor] = (), rename: Mapping[str, str] | None = None
 ) -> Graph:
-    """The graph with these nodes instead, new tensors added, names replaced wherever they are read, and
-    everything unused left out."""
+    """Return the graph with these nodes instead, new tensors added, names replaced wherever they are read, and
+    everything unused removed."""
     rename = rename or {}
 
     def final(name: str) -> str:
@@ -42,5 +42,5 @@ def rebuild(
 
 
 def dead_code(graph: Graph) -> Graph:
-    """Leave out nodes and tensors that no output depends on."""
+    """Remove nodes and tensors that no output depends on."""
     return rebuild(graph, graph.nodes)

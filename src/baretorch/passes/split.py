@@ -17,7 +17,7 @@ from baretorch.passes.rewrite import rebuild
 
 @dataclass(frozen=True)
 class _Cut:
-    """The layer, the views from it to what is cut, each with its axis that is cut, and rows of weight per index."""
+    """The layer, the views from it to what is sliced, each with its sliced axis, and the rows of weight per index."""
 
     layer: Node
     views: tuple[tuple[Op, int], ...]
@@ -37,7 +37,7 @@ def split_linear(graph: Graph) -> Graph:
     cuts: dict[str, _Cut | None] = {}
 
     def add(op: Op, inputs: tuple[str, ...], like: Tensor, name: str | None = None) -> str:
-        """A node with one result, called `name` or something new."""
+        """Add a node with one result, called `name` or something new."""
         (signature,) = op.infer([new.get(i) or graph[i] for i in inputs])
         out = name or fresh(graph, new, like.name)
         if name is None:
@@ -79,7 +79,8 @@ def split_linear(graph: Graph) -> Graph:
 
 
 def _cut(graph: Graph, x: str, producer: dict[str, Node], uses: dict[str, list[Node]]) -> _Cut | None:
-    """How x comes from a linear layer whose rows can be told apart; None if it does not, or is not only cut."""
+    """Return how x is made from a linear layer whose rows can be separated; None if it is not, or is not only
+    sliced."""
     readers = uses[x]
     slices = [n.op for n in readers if isinstance(n.op, Slice)]
     axis = slices[0].axis
@@ -111,7 +112,7 @@ def _cut(graph: Graph, x: str, producer: dict[str, Node], uses: dict[str, list[N
 
 
 def _axis_before(shape: Shape, to: Shape, axis: int) -> tuple[int, int] | None:
-    """The axis that became `axis` and perhaps others after it, and how many of its indices one of `axis` is."""
+    """Return the axis that became `axis` and perhaps others after it, and how many of its indices one of `axis` is."""
     outer, inner = prod(to[:axis]), prod(to[axis:])
     for i, size in enumerate(shape):
         if size > 1 and prod(shape[:i]) == outer and inner % (rest := prod(shape[i + 1 :])) == 0:
@@ -121,7 +122,7 @@ def _axis_before(shape: Shape, to: Shape, axis: int) -> tuple[int, int] | None:
 
 
 def _rows_of(quant: Quant | None, start: int, stop: int) -> Quant | None:
-    """The scales of these rows."""
+    """Return the scales of these rows."""
     if quant is None or quant.axis is None:
         return quant
     return replace(quant, scale=quant.scale[start:stop], zero_point=quant.zero_point[start:stop])

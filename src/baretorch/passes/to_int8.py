@@ -1,7 +1,7 @@
-"""Make the notes of `note_scales` true: operators between noted tensors become int8 operators.
+"""Replace operators between tensors with scales by int8 operators.
 
-Where an operator has no int8 form, or a tensor around it has no scale, it stays float and quantize or dequantize stand
-at the border. Why, is noted at its outputs; `float_layers` names what stayed, `told_float` tells users.
+An operator without int8 form, or next to a tensor without scale, stays float, with quantize or dequantize at the
+border. Its outputs record the reason; `float_layers` lists these layers, and `told_float` explains them to users.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def to_int8(graph: Graph) -> Graph:
 
 
 def _shorter(graph: Graph) -> Graph:
-    """Without ways from int16 to float and back to the same int16, which change nothing."""
+    """Remove conversions from int16 to float and back to the same int16, which change nothing."""
     producer, rename = graph.producer(), dict[str, str]()
     for node in graph.nodes:
         made = producer.get(node.inputs[0]) if isinstance(node.op, Quantize16) else None
@@ -57,7 +57,7 @@ def _shorter(graph: Graph) -> Graph:
 
 
 def _real(walk: Walk, name: str) -> str:
-    """A tensor as float; an input of the graph as the model cuts it off."""
+    """Return a tensor as float, and an input of the graph clamped to the model's range."""
     quant = walk.quant(name)
     if name not in walk.graph.inputs or quant is None or not quant.cuts or walk.graph[name].dtype is not DType.FLOAT32:
         return walk.real(name)
@@ -69,7 +69,7 @@ def _real(walk: Walk, name: str) -> str:
 
 
 def _cut(walk: Walk, node: Node) -> list[Node]:
-    """A node that stays float, whose output is cut off where the model does that."""
+    """Return the nodes for one that stays float, whose output is clamped where the model does that."""
     (out, *others), quant = node.outputs, walk.quant(node.outputs[0])
     if others or quant is None or not quant.cuts or walk.graph[out].dtype is not DType.FLOAT32:
         return [node]
@@ -97,13 +97,13 @@ def _convert(walk: Walk, node: Node) -> None:
 
 
 def float_layers(graph: Graph, but: Collection[str] = ()) -> list[str]:
-    """The operators of an int8 graph that compute in float, by the user's name for them, without those of the layers
-    that are named."""
+    """Return the operators of an int8 graph that compute in float, by the user's names, except those of the layers in
+    `but`."""
     return [layer for layer, _ in _floats(graph, but)]
 
 
 def told_float(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, str]]:
-    """(layers, why they stayed float): those around a spectrum together, the others one by one."""
+    """Return pairs (layers, why they stayed float): those around a spectrum together, the others one by one."""
     found = _floats(graph, but)
     around = [layer for layer, why in found if why.spectrum]
     others = [(layer, why.text) for layer, why in found if not why.spectrum]
@@ -111,13 +111,13 @@ def told_float(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, str]]
 
 
 def could_be_int8(graph: Graph) -> list[str]:
-    """Those of `float_layers` whose operators have an int8 form, and that are not float for a spectrum's sake."""
+    """Return those of `float_layers` that have an int8 form, and are not float because of a spectrum."""
     return [layer for layer, why in _floats(graph) if why.has_form and not why.spectrum]
 
 
 def _spectra(graph: Graph) -> set[str]:
-    """Tensors around Fourier transforms that quantize/groups.py left without a scale: what a transform is made of, and
-    what is made of it up to the first logarithm or scale."""
+    """Return the tensors around Fourier transforms that quantize/groups.py left without a scale: those that a transform
+    depends on, and those that depend on it up to the first logarithm or scale."""
     before: set[str] = set()
     for node in reversed(graph.nodes):
         if isinstance(node.op, TRANSFORMS) or before.intersection(node.outputs):
@@ -133,7 +133,7 @@ def _spectra(graph: Graph) -> set[str]:
 
 
 def _floats(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, InFloat]]:
-    """The user's name for each operator that computes in float, and why."""
+    """Return the user's name for each operator that computes in float, and why."""
     if not (graph.is_int8 or graph.is_quantized):
         return []
     masks = mask_tensors(graph)
@@ -148,7 +148,7 @@ def _floats(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, InFloat]
 
 
 def mask_tensors(graph: Graph) -> set[str]:
-    """Tensors that only say which keys take part in attention: no number is lost or won there."""
+    """Return the tensors that only select the keys that take part in attention: their values are not rounded."""
     read = set(graph.kept)
     masks: set[str] = set()
     for node in reversed(graph.nodes):

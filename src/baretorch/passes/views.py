@@ -12,7 +12,7 @@ from baretorch.passes.rewrite import rebuild
 
 
 def drop_expand(graph: Graph) -> Graph:
-    """Leave out expansions whose readers broadcast anyway: a repeated element need not exist twice."""
+    """Remove expands whose readers broadcast anyway: a repeated element need not exist twice."""
     source = {node.outputs[0]: node.inputs[0] for node in graph.nodes if isinstance(node.op, Expand)}
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -26,9 +26,9 @@ def drop_expand(graph: Graph) -> Graph:
 
 
 def sink_views(graph: Graph) -> Graph:
-    """Move reshapes below the elementwise operators that follow, so that what can be fused stands side by side.
+    """Move reshapes below the elementwise operators that follow, so that operators to fuse become neighbours.
 
-    A 1-D convolution is one of images of height 1: between it and its BatchNorm, ReLU and pool stand reshapes.
+    A 1-D convolution is a 2-D one of height 1, with reshapes between it and its BatchNorm, ReLU and pool.
     """
     tensors = dict(graph.tensors)
     new: dict[str, Tensor] = {}
@@ -41,7 +41,8 @@ def sink_views(graph: Graph) -> Graph:
         return t.name
 
     def operand(name: str, shape: Shape) -> str | None:
-        """What stands for an operand if the operator is applied before the reshape, to `shape`, if anything does."""
+        """Return the operand to use if the operator is applied before the reshape, to `shape`; None if there is
+        none."""
         t = tensors[name]
         if t.data is None:
             x = above.get(name)
@@ -69,7 +70,7 @@ def sink_views(graph: Graph) -> Graph:
 
 
 def views(graph: Graph) -> Graph:
-    """Merge chains of reshapes and drop those that change nothing. The planner makes the rest aliases."""
+    """Merge chains of reshapes and remove those that change nothing. The planner makes the rest aliases."""
     producer: dict[str, Node] = {}
     rename: dict[str, str] = {}
     nodes: list[Node] = []
@@ -93,6 +94,6 @@ def views(graph: Graph) -> Graph:
 
 
 def _moves_nothing(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Only dimensions of size 1 change places, so every element stays where it is in memory."""
+    """Return whether only dimensions of size 1 change places, so every element stays where it is in memory."""
     kept = [d for d in dims if shape[d] != 1]
     return kept == sorted(kept)

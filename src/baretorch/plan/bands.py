@@ -26,7 +26,7 @@ Segment = tuple[Node, ...]
 
 
 def goes_in_rows(graph: Graph, node: Node) -> bool:
-    """Whether each row of the node's output is made from rows of its activations, and of padding."""
+    """Return whether each row of the node's output depends only on some rows of its activations, and on padding."""
     images = [t for t in graph.of((*node.inputs, *node.outputs)) if t.data is None]
     if len(node.outputs) != 1 or len(images) < 2 or any(len(t.shape) != 4 or t.shape[0] != 1 for t in images):
         return False
@@ -35,7 +35,7 @@ def goes_in_rows(graph: Graph, node: Node) -> bool:
 
 
 def _takes_rows(graph: Graph, node: Node, start: int, stop: int) -> bool:
-    """Whether these rows are made from some rows of every activation, and all of the constants."""
+    """Return whether these rows depend on some rows of each activation, and on all of each constant."""
     piece = _piece(graph, node, start, stop)
     if piece is None:
         return False
@@ -44,7 +44,7 @@ def _takes_rows(graph: Graph, node: Node, start: int, stop: int) -> bool:
 
 
 def _piece(graph: Graph, node: Node, start: int, stop: int) -> Piece | None:
-    """What makes rows start … stop - 1 of the node's output."""
+    """Return the piece of a node that computes rows start to stop - 1 of its output."""
     return node.op.cut(graph.of(node.inputs), graph[node.outputs[0]], HEIGHT, start, stop)
 
 
@@ -53,9 +53,11 @@ def activations(graph: Graph, node: Node) -> list[str]:
 
 
 def chains(graph: Graph) -> list[tuple[Segment, ...]]:
-    """The longest chains of blocks that can run in bands. A block is a layer, or layers that branch and come together
-    again: it reads one tensor from outside, and only its last tensor is read there. In a chain, a block is all that
-    reads the one before."""
+    """Find the longest chains of blocks that can run in bands.
+
+    A block is a layer, or layers that branch and join again: it reads one tensor from outside, and only its last tensor
+    is read there. In a chain, each block is the only reader of the one before.
+    """
     readers: dict[str, set[int]] = {}
     for i, node in enumerate(graph.nodes):
         for name in node.inputs:
@@ -84,7 +86,7 @@ def chains(graph: Graph) -> list[tuple[Segment, ...]]:
 
 
 def _block(graph: Graph, readers: dict[str, set[int]], fits: Sequence[bool], start: int, closed: bool) -> int | None:
-    """Where the smallest block that begins with a node ends. A `closed` one is all that reads its entry."""
+    """Return where the smallest block that begins at a node ends. A `closed` block is the only reader of its entry."""
     for stop in range(start + 1, min(start + LARGEST, len(graph.nodes)) + 1):
         if not fits[stop - 1]:
             return None
@@ -98,20 +100,20 @@ def _block(graph: Graph, readers: dict[str, set[int]], fits: Sequence[bool], sta
 
 
 def entries(graph: Graph, block: Sequence[Node]) -> list[str]:
-    """The tensors that come from outside."""
+    """Return the tensors that a block reads from outside."""
     made = {n.outputs[0] for n in block}
     return list(dict.fromkeys(name for n in block for name in activations(graph, n) if name not in made))
 
 
 def in_bands(graph: Graph, part: Sequence[Node], height: int, pull: bool = False) -> Graph:
-    """The same graph, in which the part makes `height` rows of its output at a time. With `pull` its input's rows
-    come from the caller, as they are needed."""
+    """Rewrite a graph so that a part of it computes `height` rows of its output at a time. With `pull`, the caller
+    supplies the rows of the part's input as they are needed."""
     return _Bands(graph, part, height, pull).graph()
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows of a tensor of the part, from `first` on, that a tensor of the new graph has."""
+    """A tensor of the new graph that has rows of a tensor of the part, from `first` on."""
 
     name: str
     first: int
@@ -153,7 +155,7 @@ class _Bands:
         return rebuild(self.whole, nodes, self.new.values(), {self.exit: joined})
 
     def _wanted(self, stop: int) -> dict[str, int]:
-        """How many rows of each tensor the first `stop` rows of the output need."""
+        """Return how many rows of each tensor the first `stop` rows of the output need."""
         wanted = {self.exit: stop}
         for node in reversed(self.part):
             for name, (_, until) in self._read(node, 0, wanted[node.outputs[0]]).items():
@@ -161,7 +163,7 @@ class _Bands:
         return wanted
 
     def _band(self, wanted: dict[str, int]) -> str:
-        """Make the rows between `done` and `wanted` of every tensor; gives the name of the output's."""
+        """Compute the rows between `done` and `wanted` of every tensor, and return the name of the output's."""
         if self.pull:
             start, stop = self.done[self.entry], wanted[self.entry]
             if start < stop:
@@ -179,7 +181,7 @@ class _Bands:
         return self.there.pop(self.exit).name
 
     def _extend(self, name: str, op: Op, inputs: tuple[str, ...], stop: int) -> None:
-        """Make the next rows of a tensor, up to `stop`, behind those that are at hand."""
+        """Compute the next rows of a tensor, up to `stop`, and append them to those at hand."""
         like, start = self.whole[name], self.done[name]
         made = self._add(op, inputs, like, stop - start, f"{name}_rows{start}")
         kept = self.there.get(name)
@@ -194,12 +196,12 @@ class _Bands:
         return piece
 
     def _read(self, node: Node, start: int, stop: int) -> dict[str, tuple[int, int]]:
-        """The rows of each activation that rows start … stop - 1 of the node's output are made from."""
+        """Return the rows of each activation that rows start to stop - 1 of the node's output depend on."""
         reads = zip(node.inputs, self._cut(node, start, stop).reads, strict=True)
         return {name: (span.start, span.stop) for name, span in reads if span is not None}
 
     def _keep(self, name: str, wanted: dict[str, int]) -> None:
-        """After its last reader in this band: what readers need again of a tensor is copied, the rest is not needed."""
+        """Copy the rows of a tensor that readers need again after this band, and drop the others."""
         if name == self.entry and not self.pull:
             return
         again = self._height(name)
@@ -241,6 +243,8 @@ HOPELESS = 12  # plans that are made only to tell how near they come
 
 @dataclass(frozen=True)
 class _Choice:
+    """Layers to run in bands, and what is expected of it."""
+
     nodes: tuple[Node, ...]
     height: int
     bands: int
@@ -248,15 +252,16 @@ class _Choice:
 
     @property
     def cost(self) -> int:
-        """Calls of kernels: each has its overhead, and each band copies its halos."""
+        """The number of kernel calls: each has an overhead, and each band copies its halos."""
         return self.bands * len(self.nodes)
 
 
 def choose_bands(
     whole: Plan, plan_of: Callable[[Graph], Plan], limit: int, pull: bool, fits: Callable[[Plan], bool]
 ) -> Plan:
-    """The plan of fewest calls that `fits`, or else the smallest of those tried. `whole` is the plan without bands; so
-    many bytes of arena might do. With `pull` the rows of the model's input come from the caller."""
+    """Return the plan with the fewest calls that `fits`, or else the smallest plan tried. `whole` is the plan without
+    bands, and `limit` an arena size that may be enough. With `pull`, the rows of the model's input come from the
+    caller."""
     best: Plan | None = None
     choices = _choices(whole, limit, pull)
     hopeful = sum(choice.least <= limit for choice in choices)
@@ -271,7 +276,7 @@ def choose_bands(
 
 
 def _choices(whole: Plan, limit: int, pull: bool) -> list[_Choice]:
-    """What might help, the fewest calls first: what remains whole fits. Behind these, what comes near."""
+    """List what may help, the fewest calls first: the tensors that remain whole fit. Choices that come near follow."""
     graph = whole.graph
     live: dict[str, int] = {}
     for time, phase in enumerate(whole.phases):
@@ -292,8 +297,7 @@ def _choices(whole: Plan, limit: int, pull: bool) -> list[_Choice]:
 
 
 def _parts(chain: tuple[Segment, ...], graph: Graph, pull: bool) -> Iterator[tuple[Node, ...]]:
-    """The layers of neighbours in the chain, two or more layers; where the input is pulled, they begin with it, and
-    nobody else reads it."""
+    """Yield two or more neighbouring layers of a chain. With `pull`, they begin with the only readers of the input."""
     for start in range(len(chain)):
         if pull and not _reads_alone(chain[start], graph):
             continue
@@ -304,7 +308,7 @@ def _parts(chain: tuple[Segment, ...], graph: Graph, pull: bool) -> Iterator[tup
 
 
 def _reads_alone(block: Segment, graph: Graph) -> bool:
-    """Whether a block is all that reads an input of the model."""
+    """Return whether a block is the only reader of an input of the model."""
     (name,) = entries(graph, block)
     others = (n for n in graph.nodes if name in n.inputs and not any(n is own for own in block))
     return name in graph.inputs and name not in graph.kept and not any(others)

@@ -1,9 +1,8 @@
-"""Conditional execution: what only one side of a `choose` needs runs only if that side is chosen.
+"""Conditional execution: steps that only one side of a `choose` needs run only if that side is chosen.
 
-A Graph has no branches: both sides of a choose are values like any other. Here it is found out, backwards from the
-outputs, on which conditions every node is needed; from the outermost condition to the innermost. The plan stays a list
-of steps in order, each of which may have such guards, so lifetimes and offsets know nothing of it: what never runs
-together just does not use its bytes.
+A Graph has no branches: both sides of a choose are ordinary values. This module computes, backwards from the outputs,
+the conditions on which every node is needed, from the outermost to the innermost. The plan stays a list of steps in
+order, each of which may have such guards, so lifetimes and offsets need not know them.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ Needs: TypeAlias = tuple[tuple[str, bool], ...]  # conditions and what they must
 
 @dataclass(frozen=True)
 class Guarded:
-    """A graph in which every condition is made before what depends on it, and the conditions of each tensor that is
-    computed: it is there only if they hold."""
+    """A graph in which every condition is computed before what depends on it, and the conditions of each computed
+    tensor, which exists only if they hold."""
 
     graph: Graph
     needs: Mapping[str, Needs]
 
 
 def find_guards(graph: Graph) -> Guarded:
-    """Find the conditions of each tensor, and move them before what depends on them."""
+    """Find the conditions of each tensor, and move them before the nodes that depend on them."""
     if not any(isinstance(node.op, Choose) for node in graph.nodes):
         return Guarded(graph, {})
     needs = _needs(graph)
@@ -48,17 +47,17 @@ def find_guards(graph: Graph) -> Guarded:
 
 
 def side(needs: Mapping[str, Needs], node: Node, holds: bool) -> Needs:
-    """When a side of a choose is taken."""
+    """Return the conditions on which a side of a choose is used."""
     return (*needs[node.outputs[0]], (node.inputs[0], holds))
 
 
 def shared_start(a: Sequence[object], b: Sequence[object]) -> int:
-    """How many items two sequences begin with in common."""
+    """Return the length of the longest common prefix of two sequences."""
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _needs(graph: Graph) -> dict[str, Needs]:
-    """The conditions that all readers of a tensor have in common."""
+    """Return the conditions that all readers of a tensor have in common."""
     wanted: dict[str, list[Needs]] = {name: [()] for name in (*graph.outputs, *(s.next for s in graph.state))}
     needs: dict[str, Needs] = {}
     for node in reversed(graph.nodes):

@@ -1,8 +1,8 @@
-"""Graph + Board -> Plan: a kernel per node, an offset per tensor, and the proof that it holds. Read this file first.
+"""Plan a graph for a board: a kernel per node, an offset per tensor, and a check of the result. Read this file first.
 
 problem.py prepares the graph. A strategy orders the steps on one core, a pair of cores or a cluster, and places their
 buffers (memory/). check/ verifies the result without the planner's code. If the arena is too large, a part of the model
-runs in bands of rows (bands/). capacity.py has the errors. Later, weights/ may copy constants to RAM.
+runs in bands of rows (bands.py). capacity.py has the errors. Later, weights/ may copy constants to RAM.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from baretorch.units import units_of
 
 
 def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
-    """Plan the graph for the board; CompileError if its memory cannot hold it."""
+    """Plan the graph for the board; raise CompileError if its memory cannot hold it."""
     return Planner(board, options, choose_strategy(board, options)).plan(graph)
 
 
@@ -51,7 +51,7 @@ class Planner:
     strategy: Strategy
 
     def plan(self, graph: Graph) -> Plan:
-        """Plan the graph; CompileError if the board's memory cannot hold it."""
+        """Plan the graph; raise CompileError if the board's memory cannot hold it."""
         plan = self.strategy.divide(self._with_units(graph), self._with_units)
         capacity.need_flash(capacity.stored_by_name(plan), self.board)
         plan = self._in_bands(plan)

@@ -72,7 +72,7 @@ class Problem:
     def place(
         self, schedule: Schedule, wishes: Wishes | None = None, more: Sequence[Buffer] = (), taken: int = 0
     ) -> Placement:
-        """Place the buffers of a schedule, and `more`, in banks; others take `taken` bytes of the main bank."""
+        """Place the buffers of a schedule, and `more`, in banks; other data takes `taken` bytes of the main bank."""
         return self._place(schedule, wishes or self.wishes, *self._demand(schedule, more), taken)
 
     def place_if_room(self, schedule: Schedule, wishes: Wishes, more: Sequence[Buffer], taken: int) -> Placement | None:

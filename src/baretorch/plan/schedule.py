@@ -14,7 +14,7 @@ from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Params
 
 @dataclass(frozen=True)
 class View:
-    """The memory of a tensor, before anything has an address: so many bytes into a buffer."""
+    """The memory of a tensor before anything has an address: an offset in a buffer."""
 
     buffer: str
     offset: int = 0
@@ -22,9 +22,9 @@ class View:
 
 @dataclass(frozen=True)
 class Operand:
-    """What a step reads or writes: `size` bytes from `offset` on of the buffer or the constant `storage`, seen as
-    `tensor`. The `role` is what a constant is to its step, for people: a weight, a bias. What a Copy brings there or
-    takes from there is read and written in the `buffer`."""
+    """The `size` bytes from `offset` on of the buffer or constant `storage`, which a step reads or writes as `tensor`.
+    `role` names a constant for people: a weight, a bias. If copies bring it to a `buffer` or take it from there, the
+    step uses it there."""
 
     tensor: str
     storage: str
@@ -41,7 +41,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Scratch:
-    """Memory of a step's own, while it runs."""
+    """Memory that a step uses while it runs."""
 
     name: str
     size: int
@@ -49,7 +49,7 @@ class Scratch:
 
 @dataclass(frozen=True)
 class Guard:
-    """A truth value in RAM, and what it must be for a step to run."""
+    """A truth value in RAM, and the value it must have for a step to run."""
 
     condition: Operand
     holds: bool
@@ -58,7 +58,7 @@ class Guard:
 @dataclass(frozen=True, eq=False)
 class Step:
     """One kernel call. It runs only if all `guards` hold, the outermost first; a guard is read only if those before it
-    hold. It begins when the copies that it `awaits`, by name, are done. Compared by identity."""
+    hold. It starts when the copies named in `awaits` are done. Steps are compared by identity."""
 
     kernel: Kernel[Any]
     call: Call[Any]
@@ -73,12 +73,12 @@ class Step:
 
     @property
     def function(self) -> str:
-        """The C function that it calls."""
+        """The C function that the step calls."""
         return self.kernel.back if self.back else self.kernel.function(self.call)
 
     def may_share(self, distance: int | None, ahead: int) -> bool:
-        """Whether an input may begin so far behind an output, if that is negative so far before it; the distance is one
-        of `distances`."""
+        """Return whether an input may begin `ahead` bytes after an output, or before it if that is negative. `distance`
+        is the input's of `distances`."""
         if distance is not None and (-ahead if self.back else ahead) >= distance:
             return True
         nearer = None if self.back else self.kernel.nearer(self.call)
@@ -86,24 +86,25 @@ class Step:
 
     @property
     def distances(self) -> Distances:
-        """Of each activation that it reads, from the output in the direction that it goes; see kernel.py."""
+        """The required distance of each activation that the step reads from its output, in the direction of the step;
+        see kernel.py."""
         return self.kernel.behind(self.call) if self.back else self.kernel.overlap(self.call)
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no element to compute or to move: there is no call of it in C."""
+        """Whether there is no element to compute or to move: C has no call of it."""
         op: Op = self.call.op
         return op.is_empty(self.call.inputs, self.call.outputs)
 
     @property
     def layer(self) -> str:
-        """The tensor that its layer makes."""
+        """The tensor that its layer computes."""
         op: Op = self.call.op
         return op.layer(self.call.y)
 
     @property
     def is_partial(self) -> bool:
-        """Whether it makes partial sums of its layer."""
+        """Whether it computes partial sums of its layer."""
         return self.layer != self.call.y.name
 
     @property
@@ -117,15 +118,15 @@ class Step:
 
     @property
     def uses(self) -> tuple[Operand, ...]:
-        """All of RAM that it reads, conditions first, then all that it writes."""
+        """The operands in RAM: conditions first, then what it reads, then what it writes."""
         return (*(g.condition for g in self.guards), *self.reads, *self.writes)
 
 
 @dataclass(frozen=True)
 class BackgroundCopy:
-    """All of `source` goes to `target` while the cores go on: a constant to a buffer, or bytes of an activation from
-    where they are at home to a buffer, or back. It begins with its phase, once the phase's steps have
-    what they await, and is done when a step awaits it. An executor makes one at a time on each of its channels."""
+    """A copy of `source` to `target` that an engine makes while the cores work: a constant to a buffer, or bytes of an
+    activation from their home to a buffer or back. It starts with its phase, once the data that the phase's steps await
+    has arrived, and is done when a step awaits it. An executor makes one copy at a time on each of its channels."""
 
     name: str
     source: Operand
@@ -136,16 +137,16 @@ class BackgroundCopy:
 
 @dataclass(frozen=True)
 class Await:
-    """Until a copy is done, or what a unit has begun."""
+    """A wait for a copy, or for a unit's step."""
 
     what: BackgroundCopy | Step
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Steps that run at the same time, each on an executor of its own, and copies that begin then. If they `meet`, none
-    of them begins before all that came earlier is done; else each only waits for its own executor. A unit's step comes
-    first: the core that starts it goes on with its own, and waits for the unit then."""
+    """Steps that run at the same time, each on its own executor, and copies that start then. If they `meet`, none of
+    them starts before all earlier work is done; otherwise each only waits for its own executor. A unit's step comes
+    first: the core that starts it computes its own step, and then waits for the unit."""
 
     steps: tuple[Step, ...]
     meet: bool = False
@@ -153,18 +154,17 @@ class Phase:
 
     @property
     def main(self) -> Step:
-        """What it is called after: a step of the cores, if there is one."""
+        """The step that names the phase: one of the cores, if there is one."""
         return next((step for step in self.steps if not step.kernel.unit), self.steps[0])
 
     def beside(self, step: Step) -> bool:
-        """Whether a unit computes the step while cores do another."""
+        """Return whether a unit computes the step while cores compute another."""
         return bool(step.kernel.unit) and self.main is not step
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Phases one after the other: they are the time in which lifetimes are counted. All executors meet before the first
-    and behind the last of them."""
+    """Consecutive phases, in which lifetimes are counted. All executors meet before the first and after the last."""
 
     phases: tuple[Phase, ...]
     executors: tuple[Executor, ...] = (CORE0,)
@@ -182,9 +182,9 @@ class Schedule:
         return tuple(executor for executor in self.executors if executor.is_core)
 
     def on(self, executor: Executor) -> Iterator[Step | BackgroundCopy | Await | None]:
-        """What a core does: it waits for copies that it has begun, if a step of the phase awaits them; then None, where
-        it meets the other cores; then the copies that it begins, its steps and those that it starts; then it waits for
-        units that it has started before its own step."""
+        """Yield what a core does. In each phase it waits for its copies that a step awaits; then None stands for a
+        meeting with the other cores; then it starts copies, computes its steps and starts those of units; then it waits
+        for units that it started before its own step."""
         for phase in self.phases:
             awaited = dict.fromkeys(name for step in phase.steps for name in step.awaits)
             copies = (self.copies[name] for name in awaited)
@@ -198,7 +198,7 @@ class Schedule:
 
 
 def one_by_one(steps: Iterable[Step]) -> Schedule:
-    """Each step in a phase of its own. Where the executor changes, one waits for the other."""
+    """Return a schedule with each step in its own phase. Where the executor changes, one waits for the other."""
     phases: list[Phase] = []
     for step in steps:
         meet = bool(phases) and phases[-1].steps[0].executor != step.executor

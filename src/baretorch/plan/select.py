@@ -37,14 +37,14 @@ def select_kernel(call: Call[Any], cpu: Cpu, units: Sequence[Unit] = ()) -> Kern
 
 
 def operand_of(t: Tensor, storage: Mapping[str, View]) -> Operand:
-    """A tensor in RAM."""
+    """Return the operand of a tensor in RAM."""
     return Operand(t.name, storage[t.name].buffer, t.bytes, storage[t.name].offset)
 
 
 def make_step(
     node: Node, call: Call[Any], kernel: Kernel[Any], constants: Constants, where: Mapping[str, View]
 ) -> Step:
-    """Return the call of a kernel. `where` says where each tensor is."""
+    """Return the call of a kernel. `where` is the memory of each tensor."""
     stored = constants_of(call, kernel, constants)
     given = iter(stored)
     operands = [
@@ -68,8 +68,8 @@ def make_steps(
     needs: Mapping[str, Needs] = NOTHING,
     units: Callable[[Call[Any]], Sequence[Unit]] = lambda call: (),
 ) -> list[Step]:
-    """A step per kernel call; what they read of `constants` is added there. `storage` says where each tensor lies,
-    `needs` on what conditions it is computed, `units` what may compute it besides the CPU."""
+    """Return a step per kernel call, and store the constants that they read. `storage` is the memory of each tensor,
+    `needs` are the conditions on which it is computed, and `units` may compute a call instead of the CPU."""
     steps = []
 
     def add(node: Node, call: Call[Any], needed: Needs) -> None:
@@ -95,8 +95,8 @@ def make_steps(
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """The step that takes one side of a choose. It comes as soon as the tensors that it waits for are there, so that
-    they need not be kept."""
+    """The step that copies one side of a choose. It follows the tensors that it reads directly, so that they need not
+    be kept."""
 
     node: Node
     call: Call[Any]

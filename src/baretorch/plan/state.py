@@ -1,8 +1,8 @@
-"""State, which outlives a run: how its next value comes to where it lies.
+"""Update state, which outlives a run, with its next value.
 
-A next value is made right there if nobody reads the value before it any more: not after the step that begins to make
-it, and not by that step but where its kernel allows it. Else it is made elsewhere and copied at the end of the run.
-An output that is a next value is read there too.
+The next value is computed in the state's memory if the old value is not read any more: not after the step that begins
+to write it, and not by that step unless its kernel allows that. Otherwise it is computed elsewhere and copied at the
+end of the run. An output that is a next value is read there too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from baretorch.targets.cpus import Cpu
 
 
 def keep_old_state(graph: Graph) -> Graph:
-    """Copy what would be overwritten when the state takes its next value: an output or another's next value that is
-    itself a piece of state; and let every state's next value be a tensor of its own."""
+    """Copy state that would be overwritten when states take their next values: an output or a next value that is itself
+    state. Let every next value be a tensor of its own."""
     storage = views(graph)
     changing = {s.name for s in graph.state}
     tensors = dict(graph.tensors)
@@ -49,8 +49,8 @@ def update_state(
     constants: Constants,
     elsewhere: Collection[str] = (),
 ) -> tuple[list[Step], dict[str, View]]:
-    """The steps that leave every state with its next value, and where tensors lie then. Buffers that the user wants
-    elsewhere stay what they are. A constant that state becomes is added to `constants`."""
+    """Return the steps that give every state its next value, and the memory of tensors then. Buffers that the user
+    wants `elsewhere` do not move. A constant that becomes state is added to `constants`."""
     near = [s for s in graph.state if storage[s.next].buffer not in elsewhere]
     moved = {storage[s.next].buffer: s.name for s in near if _in_place(graph, steps, storage, s)}
 
@@ -74,7 +74,7 @@ def update_state(
 
 
 def _in_place(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View], state: State) -> bool:
-    """Whether the next value may be made where the state lies."""
+    """Return whether the next value may be computed in the state's memory."""
     buffer = storage[state.next].buffer
     kept = [storage[s.next].buffer for s in graph.state]
     own = kept.count(buffer) == 1 and buffer not in (*graph.inputs, state.name)
@@ -86,7 +86,7 @@ def _in_place(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View], 
 
 
 def _may_meet(step: Step, old: str, new: str) -> bool:
-    """Whether the step is right if the buffers that it reads and writes are one."""
+    """Return whether the step is correct if a buffer that it reads and one that it writes are the same."""
     numbers = [i for i, t in enumerate(step.call.inputs) if t.data is None]
     for i, x, distance in zip(numbers, step.reads, step.kernel.overlap(step.call), strict=True):
         for j, y in enumerate(step.writes):
@@ -99,7 +99,7 @@ def _may_meet(step: Step, old: str, new: str) -> bool:
 
 
 def _update(graph: Graph, state: State, storage: Mapping[str, View], cpu: Cpu, constants: Constants) -> Step:
-    """The step at the end of a run that gives the state its next value."""
+    """Return the step that copies a state's next value at the end of a run."""
     call = Call(Copy(), (graph[state.next],), (graph[state.name],))
     node = Node(call.op, (state.next,), (state.name,))
     return make_step(node, call, select_kernel(call, cpu), constants, storage)

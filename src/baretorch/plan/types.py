@@ -1,4 +1,4 @@
-"""The Layout: where every byte lies; and the Plan, which is that and a Schedule."""
+"""Types of a finished plan: the Layout, which has a place for every byte, and the Plan, which adds a Schedule."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from baretorch.plan.schedule import Operand, Phase, Schedule, Scratch, Step
 
 @dataclass(frozen=True)
 class Buffer:
-    """A stretch of RAM and when it is alive: from the phase `first` (-1: before the run) through `last`
-    (the number of phases: after the run)."""
+    """A stretch of RAM and when it is alive: from the phase `first` (-1: before the run) through `last` (the number of
+    phases: after the run)."""
 
     name: str
     size: int
@@ -31,13 +31,13 @@ class Buffer:
         return self.offset + self.size
 
     def meets(self, other: Buffer) -> bool:
-        """Both are alive in some phase."""
+        """Return whether both are alive in some phase."""
         return self.first <= other.last and other.first <= self.last
 
 
 @dataclass(frozen=True)
 class Bank:
-    """A bank of RAM, and the bytes of it that buffers take. `home` is where the program's other data lies."""
+    """A bank of RAM, and the bytes of it that buffers take. `home` is the bank of the program's other data."""
 
     name: str
     size: int
@@ -46,9 +46,9 @@ class Bank:
 
 @dataclass(frozen=True)
 class Overlap:
-    """The step that makes the buffer `writes` is the last to read `reads`. They may share bytes if `reads` begins at
-    least `distance` bytes behind the beginning of `writes`, or as far as `nearer` says, or `writes` at least `behind`
-    bytes behind that of `reads`. None: not in this way."""
+    """Two buffers that may share bytes, because the step that computes `writes` is the last to read `reads`. `reads`
+    begins at least `distance` bytes after the beginning of `writes`, or as `nearer` allows, or `writes` begins at least
+    `behind` bytes after that of `reads`. None: not in this way."""
 
     reads: str
     writes: str
@@ -57,7 +57,7 @@ class Overlap:
     nearer: Lattice | None = None
 
     def most(self, reads: int, writes: int) -> int:
-        """The most bytes that they may share, if they have so many."""
+        """Return the most bytes that buffers of these sizes may share."""
         least = self.nearer.distance if self.nearer else self.distance
         forward = 0 if least is None else min(reads, writes - least)
         back = 0 if self.behind is None else min(writes, reads - self.behind)
@@ -75,7 +75,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class InArena:
-    """In the model's RAM: so many bytes into its arena in a bank."""
+    """An offset in the model's arena in a bank of RAM."""
 
     bank: str
     offset: int
@@ -83,7 +83,7 @@ class InArena:
 
 @dataclass(frozen=True)
 class InFlash:
-    """A constant where the image has it, or so many bytes into it."""
+    """An offset in a constant in the image."""
 
     constant: str
     offset: int = 0
@@ -91,7 +91,7 @@ class InFlash:
 
 @dataclass(frozen=True)
 class InRam:
-    """A constant that start-up code copies to a bank of RAM, or so many bytes into it."""
+    """An offset in a constant that start-up code copies to a bank of RAM."""
 
     constant: str
     bank: str
@@ -100,7 +100,7 @@ class InRam:
 
 @dataclass(frozen=True)
 class WithCaller:
-    """In the memory that the caller gives for an input or output: so many bytes into the buffer of that name."""
+    """An offset in the buffer that the caller supplies for an input or output."""
 
     buffer: str
     offset: int
@@ -108,7 +108,7 @@ class WithCaller:
 
 @dataclass(frozen=True)
 class FromStream:
-    """An input that is nowhere as a whole: the caller gives its rows when they are asked for."""
+    """An input that is never in memory as a whole: the caller supplies its rows on request."""
 
     input: str
 
@@ -118,8 +118,8 @@ Place: TypeAlias = InArena | InFlash | InRam | WithCaller | FromStream
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything lies. `banks` are the bytes of RAM the buffers need, the main bank's first; no offsets need less
-    than `lower_bound` altogether. Where the arena is larger, `optimal` says that none need less than it."""
+    """The places of all data. `banks` are the bytes of RAM that the buffers need, the main bank's first. No offsets
+    need less than `lower_bound` in total. If the arena is larger, `optimal` means that no offsets need less than it."""
 
     buffers: tuple[Buffer, ...]
     constants: tuple[Constant, ...]
@@ -150,7 +150,7 @@ class Layout:
         return InArena(buffer.bank, buffer.offset)
 
     def copied(self, bank: str) -> int:
-        """Bytes of constants that start-up code copies to a bank."""
+        """Return the bytes of constants that start-up code copies to a bank."""
         return sum(self.constant(name).data.nbytes for name, to in self.copies.items() if to == bank)
 
     def buffer(self, name: str) -> Buffer:
@@ -161,7 +161,7 @@ class Layout:
 
     @property
     def arena(self) -> int:
-        """The bytes of RAM the buffers need, in all banks."""
+        """The bytes of RAM that the buffers need, in all banks."""
         return sum(b.size for b in self.banks)
 
     @cached_property
@@ -175,7 +175,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class StateBuffer:
-    """State in RAM, and the constant it begins as; None if it begins as zeros."""
+    """State in RAM, and the constant with its initial value; None if it begins as zeros."""
 
     operand: Operand
     initial: str | None
@@ -183,7 +183,8 @@ class StateBuffer:
 
 @dataclass(frozen=True)
 class Bands:
-    """Layers that run in bands, by the tensors they make; how many bands, and the bytes that are copied more for it."""
+    """Layers that run in bands, by the tensors they compute, the number of bands, and the additional bytes that are
+    copied."""
 
     layers: tuple[str, ...]
     count: int
@@ -198,9 +199,11 @@ class Bands:
 
 @dataclass(frozen=True)
 class LayerTiles:
-    """The tiles of a layer, which is named by the tensor that it makes: along `rows`, `channels` (of its output) or
-    `input channels`, or the layer as a whole (""), how many, what the buffers of one of them take, and about how many
-    cycles all of them."""
+    """The tiles of a layer, which is named by the tensor that it computes.
+
+    The axis is `rows`, `channels` (of its output), `input channels`, or empty if the layer is not cut. `buffers` are
+    the bytes of the buffers of one tile, and `cycles` estimates the time of all tiles.
+    """
 
     layer: str
     axis: str
@@ -215,10 +218,13 @@ class LayerTiles:
 
 @dataclass(frozen=True)
 class Tiles:
-    """What comes to a scratchpad during a run: weights in tiles of `limit` bytes at most, copied so many phases ahead,
-    or one more, and `rows` of activations that lie in slower memory, so many bytes at most; how many `copies`, of how
-    many bytes of weights (`copied`) and activations (`moved`), and about how many cycles a run takes so. `tried` are
-    both limits, phases ahead and cycles of all that fit and might have been better."""
+    """The tiles in which data comes to a scratchpad during a run.
+
+    Weights come in tiles of at most `limit` bytes, copied `ahead` phases early, or one more. Activations in slower
+    memory come in tiles of `rows` bytes at most. There are `copies`, of `copied` bytes of weights and `moved` bytes of
+    activations, and a run takes about `cycles`. `tried` lists both limits, phases ahead and cycles of all candidates
+    that fit and might have been better.
+    """
 
     limit: int
     rows: int
@@ -276,13 +282,13 @@ class Plan:
 
     @property
     def proof(self) -> str:
-        """How good the arena is."""
+        """How close the arena is to the minimum."""
         if self.layout.optimal:
             return "optimal"
         return f"within {100 * (self.arena / self.layout.lower_bound - 1):.1f} % of the bound"
 
     def live_bytes(self, phase: int) -> int:
-        """Bytes of the arena that are in use in a phase; what two buffers share counts once."""
+        """Return the bytes of the arena that are in use in a phase; bytes that two buffers share count once."""
         alive = (b for b in self.layout.buffers if b.first <= phase <= b.last)
         total = end = 0
         bank = ""

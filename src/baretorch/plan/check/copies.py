@@ -1,5 +1,8 @@
-"""The judge of copies: what an engine reads or writes beside the cores is nobody else's until it was awaited; what a
-step reads in a buffer has come there, and what it makes in one gets home before anybody reads it there."""
+"""Check copies that an engine makes while the cores work.
+
+Bytes that a copy reads or writes are not used otherwise until the copy was awaited. The data that a step reads from a
+buffer has arrived there, and the data that it writes to one is copied to its home before it is read there.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ Bytes = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 @dataclass
 class _World:
-    """Where things are while the phases go by."""
+    """The data in buffers and at home as the phases go by."""
 
     brought: dict[str, Operand] = field(default_factory=dict)  # what each buffer holds, whole, since a copy was awaited
     made: dict[str, Bytes] = field(default_factory=dict)  # of a buffer that steps write: which of its bytes
@@ -96,7 +99,7 @@ def _need_home(o: Operand, world: _World, who: str) -> None:
 
 
 def _need_whole(plan: Plan, copy: BackgroundCopy) -> None:
-    """Of a constant of words, into a buffer of its own that is as large."""
+    """Check that a copy brings a whole constant of words to a buffer of its own that is large enough."""
     source, target = copy.source, copy.target
     bytes_, room = plan.layout.constant(source.storage).data.nbytes, plan.layout.buffer(target.storage).size
     if source.offset or target.offset or source.size != bytes_ or not bytes_ <= target.size <= room or target.size % 4:
@@ -116,7 +119,7 @@ def _need_buffer(plan: Plan, name: str, time: int) -> None:
 
 
 def _need_apart(plan: Plan, step: Step, copy: BackgroundCopy) -> None:
-    """A step and a copy that is under way."""
+    """Check that a step touches no byte of a copy that is under way."""
     for carried in touches_of_copy(plan, copy):
         for touch in touches_of(plan, step):
             if touch.meets(carried):

@@ -1,5 +1,5 @@
-"""The judge of guards: whatever the conditions are, a step reads only bytes that a step before it has written, and one
-side of a choose never overwrites the other's."""
+"""Check guards: whatever the conditions are, a step reads only bytes that an earlier step has written, and one side of
+a choose never overwrites the other's."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def _need_written(step: Step | None, o: Operand, known: Known, writes: Mapping[s
 
 
 def _covered(start: int, stop: int, known: Known, writes: Iterable[Write]) -> bool:
-    """Whether all these bytes have been written, if the conditions are as known and whatever the others are."""
+    """Return whether all these bytes have been written if the conditions are as known, whatever the others are."""
     near = [w for w in writes if w[0] < stop and w[1] > start]
     edges = sorted({start, stop, *(edge for w in near for edge in w[:2] if start < edge < stop)})
     return all(_holds(known, [n for first, last, n in near if first <= a and b <= last]) for a, b in pairwise(edges))
 
 
 def _holds(known: Known, alternatives: Iterable[Known]) -> bool:
-    """Whether one of these holds: outermost conditions are tried first, so that few are left if one does not."""
+    """Return whether one of these holds. Outermost conditions are tried first, so that few remain if one does not."""
     possible = [a for a in alternatives if all(known.get(name, value) == value for name, value in a.items())]
     open_ = [[name for name in a if name not in known] for a in possible]
     if not all(open_):
@@ -58,7 +58,7 @@ def _holds(known: Known, alternatives: Iterable[Known]) -> bool:
 
 
 def _need_sides_apart(plan: Plan) -> None:
-    """What lies where a choose lies, and is one of its sides, is written only if that side is chosen."""
+    """Check that a side of a choose that is computed in place is written only if that side is chosen."""
     made: dict[str, list[Step]] = {}
     for step in plan.steps:
         for t in step.call.outputs:
@@ -71,7 +71,7 @@ def _need_sides_apart(plan: Plan) -> None:
 
 
 def _need_side(makers: Sequence[Step], copies: Sequence[Step], name: str, condition: str, holds: bool) -> None:
-    """The side is copied, or made in place, and either only under its condition."""
+    """Check that the side is copied, or computed in place, only under its condition."""
     copied = [s for s in copies if s.call.x.name == name]
     for step in copied or makers:
         if (condition, holds) not in [(g.condition.tensor, g.holds) for g in step.guards]:

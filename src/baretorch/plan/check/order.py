@@ -1,5 +1,5 @@
-"""The judge of what runs at the same time: steps of different executors, between two meetings, touch the same byte only
-if both read it."""
+"""Check steps that run at the same time: between two meetings, steps of different executors touch the same byte only if
+both read it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Touch:
         return self.start + (self.rows - 1) * self.pitch + self.width
 
     def meets(self, other: Touch) -> bool:
-        """Both touch some byte, and one of them writes it."""
+        """Return whether both touch some byte, and one of them writes it."""
         if self.memory != other.memory or not (self.writes or other.writes):
             return False
         low, high = max(self.start, other.start), min(self.end, other.end)
         return low < high and bool((self.bytes(low, high) & other.bytes(low, high)).any())
 
     def bytes(self, low: int, high: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which of the bytes from `low` to `high` it touches."""
+        """Return which of the bytes from `low` to `high` it touches."""
         at = np.arange(low - self.start, high - self.start)
         inside: np.ndarray[tuple[int], np.dtype[np.bool_]] = (at >= 0) & (at < self.end - self.start)
         return inside & (at % self.pitch < self.width)
@@ -73,7 +73,7 @@ def touches_of_copy(plan: Plan, copy: BackgroundCopy) -> Iterator[Touch]:
 
 
 def written_by(step: Step, o: Operand, t: Tensor) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which bytes of an operand a step writes: it may have some channels of each pixel."""
+    """Return which bytes of an operand a step writes: it may write only some channels of each pixel."""
     pitch = step.call.pitch * t.dtype.size
     return np.arange(o.size) % pitch < t.shape[-1] * t.dtype.size if pitch else np.ones(o.size, np.bool_)
 

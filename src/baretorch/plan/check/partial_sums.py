@@ -1,5 +1,5 @@
-"""The judge of partial sums: what a part adds to is what the part before it has made, all of it and nothing newer; the
-first begins with biases, and outputs are made of the last when all input channels were taken, each once."""
+"""Check partial sums: each part adds to all of the sums of the part before it, and to nothing newer. The first part
+starts with the bias, and the output is computed from the last, when each input channel was added once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _touched(step: Step, o: Operand, t: Tensor) -> np.ndarray[tuple[int], np.dty
 
 
 def _made_as(graph: Graph, name: str) -> str:
-    """What a tensor is under another shape."""
+    """Return the tensor that this one is a reshape of."""
     producer = graph.producer()
     while name in producer and isinstance(producer[name].op, Reshape):
         name = producer[name].inputs[0]
@@ -54,7 +54,7 @@ def _made_as(graph: Graph, name: str) -> str:
 
 
 def _need_all_channels(graph: Graph, name: str) -> None:
-    """Of what was added up to these sums, from biases on."""
+    """Check that these sums contain each input channel once, and the bias."""
     producer, last = graph.producer(), _made_as(graph, name)
     end, name = None, last
     while name in producer and isinstance(op := producer[name].op, QSums):

@@ -1,4 +1,4 @@
-"""The planner's judge: written without its code, it walks the steps and looks at bytes."""
+"""Check a finished plan without the planner's code: walk the steps and look at bytes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ from baretorch.plan.types import Buffer, InArena, Plan
 
 
 def check_plan(plan: Plan) -> Plan:
-    """No two live buffers share a byte, but where a step's kernel allows it; every operand lies in a live buffer, and
-    all lie in the arena; what runs at the same time never touches the same byte, but to read it; what is copied during
-    the run is there when it is read; inputs and outputs are as the caller needs them."""
+    """Return the plan if it is correct; else raise InternalError.
+
+    No two live buffers share a byte, unless a step's kernel allows it. Every operand is in a live buffer, and every
+    buffer is inside its bank. Steps that run at the same time do not touch the same byte, except to read it. Data that
+    is copied during the run has arrived when it is read. Inputs and outputs are as the caller needs them.
+    """
     layout = plan.layout
     buffers = {b.name: b for b in layout.buffers}
     check_ports(plan)
@@ -65,7 +68,7 @@ def check_plan(plan: Plan) -> Plan:
 
 
 def _need_there(plan: Plan, step: Step, live: Mapping[str, int]) -> None:
-    """All that a step touches is alive, and as large as the step takes it for."""
+    """Check that everything a step touches is alive, and as large as the step expects."""
     absent = plan.layout.lent | plan.layout.streamed  # these lie with the caller
     wanted = [(o.storage, o.end) for o in step.uses]
     if step.scratch:
@@ -76,8 +79,8 @@ def _need_there(plan: Plan, step: Step, live: Mapping[str, int]) -> None:
 
 
 def _need_reached(plan: Plan, step: Step) -> None:
-    """What an NPU touches lies in a bank that it reaches, if there is one yet, and begins at a multiple of 16; nothing
-    else runs on it."""
+    """Check that everything an NPU touches is in a bank that it reaches, if one is known yet, at a multiple of 16, and
+    that only delegates run on it."""
     op = step.call.op
     if isinstance(op, Delegate) != (step.executor == NPU):
         raise InternalError(f"{op.name} runs on {step.executor.name}")
@@ -92,7 +95,7 @@ def _need_reached(plan: Plan, step: Step) -> None:
 
 
 def _need_old_state_unread(plan: Plan) -> None:
-    """Nobody reads what a state was when something else has been written to its buffer."""
+    """Check that no step reads the old value of a state after its buffer was overwritten."""
     graph = plan.graph
     seen = {s.name: s.name for s in graph.state}  # the state and views of it
     for node in graph.nodes:
@@ -107,8 +110,8 @@ def _need_old_state_unread(plan: Plan) -> None:
 
 
 def _need_right_in_itself(step: Step) -> None:
-    """A step goes back only if its kernel can. Where it reads and writes the same bytes of a buffer, that is right with
-    it."""
+    """Check that a step goes back only if its kernel can, and that it may read and write the same bytes of a buffer if
+    it does."""
     if step.back and (not step.kernel.back or None in step.distances):
         raise InternalError(f"{step.call.op.name} cannot go back through {step.call.y.name}")
     numbers = [i for i, t in enumerate(step.call.inputs) if t.data is None]
@@ -123,7 +126,7 @@ def _need_right_in_itself(step: Step) -> None:
 
 
 def _written(step: Step, y: Tensor) -> tuple[int, int]:
-    """The first byte that a step writes of its output, and the one behind the last."""
+    """Return the first byte that a step writes of its output, and the end of the last."""
     if not isinstance(step.call.op, PlaceSlice):
         return 0, y.bytes
     touched = np.zeros(y.shape, bool)
@@ -133,7 +136,8 @@ def _written(step: Step, y: Tensor) -> tuple[int, int]:
 
 
 def _far_enough(step: Step, distance: int | None, ahead: int) -> bool:
-    """Whether the kernel is right if its input begins so far behind its output, which `distance` is of it."""
+    """Return whether the kernel is correct if its input begins `ahead` bytes after its output; the kernel requires
+    `distance`."""
     if distance is not None and (-ahead if step.back else ahead) >= distance:
         return True
     pixels = None if step.back else step.kernel.nearer(step.call)
@@ -141,8 +145,8 @@ def _far_enough(step: Step, distance: int | None, ahead: int) -> bool:
 
 
 def _may_share(steps: Sequence[Step], time: int, old: Buffer, new: Buffer) -> bool:
-    """The only step of the phase is the last to need `old` and the first to make `new`, and its kernel is right with
-    them where they are."""
+    """Return whether the only step of the phase is the last to need `old` and the first to write `new`, and its kernel
+    is correct with both where they are."""
     if not old.last == time == new.first or len(steps) != 1:
         return False
     (step,) = steps

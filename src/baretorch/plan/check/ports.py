@@ -1,5 +1,5 @@
-"""The judge of inputs and outputs: memory that the caller lends has one owner and is large enough, inputs there are
-only read, and every byte of every output has been written when the run returns."""
+"""Check inputs and outputs: memory that the caller lends has one owner and is large enough, inputs in it are only read,
+and every byte of every output has been written when the run returns."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def check_ports(plan: Plan) -> None:
 
 
 def _need_one_home(plan: Plan) -> None:
-    """A port is as large as its tensor, and is in exactly one of these: a constant, an arena, the caller's memory, a
-    stream of rows."""
+    """Check that a port is as large as its tensor, and in exactly one place: a constant, an arena, the caller's memory
+    or a stream of rows."""
     layout = plan.layout
     stored, placed = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
     for c in layout.constants:
@@ -54,7 +54,7 @@ def _need_one_home(plan: Plan) -> None:
 
 
 def _need_one_owner(plan: Plan) -> None:
-    """Each buffer of the caller belongs to one port, which is all of it; state is never there."""
+    """Check that each buffer of the caller belongs to one port, which is all of it, and never holds state."""
     owners = defaultdict[str, list[Operand]](list)
     for o in (*plan.inputs, *plan.outputs):
         if not o.constant:
@@ -70,7 +70,7 @@ def _need_one_owner(plan: Plan) -> None:
 
 
 def _need_inside(plan: Plan) -> None:
-    """Steps and copies stay within what the caller lends."""
+    """Check that steps and copies stay within the caller's buffers."""
     room = {o.storage: o.size for o in (*plan.inputs, *plan.outputs) if o.storage in plan.layout.lent}
     for who, o in _touched(plan):
         if o.storage in room and not o.constant and (o.offset < 0 or o.end > room[o.storage]):
@@ -80,7 +80,7 @@ def _need_inside(plan: Plan) -> None:
 
 
 def _need_inputs_unwritten(plan: Plan) -> None:
-    """What the caller lends as an input, whole or in rows, is only read."""
+    """Check that inputs in the caller's memory, whole or in rows, are only read."""
     absent = plan.layout.lent | plan.layout.streamed
     given = {o.storage for o in plan.inputs if o.storage in absent}
     written = {o.storage for step in plan.steps for o in step.writes}
@@ -90,7 +90,7 @@ def _need_inputs_unwritten(plan: Plan) -> None:
 
 
 def _need_alive(plan: Plan) -> None:
-    """What is in an arena is there when the caller writes it before the run, and when the caller reads it after."""
+    """Check that inputs and state in an arena are alive before the run, and outputs and state after it."""
     end = len(plan.phases)
     lives = {b.name: (b.first, b.last) for b in plan.layout.buffers}
     state = [s.operand for s in plan.state]
@@ -103,7 +103,7 @@ def _need_alive(plan: Plan) -> None:
 
 
 def _need_outputs_written(plan: Plan) -> None:
-    """Whether steps under a condition write all of it in every case, check_guards looks at."""
+    """Check that all bytes of outputs are written. check_guards checks steps that run under a condition."""
     ends: dict[str, int] = {}
     for o in plan.outputs:
         if not o.constant:
@@ -127,7 +127,7 @@ def _need_outputs_written(plan: Plan) -> None:
 
 
 def _written(step: Step, o: Operand, t: Tensor) -> Bytes:
-    """Which bytes of an operand a step writes, whatever its inputs are: some rows or channels, or all."""
+    """Return which bytes of an operand a step writes, whatever its inputs are: some rows or channels, or all."""
     if not isinstance(step.call.op, Change):
         return written_by(step, o, t)
     touched = np.zeros(t.shape, np.bool_)

@@ -28,7 +28,7 @@ WORD = 4  # input channels that are not taken apart
 
 
 def takes_parts(graph: Graph, node: Node) -> bool:
-    """Whether it is a layer that can be made so."""
+    """Return whether a layer can take its input channels in parts."""
     op = node.op
     constant = len(node.inputs) == 4 and all(t.data is not None for t in graph.of(node.inputs[1:]))
     if not constant or graph[node.inputs[0]].data is not None:
@@ -37,7 +37,7 @@ def takes_parts(graph: Graph, node: Node) -> bool:
 
 
 def is_pointwise(op: Op, weight: Tensor) -> bool:
-    """Whether each pixel of the output is made of the one at the same place of the input: parts need no scratch."""
+    """Return whether each output pixel depends on the input pixel at the same place only: parts need no scratch."""
     if not isinstance(op, QConv2d):
         return isinstance(op, QLinear)
     plain = op.stride == op.pool == (1, 1) and not any(op.padding)
@@ -45,15 +45,15 @@ def is_pointwise(op: Op, weight: Tensor) -> bool:
 
 
 def places(channels: int, count: int) -> list[int]:
-    """Where so many parts begin, and where the last ends: whole words, of about the same number; fewer parts if there
-    are not as many words."""
+    """Return where `count` parts begin, and where the last ends. Parts are whole words, and of about the same size;
+    there are fewer if there are not enough words."""
     words = -(-channels // WORD)
     count = min(count, words)
     return [*(WORD * (words * i // count) for i in range(count)), channels]
 
 
 def in_parts(graph: Graph, counts: Mapping[str, int]) -> Graph:
-    """The same graph, in which the layers that make these tensors take their input channels in so many parts."""
+    """Rewrite the graph so that the layers that compute these tensors take their input channels in that many parts."""
     return _Sums(graph, counts).graph()
 
 
@@ -112,7 +112,7 @@ class _Sums:
 
 
 def sums_shape(graph: Graph, node: Node) -> Shape:
-    """Of the sums of such a layer: what is pooled has more than its output."""
+    """Return the shape of such a layer's sums, which are larger than its output if that is pooled."""
     y, op = graph[node.outputs[0]], node.op
     if not isinstance(op, QConv2d) or op.pool == (1, 1):
         return y.shape
@@ -136,15 +136,15 @@ class _Layer:
 
 
 def with_sums(plain: Plan, plan_of: Callable[[Graph], Plan], room: int, over: Callable[[Plan], int]) -> Plan:
-    """The plan that takes fewest modelled cycles of those that fit a scratchpad with so much room, or else the one of
-    which the fewest bytes are `over`: with layers in parts, or as it is."""
+    """Return the plan with the fewest modelled cycles of those that fit a scratchpad with this room, or else the one
+    with the fewest bytes `over`: with layers in parts, or without."""
     layers = list(_layers(plain, room))
     kinds = dict.fromkeys(layer.like for layer in layers)
     tries = {like: next(layer.counts for layer in layers if layer.like == like) for like in kinds}
     tries = {like: counts for like, counts in tries.items() if counts}
 
     def cost(plan: Plan) -> tuple[int, bool, int]:
-        """Without tiles, cores read weights where these lie."""
+        """Return what decides between plans. Without tiles, cores read weights from slower memory."""
         return over(plan), plan.tiles is None, plan.tiles.cycles if plan.tiles else 0
 
     def made(chosen: dict[tuple[Op, Shape, Shape], int]) -> Plan:
@@ -185,8 +185,9 @@ def _layers(plan: Plan, room: int) -> Iterator[_Layer]:
 
 
 def _own(graph: Graph, node: Node, step: Step, cores: int) -> tuple[int, int]:
-    """The least bytes that a layer takes for all cores beside what it reads and makes, and that are fewer with fewer
-    input channels: scratch, and two buffers for weights; if there is one pixel, cores share the output channels."""
+    """Return scratch and weights of a layer: the fewest bytes that all cores need in addition to its input and output,
+    and that shrink with fewer input channels. Weights are double-buffered; for a single pixel, cores share the output
+    channels."""
     weight, y = graph[node.inputs[1]], graph[node.outputs[0]]
     call: Call[Any] = replace(step.call, inputs=graph.of(node.inputs), outputs=(y,), op=node.op, pitch=0)
     together = TOGETHER * (cores if y.count == y.shape[-1] else 1)

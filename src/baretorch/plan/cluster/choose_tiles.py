@@ -1,8 +1,7 @@
-"""The tiles of a cluster's layers with which a run takes least, of all that fit its scratchpad: found by trying, with a
-model of transfers and work beside each other.
+"""Search for the tiles of a cluster's layers with which a run takes the fewest modelled cycles.
 
-First all activations may lie where there is room, and cores read slower memory as they must. If some do, those layers
-are cut into tiles of rows next, and the better of both is taken.
+At first, all activations may be wherever there is room, and cores read slower memory directly. If some are in slower
+memory, the layers that use them are cut into tiles of rows next, and the better of both is taken.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class _Candidate:
 
 @dataclass(frozen=True)
 class TileSearch:
-    """Searches for the tiles of some steps: `room` bytes of the scratchpad are theirs, `spare` others are not."""
+    """Searches for the tiles of some steps, which have `room` bytes of the scratchpad; `spare` others are reserved."""
 
     problem: Problem
     steps: Sequence[Step]
@@ -79,8 +78,11 @@ class TileSearch:
     spare: int
 
     def without_copies(self) -> Iterator[tuple[Schedule, Constants]]:
-        """Yield schedules whose constants are there from the start, the quickest first: the cores share each layer
-        evenly, or as it is; with units, cores also work while these do, in tiles of rows for that."""
+        """Yield schedules whose constants are in the scratchpad from the start, the quickest first.
+
+        The cores share each layer evenly, or as it is. If there are units, cores also work while these do, on tiles of
+        rows.
+        """
         even = self._in_even_rows()
         ways = [(even, False), (self.steps, False)] if self.team.count > 1 else []
         if self.units:
@@ -97,8 +99,11 @@ class TileSearch:
         return ((schedule, constants) for _, schedule, constants in sorted(found, key=lambda one: one[0]))
 
     def best(self) -> Solution | None:
-        """Return the quickest solution with tiles; None if nothing fits. What cores share evenly takes more scratch:
-        where that has no room, or activations have none next to it, layers are tried as they are too."""
+        """Return the quickest solution with tiles; None if nothing fits.
+
+        Layers that are shared evenly take more scratch. Where there is no room for it, or for activations next to it,
+        layers are tried as they are too.
+        """
         even = replace(self, steps=self._in_even_rows())._best_of_steps(LIMITS)
         some = [even]
         if even is None or even.is_far(self.cluster.scratchpad):
@@ -120,7 +125,7 @@ class TileSearch:
 
     @property
     def units(self) -> bool:
-        """Whether some compute beside the cores."""
+        """Whether units compute while the cores do."""
         return any(step.kernel.unit for step in self.steps)
 
     def _best_of_steps(self, limits: Sequence[int]) -> TileChoice | None:
@@ -140,7 +145,7 @@ class TileSearch:
         return found if rows is None or (found and found.tiles.cycles <= rows.tiles.cycles) else rows
 
     def _in_rows(self, banks: Mapping[str, str], limits: Sequence[int]) -> TileChoice | None:
-        """Choose tiles if layers that touch buffers in other banks are cut into rows."""
+        """Choose tiles when layers that use buffers in other banks are cut into rows."""
         far = movable(self.steps, banks, self.problem.kept)
         own, storage = set(self._touching(far)), self.problem.storage
         every = {n: ways(step, far, storage, self.team) for n, step in enumerate(self.steps) if step in own}

@@ -1,7 +1,8 @@
-"""Units of a cluster compute while its cores do other layers, where neither needs what the other makes.
+"""Let units of a cluster compute while its cores compute other layers, where neither needs the other's result.
 
 A phase may have a step of a unit and one of the cores. Branches of a graph give such pairs. Where one layer follows the
-other, both are cut into tiles of rows first: the cores make rows from what the unit has made while that makes the next.
+other, both are cut into tiles of rows first: the cores compute rows from the unit's previous tile while the unit
+computes the next.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ MULTIPLES = (1, 2, 4, 8)  # of rows in a tile
 
 
 def group_phases(steps: Sequence[Step]) -> list[tuple[int, ...]]:
-    """The numbers of the steps in the order of their phases: one of a unit, one of the cores, or both. The first that
-    is left begins the next phase."""
+    """Return the numbers of the steps in the order of their phases: one step of a unit, one of the cores, or both. The
+    first step that remains begins the next phase."""
     if any(step.guards for step in steps):
         return [(i,) for i in range(len(steps))]
     before, left, done = dependencies(steps), list(range(len(steps))), 0
@@ -40,7 +41,7 @@ def group_phases(steps: Sequence[Step]) -> list[tuple[int, ...]]:
 
 
 def _may_pair(a: Step, b: Step) -> bool:
-    """One is of a unit that can be left alone, and what moves in tiles of its own is left as it is."""
+    """Return whether one step is of a unit that can run alone, and neither is already in tiles of rows."""
     unit = a.kernel if a.kernel.unit else b.kernel
     return (
         bool(a.kernel.unit) != bool(b.kernel.unit)
@@ -50,7 +51,7 @@ def _may_pair(a: Step, b: Step) -> bool:
 
 
 def without_waiting(step: Step) -> Step:
-    """The step of a unit that the core which starts it does not wait for at once."""
+    """Return a unit's step that core 0 starts without waiting for it."""
     kernel = step.kernel
     return replace(step, kernel=replace(kernel, symbol=kernel.begins, channels=kernel.begins)) if kernel.unit else step
 
@@ -58,8 +59,8 @@ def without_waiting(step: Step) -> Step:
 def pipeline_rows(
     steps: Sequence[Step], storage: Mapping[str, View], kept: Collection[str], team: ClusterTeam
 ) -> list[Step]:
-    """With layers of cores in tiles of rows that have a unit's before or behind them, and those too, where all take
-    less time so. What is `kept` is read after the run."""
+    """Cut layers of cores next to a unit's layer into tiles of rows, and the unit's too, where that takes less time.
+    Buffers that are `kept` are read after the run."""
     steps = _in_place(_short_first(steps), kept)
     near = _neighbours(steps)
     tiles = {
@@ -75,8 +76,8 @@ def pipeline_rows(
 
 
 def _short_first(steps: Sequence[Step]) -> list[Step]:
-    """Of a unit's steps that follow each other and need nothing of each other the short ones first: cores that need all
-    of them begin with the first tiles of the last."""
+    """Order consecutive independent steps of a unit so that short ones come first: cores that need all of them can
+    start with the first tiles of the last."""
     before, order = dependencies(steps), list[int]()
     for i, step in enumerate(steps):
         at = len(order)
@@ -94,8 +95,8 @@ def _cycles(step: Step) -> float:
 
 
 def _in_place(steps: Sequence[Step], kept: Collection[str]) -> list[Step]:
-    """With outputs in the memory of inputs that nobody reads any more, where a kernel makes each number from the one
-    there: both are alive at once when a layer is made in tiles."""
+    """Let outputs reuse the memory of inputs that are not read again, where a kernel computes each number from the one
+    at the same place. In tiles, both would be alive at once."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     ends: dict[str, int] = {}  # what others write beside it would not be there
@@ -120,12 +121,12 @@ def _in_place(steps: Sequence[Step], kept: Collection[str]) -> list[Step]:
 
 
 def _may_cut(step: Step) -> bool:
-    """Of a unit: its weights are there for all tiles."""
+    """Return whether a unit's step can be cut into rows while all its weights stay in memory."""
     return has_rows(step) and sum(o.size for o in step.operands if o.constant) <= WEIGHTS
 
 
 def _neighbours(steps: Sequence[Step]) -> list[list[int]]:
-    """Of each step those of the other kind that make what it reads, or read what it makes."""
+    """Return for each step those of the other kind that write what it reads, or read what it writes."""
     makers: dict[str, int] = {}
     found: list[list[int]] = [[] for _ in steps]
     for i, step in enumerate(steps):
@@ -141,8 +142,8 @@ def _neighbours(steps: Sequence[Step]) -> list[list[int]]:
 def _tiles(
     step: Step, steps: Sequence[Step], near: Sequence[int], storage: Mapping[str, View], team: ClusterTeam
 ) -> list[Step] | None:
-    """A layer of cores in the tiles with which it takes least, with what is left of its neighbours' time: the first
-    tile of what comes before, and the last of what is behind."""
+    """Return the tiles of a layer of cores that take the least time, including the time of its neighbours that does not
+    overlap: the first tile of the layer before, and the last of the one after."""
     if step.kernel.unit or not has_rows(step):
         return None
     units = max((_cycles(steps[j]) for j in near if _may_cut(steps[j])), default=0.0)
@@ -161,6 +162,6 @@ def _ways(height: int, counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _places(height: int, count: int, unit: int) -> tuple[int, ...]:
-    """Where to cut into about so many tiles, at multiples of rows."""
+    """Return where to cut a height into about `count` tiles, at multiples of `unit` rows."""
     units = -(-height // unit)
     return tuple(sorted({unit * (units * i // count) for i in range(1, count)} - {0}))

@@ -1,5 +1,5 @@
-"""About how many cycles a call takes on a core of a cluster with everything in its scratchpad: what parts and tiles are
-chosen by. Rates were measured on cluster8."""
+"""Estimate the cycles of a call on a core of a cluster, with all data in its scratchpad. The planner compares parts and
+tiles by it. Rates were measured on cluster8."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from baretorch.ops.int8.qsums import QSums
 
 @dataclass(frozen=True)
 class Rates:
-    """Cycles per product, output, input, pixel of the output, and number of windows that are brought together."""
+    """Cycles per product, output, input and output pixel, and per number of gathered windows."""
 
     product: float
     output: float
@@ -40,11 +40,12 @@ CALL = 50.0
 
 
 def by_shape(kernel: Kernel[Any]) -> bool:
-    """Whether what a kernel takes, cycles and scratch, follows from shapes and attributes, whatever the constants."""
+    """Return whether cycles and scratch of a kernel depend only on shapes and attributes, not on constants."""
     return kernel.source in _RATES or kernel.source == DEPTHWISE
 
 
 def cycles(call: Call[Any], kernel: Kernel[Any]) -> float:
+    """Estimate the cycles of a call."""
     products: float = call.op.macs(call.inputs, call.outputs)
     if kernel.unit:
         return kernel.cycles(call)
@@ -79,7 +80,8 @@ def _windows(call: Call[Any]) -> tuple[int, Tensor]:
 
 
 def _depthwise(call: Call[Any]) -> float:
-    """In turns of one row of outputs, or two: columns are brought together for all channels, then each has its row."""
+    """Estimate a depthwise kernel. It works in turns of one or two rows of outputs: columns are gathered for all
+    channels, then each channel computes its row."""
     (_, kernel_h, kernel_w, _), op = call.inputs[1].shape, call.op
     batch, height, width, channels = call.y.shape
     twice = (kernel_h, kernel_w, op.stride[0], *op.dilation) == (3, 3, 1, 1, 1)

@@ -22,7 +22,8 @@ from baretorch.plan.types import Buffer
 
 @dataclass
 class Traffic:
-    """Copies by the phase in which they begin, and by the one that awaits them."""
+    """The copies of a schedule under construction, by the phase in which they begin and by the one that awaits them,
+    and the buffers for their data."""
 
     begin: dict[int, list[BackgroundCopy]] = field(default_factory=lambda: defaultdict(list))
     await_: dict[int, list[BackgroundCopy]] = field(default_factory=lambda: defaultdict(list))
@@ -37,8 +38,8 @@ class Traffic:
         return len(self.buffers)
 
     def with_copies(self, phases: Sequence[Phase], channels: int) -> tuple[Phase, ...] | None:
-        """The phases with these copies, first those that are awaited first, each on the channel that is free longest;
-        None if there are not as many."""
+        """Return the phases with these copies; None if there are too few channels. Copies that are awaited first begin
+        first, each on the channel that has been free longest."""
         ends = {copy.name: time for time, copies in self.await_.items() for copy in copies}
         free = list(range(channels))
         taken: dict[str, int] = {}
@@ -63,19 +64,21 @@ WORTH = 400.0  # cycles that one more phase must save
 
 
 def movable(steps: Sequence[Step], far: Collection[str], kept: Collection[str]) -> frozenset[str]:
-    """Of the buffers that lie far those that are made and read in tiles of rows alone, or of a pixel's channels. What
-    is `kept` beyond the run is not, and what the first step reads neither: nothing runs before it."""
+    """Return those of the `far` buffers that are only written and read in tiles of rows, or as channels of a single
+    pixel. Buffers that are `kept` after the run do not move, nor does the first step's input, which no phase
+    precedes."""
     first = {o.storage for o in steps[0].reads}
     whole = {o.storage for step in steps if not has_rows(step) for o in (step.writes if _is_part(step) else step.uses)}
     return frozenset(far) - first - whole - frozenset(kept)
 
 
 def _is_part(step: Step) -> bool:
-    """Whether it adds up some input channels of one pixel, which lie together, and is a tile by itself."""
+    """Return whether a step adds up input channels of a single pixel, which are contiguous: it is a tile by itself."""
     return step.is_partial and step.call.x.count == step.call.x.shape[-1]
 
 
 def has_rows(step: Step) -> bool:
+    """Return whether a step can be cut into tiles of rows."""
     call = step.call
     if step.guards or len(call.outputs) != 1 or len(call.y.shape) != 4 or call.y.shape[ROWS] < COUNTS[0]:
         return False
@@ -84,7 +87,7 @@ def has_rows(step: Step) -> bool:
 
 @dataclass(frozen=True)
 class InRows:
-    """A layer in tiles of rows: bytes of the largest tile's buffers, and about how many cycles the cores take."""
+    """A layer in tiles of rows, the bytes of the largest tile's buffers, and an estimate of the cores' cycles."""
 
     tiles: list[Step]
     bytes: int
@@ -92,12 +95,12 @@ class InRows:
 
     @property
     def reads(self) -> bool:
-        """Whether some rows come, and not all only go."""
+        """Whether tiles read rows from slower memory, and do not only write them there."""
         return any(o.buffer for o in self.tiles[0].reads)
 
 
 def ways(step: Step, far: Collection[str], storage: Mapping[str, View], team: ClusterTeam) -> list[InRows]:
-    """The ways to cut a layer that touches something far, the quickest first."""
+    """List the ways to cut a layer that uses `far` buffers, the quickest first."""
     if _is_part(step):
         x, *others = step.operands
         tile = replace(step, operands=(replace(x, buffer=f"{x.storage} of {step.call.y.name}"), *others))
@@ -114,18 +117,19 @@ def ways(step: Step, far: Collection[str], storage: Mapping[str, View], team: Cl
 def _in_rows(
     step: Step, far: Collection[str], count: int, storage: Mapping[str, View], team: ClusterTeam
 ) -> list[Step] | None:
-    """The step in so many tiles, with buffers for what lies far."""
+    """Cut a step into `count` tiles, with buffers for operands in slower memory."""
     height = step.call.y.shape[ROWS]
     return _cut(step, [height * i // count for i in range(1, count)], far, storage, team)
 
 
 def in_rows(step: Step, places: Sequence[int], storage: Mapping[str, View], team: ClusterTeam) -> list[Step] | None:
-    """The step in tiles that are cut there, with its operands where they are."""
+    """Cut a step into tiles at these rows, with its operands where they are."""
     return _cut(step, places, (), storage, team)
 
 
 def evenly(step: Step, storage: Mapping[str, View], team: ClusterTeam) -> list[Step]:
-    """What all cores share evenly, and the rest of the rows, whose channels they may share; if that is better."""
+    """Cut a step into rows that all cores share evenly and the remaining rows, whose channels they may share, if that
+    is quicker."""
     if team.count == 1 or not has_rows(step):
         return [step]
     whole, most, found = team.longest(step), step.call.y.shape[ROWS], [step]
@@ -154,8 +158,8 @@ def _cut(
 
 
 def _near(operands: Sequence[Operand], far: Collection[str], own: str) -> Iterator[Operand]:
-    """With a buffer for each that lies far, also of several in the same memory, as an output is that lies where its
-    input does. Only what is read twice comes once."""
+    """Give each operand in slower memory a buffer. Two operands in the same memory, such as an input and an output in
+    place, get one each; an operand that is read twice is copied once."""
     buffers: dict[str, list[tuple[Operand, bool]]] = {}
     for i, o in enumerate(operands):
         if o.constant or o.storage not in far:
@@ -169,8 +173,8 @@ def _near(operands: Sequence[Operand], far: Collection[str], own: str) -> Iterat
 
 
 def carry(tiles: Sequence[Sequence[Step]], traffic: Traffic) -> bool:
-    """Adds the copies for tiles that are made one after the other, those of a phase together. False if that cannot be:
-    something would have to come before it is home."""
+    """Add the copies for the tiles of consecutive phases. Return False if that is impossible, because data would have
+    to be copied before it is home."""
     home: dict[str, list[tuple[Operand, int]]] = {}  # what was made of each buffer, and from which phase on it is there
     for time, step in ((time, step) for time, phase in enumerate(tiles) for step in phase):
         for o in dict.fromkeys(step.reads):

@@ -1,4 +1,5 @@
-"""The cores of a cluster: they meet at a barrier in hardware, and multiply more than two bytes per cycle."""
+"""Share layers between the cores of a cluster, which meet at a hardware barrier and multiply several bytes per
+cycle."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Cuts: TypeAlias = tuple[tuple[tuple[int, int, int, bool], ...], ...]  # of each 
 
 @dataclass
 class Memo:
-    """What a search for tiles asks for repeatedly."""
+    """Results that a search for tiles needs repeatedly."""
 
     parts: dict[Step, tuple[Part, ...] | None] = field(default_factory=dict)
     cuts: dict[tuple[object, ...], Cuts | None] = field(default_factory=dict)  # of layers of the same shape

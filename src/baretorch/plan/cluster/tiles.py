@@ -1,9 +1,9 @@
-"""Layers of a cluster in tiles, a phase each, for which a DMA engine brings what they need to the scratchpad.
+"""Cut the layers of a cluster into tiles, one phase each, whose data a DMA engine copies to the scratchpad.
 
-The constants of a phase are one array, which one copy brings to a buffer of the arena; copies begin one or two phases
-before, so that there is always one to make. Layers with more weights than a limit are cut along their output channels
-into tiles; those that read or write slower memory along their rows (rows.py). The first phase has nothing before it:
-its constants are there from the start, as all are where they fit. choose_tiles.py chooses.
+The constants of a phase are one array, which one copy brings to a buffer of the arena. Copies begin one or two phases
+ahead, so that one is always under way. Layers with more weights than a limit are cut along their output channels, and
+layers that use slower memory along their rows (row_tiles.py). No phase precedes the first, so its constants are in the
+scratchpad from the start, as all are if they fit. choose_tiles.py chooses the limits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ MEETING, BEGINNING = 40, 40  # cycles: of a phase, and of core 0 for a copy
 
 @dataclass(frozen=True)
 class Tile:
-    """A part of a layer, or all of it, and the phase in which cores make it, with what a unit makes `beside`."""
+    """A part of a layer, or all of it, the phase in which cores compute it, and what a unit computes meanwhile
+    (`beside`)."""
 
     whole: Step
     phase: Phase
@@ -62,7 +63,7 @@ def cut_into_tiles(
 
 
 def join_units(tiles: Sequence[Tile]) -> list[Tile]:
-    """With those of units in the phases of cores that need not wait for them."""
+    """Move tiles of units to the phases of cores that need not wait for them."""
     found = []
     for group in group_phases([tile.whole for tile in tiles]):
         *units, main = (tiles[i] for i in group)
@@ -90,7 +91,7 @@ def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Clus
 def _cut(
     step: Step, last: int, places: Sequence[int], split: Split, storage: Mapping[str, View], team: ClusterTeam
 ) -> list[Step]:
-    """The step in tiles of channels that are cut there; as it is if that cannot be."""
+    """Cut a step into tiles at these channels; return it unchanged if that is impossible."""
     call = step.call
     ends = pairwise((0, *places, call.y.shape[last]))
     parts = [part_of(call, last, start, stop, split.wide) for start, stop in ends]
@@ -110,8 +111,8 @@ def _cut(
 
 
 def _places(channels: int, split: Split, most: int, cores: int) -> list[int]:
-    """Where to cut into tiles of about the same size, and `most` channels if that can be; where that is enough, so that
-    all cores get as many."""
+    """Return where to cut into tiles of about the same size and at most `most` channels, if possible so that all cores
+    get the same number."""
     unit = split.step * cores if most >= split.step * cores else split.step
     units = -(-channels // unit)
     count = -(-units // max(1, most // unit))
@@ -138,7 +139,7 @@ class Brought:
 
 @dataclass(frozen=True)
 class Reading:
-    """Tiles whose phases, but for the first, read constants where copies bring them, and those constants."""
+    """Tiles whose phases, except the first, read constants from copies, and those constants."""
 
     tiles: Sequence[Tile]
     phases: list[Phase]
@@ -147,16 +148,17 @@ class Reading:
 
     @cached_property
     def starts(self) -> list[float]:
-        """About when phases begin, if none waits for a copy."""
+        """The estimated starts of phases, if none waits for a copy."""
         return [0.0, *accumulate(MEETING + _cycles(phase) for phase in self.phases)]
 
     def is_short(self, one: Brought, begin: int, dma: Dma) -> bool:
-        """Whether the phases before that which reads it take less than the copy, from `begin` on."""
+        """Return whether the phases from `begin` to the one that reads a copy take less time than the copy."""
         takes = dma.start_cycles + one.copy.target.size / dma.bytes_per_cycle
         return self.starts[one.first] - self.starts[begin] < takes
 
 
 def bring_constants(tiles: Sequence[Tile], constants: Constants) -> Reading:
+    """Let the phases of tiles read their constants from copies."""
     found = Reading(tiles, [tile.phase for tile in tiles], dict(constants.known), [])
     kinds = {name: c.data.dtype.name for name, c in constants.known.items()}
     for kind in dict.fromkeys(kinds.values()):
@@ -165,8 +167,8 @@ def bring_constants(tiles: Sequence[Tile], constants: Constants) -> Reading:
 
 
 def add_copies(what: Reading, team: ClusterTeam, dma: Dma, ahead: int, early: bool = False) -> Streamed | None:
-    """With the copies; those of weights begin so many phases before, and if that is too short for one and it may be
-    `early`, one phase before that. None if it cannot be."""
+    """Add the copies; None if that is impossible. Copies of weights begin `ahead` phases early, and if that is too
+    short for one and it may be `early`, one more."""
     tiles, traffic = what.tiles, Traffic()
     for one in what.brought:
         target, begin = one.copy.target, max(0, one.first - ahead)
@@ -185,8 +187,8 @@ def add_copies(what: Reading, team: ClusterTeam, dma: Dma, ahead: int, early: bo
 
 
 def _bring(found: Reading, names: Collection[str], kind: str) -> None:
-    """Has constants of a type, which have these names, come to phases, which then read them there. What the phase
-    before has stays for the next."""
+    """Bring the constants with these names, which have one type, to the phases that read them. Constants that the next
+    phase needs too stay."""
     phases, known, copy, places = found.phases, found.known, None, dict[str, int]()
     for time, phase in enumerate(phases):
         own = [o.storage for o in _read(phase) if o.storage in names]
@@ -212,7 +214,7 @@ def _read(phase: Phase) -> Iterator[Operand]:
 
 
 def _concatenate(names: Sequence[str], known: Mapping[str, Constant]) -> tuple[dict[str, int], Array]:
-    """Constants one behind the other, and where each begins."""
+    """Concatenate constants, and return where each begins."""
     places, parts, at = dict[str, int](), [], 0
     for name in dict.fromkeys(names):
         data = known[name].data.reshape(-1)
@@ -224,7 +226,7 @@ def _concatenate(names: Sequence[str], known: Mapping[str, Constant]) -> tuple[d
 
 
 def _read_from_copy(step: Step, copy: BackgroundCopy, places: Mapping[str, int]) -> Step:
-    """Its constants from what was copied."""
+    """Let a step read its constants from a copy."""
     if not any(o.constant and o.storage in places for o in step.operands):
         return step
     operands = tuple(
@@ -237,7 +239,7 @@ def _read_from_copy(step: Step, copy: BackgroundCopy, places: Mapping[str, int])
 
 
 def end_times(schedule: Schedule, dma: Dma | None) -> list[float]:
-    """About when each phase ends: it takes as long as its longest step, and begins when what it awaits is there."""
+    """Estimate when each phase ends: it takes as long as its longest step, and begins when its data has arrived."""
     now = free = 0.0
     ends: dict[str, float] = {}
     found = []
@@ -258,8 +260,8 @@ def _cycles(phase: Phase) -> float:
 
 
 def slow_cycles(schedule: Schedule, slow: Collection[str], each: int) -> int:
-    """About how many cycles of a run cores wait because they read and write buffers in slower memory: they write bytes,
-    and read words, some of them again."""
+    """Estimate the cycles that cores wait because they use buffers in slower memory: they write bytes, and read words,
+    some of them repeatedly."""
 
     def of(step: Step) -> float:
         written = sum(t.bytes for t, o in zip(step.call.outputs, step.writes, strict=True) if _far(o))

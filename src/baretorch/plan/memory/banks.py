@@ -1,8 +1,8 @@
-"""Which bank of the chip's RAM each buffer lies in.
+"""Choose the bank of the chip's RAM for each buffer.
 
-All lie in one bank if they fit there: the one that holds the program's data, or the one that the user names for the
-whole arena. Layers lie elsewhere where the user says so, and where the bank is too small for all: then buffers that
-are alive at the fullest step move to another bank, one after the other, until the rest fits.
+All buffers are in one bank if they fit there: the one that holds the program's data, or the one that the user names for
+the whole arena. Layers are elsewhere if the user says so, or if the bank is too small: then buffers that are alive at
+the fullest step move to another bank, one after the other, until the rest fits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ARENA = "arena"  # in the user's wishes: all that is not named
 
 @dataclass(frozen=True)
 class Wishes:
-    """The bank of the arena, and of the buffers that lie elsewhere."""
+    """The bank of the arena, and the banks of buffers that must be elsewhere."""
 
     main: str
     of: Mapping[str, str]
@@ -43,8 +43,11 @@ class Placed:
 def wishes(
     graph: Graph, storage: Mapping[str, View], board: Board, places: Mapping[str, str], others: Collection[str] = ()
 ) -> Wishes:
-    """What the user says, as buffers. A layer is a module's path, or a tensor; state stays in the arena. Those that
-    `others` than cores touch lie where these reach them: so does the arena of an NPU, and of units all."""
+    """Return the user's and the hardware's wishes as banks of buffers.
+
+    The user names a layer by its module's path or a tensor; state stays in the arena. Buffers that `others` than cores
+    use are where these reach them. An NPU moves only its own buffers; a unit needs the whole arena within reach.
+    """
     known = [m.name for m in board.chip.memories if m.kind == "ram"]
     state = {s.name for s in graph.state}
     of: dict[str, str] = {}
@@ -88,8 +91,8 @@ def place_in_banks(
     cores: int = 1,
     taken: int = 0,
 ) -> Placed:
-    """As wished, and if the main bank is too small, with some buffers in other banks. If nothing helps, as wished. So
-    many bytes of the main bank are `taken` by others."""
+    """Place buffers as wished, and if the main bank is too small, move some to other banks. If that does not help,
+    place them as wished. Other data takes `taken` bytes of the main bank."""
     first = tried = _split(buffers, overlaps, state, chip, wishes)
     of = dict(wishes.of)
     while (short := tried.bytes_in(wishes.main) + taken - room(chip, wishes.main, cores)) > 0:
@@ -104,7 +107,7 @@ def place_in_banks(
 
 
 def room(chip: Chip, bank: str, cores: int = 1) -> int:
-    """What buffers may take of a bank: not the stacks of the cores that are used."""
+    """Return how many bytes buffers may take of a bank: all but the stacks of the cores that are used."""
     return chip.memory(bank).size - (chip.stacks(cores) if bank == chip.data else 0)
 
 
@@ -128,7 +131,8 @@ def _split(
 def _moves(
     tried: Placed, chip: Chip, main: str, short: int, stay: Collection[str], cores: int
 ) -> Iterator[tuple[str, str]]:
-    """Buffers to move, and where to: of those alive at the fullest step, first the smallest that makes the rest fit."""
+    """Yield buffers to move, and where to: of those alive at the fullest step, first the smallest that makes the rest
+    fit."""
     here = [b for b in tried.buffers if b.bank == main]
     fullest = max({b.first for b in here}, key=lambda t: sum(b.size for b in here if b.first <= t <= b.last))
     alive = [b for b in here if b.first <= fullest <= b.last and b.name not in stay and b.size]

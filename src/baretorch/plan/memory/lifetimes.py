@@ -1,4 +1,4 @@
-"""When each buffer is alive, in phases of the schedule, and which may run into each other."""
+"""Compute when each buffer is alive, in phases of the schedule, and which buffers may overlap."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from baretorch.plan.types import Buffer, Overlap
 def lifetimes(
     graph: Graph, schedule: Schedule, storage: Mapping[str, View], absent: Collection[str] = ()
 ) -> list[Buffer]:
-    """The buffers, not placed yet: inputs, what the steps make, their scratch, and state. Those that are `absent` lie
-    with the caller."""
+    """Return the buffers of inputs, results, scratch and state, not placed yet. The caller holds those that are
+    `absent`."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     sizes: dict[str, int] = {}
@@ -64,14 +64,14 @@ def lent_buffers(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View
 
 
 def of_others(steps: Sequence[Step]) -> set[str]:
-    """The buffers that an NPU or a unit reads or writes, its scratch among them: it does not reach everything."""
+    """Return the buffers that an NPU or a unit uses, including its scratch: these do not reach all memories."""
     own = [step for step in steps if not step.executor.is_core]
     return {o.storage for step in own for o in step.uses} | {step.scratch.name for step in own if step.scratch}
 
 
 def reach(step: Step) -> list[Overlap]:
-    """The buffers that the step's output may run into, should they die here. One that is read twice has the larger
-    distance."""
+    """Return the buffers that the step's output may overlap, if they die here. A buffer that is read twice needs the
+    larger distance."""
     if len(step.call.outputs) != 1 or any(o.buffer for o in step.uses):
         return []
     (y,) = step.writes
@@ -87,7 +87,8 @@ def reach(step: Step) -> list[Overlap]:
 
 
 def _nearer(step: Step) -> Lattice | None:
-    """Of the only activation that the step reads, by where the buffers begin; None where that is no multiple too."""
+    """Return the lattice of the step's only activation, relative to the beginnings of the buffers; None if that is not
+    a multiple of its step."""
     found = step.kernel.nearer(step.call)
     if found is None:
         return None
@@ -102,7 +103,8 @@ def _largest(distances: Sequence[int | None]) -> int | None:
 
 
 def choose_directions(schedule: Schedule, buffers: Iterable[Buffer]) -> Schedule:
-    """Return the schedule in which steps go back that can, and are not right forward where their buffers are."""
+    """Return the schedule with those steps reversed that can go back, and are not correct forward with their buffers
+    where they are."""
     lies = {b.name: b for b in buffers}
 
     def back(given: Step) -> bool:
@@ -128,8 +130,8 @@ def choose_directions(schedule: Schedule, buffers: Iterable[Buffer]) -> Schedule
 
 
 def find_overlaps(schedule: Schedule, buffers: Sequence[Buffer]) -> list[Overlap]:
-    """The pairs of buffers of which one dies where the other is born, that may share bytes. Where several steps run at
-    the same time, one would write what another still reads."""
+    """Return the pairs of buffers that may share bytes, because one dies where the other is born. Steps that run at the
+    same time have none: one would write what another still reads."""
     table = {b.name: b for b in buffers}
     return [
         o

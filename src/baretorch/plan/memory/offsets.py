@@ -1,8 +1,8 @@
 """Give every buffer an offset so that no two share a byte that one of them still needs.
 
-Items are placed one after the other at the lowest offset that is free; the order decides the result. Several orders
-are tried, and the best is improved by moving what lies on top to the front. Where that does not reach the lower bound,
-`search` looks through all packings of the part that makes the difficulty, as far as its limit goes.
+Items are placed one after the other at the lowest free offset, so the order decides the result. Several orders are
+tried, and the best is improved by moving the topmost items to the front. Where that does not reach the lower bound,
+`search` enumerates packings of the items that make the problem hard, up to a limit.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ WORK = 6_000  # items that `improve` places before it gives up
 
 
 def lower_bound(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> int:
-    """No arena can be smaller."""
+    """Return a size below which no arena is possible."""
     return packing(buffers, overlaps).bound()
 
 
 def place(
     buffers: Sequence[Buffer], bank: str, lowest: Collection[str] = (), overlaps: Sequence[Overlap] = ()
 ) -> tuple[list[Buffer], int, bool]:
-    """The buffers with offsets, in their old order, the size of the arena, and whether it is the least possible. Those
-    named in `lowest`, which live all the time, come first, by name: state lies at the same place whatever method of a
+    """Return the buffers with offsets, in their old order, the size of the arena, and whether that is the minimum.
+    Buffers in `lowest`, which are always alive, come first, by name: state is at the same place whatever method of a
     model runs."""
     offsets: dict[str, int] = {}
     base, to = 0, grain(buffers)
@@ -50,7 +50,7 @@ def place(
 
 
 def pack(problem: Packing) -> tuple[Ints, bool]:
-    """Offsets for the items, and whether no packing is lower."""
+    """Return offsets for the items, and whether no packing is lower."""
     bound = problem.bound()
     best = _best_order(problem, bound)
     if problem.height(best) == bound:
@@ -65,7 +65,7 @@ def pack(problem: Packing) -> tuple[Ints, bool]:
 
 
 def first_fit(problem: Packing, order: Iterable[int], known: Mapping[int, int] | None = None) -> Ints:
-    """Each item in turn at the lowest free offset, among those whose offsets are known."""
+    """Place each item in turn at the lowest free offset, around items whose offsets are known."""
     size: list[int] = problem.size.tolist()
     offsets = [-1] * len(size)
     placed = np.full(len(size), -1, np.int64)  # the same, for items with many neighbours
@@ -89,7 +89,7 @@ def first_fit(problem: Packing, order: Iterable[int], known: Mapping[int, int] |
 
 
 def _lowest(taken: list[tuple[int, int]]) -> int:
-    """The lowest offset that lies between none of these pairs."""
+    """Return the lowest offset that is between none of these pairs."""
     at = 0
     for low, high in sorted(taken):
         if at <= low:
@@ -99,7 +99,8 @@ def _lowest(taken: list[tuple[int, int]]) -> int:
 
 
 def _lowest_of_many(offsets: Ints, sizes: Ints, size: int, taken: list[tuple[int, int]]) -> int:
-    """The same for an item of `size` bytes among neighbours, of which those with offsets count, and for `taken`."""
+    """Return the lowest offset for an item of `size` bytes, clear of its placed neighbours and of `taken`. Arrays make
+    it fast."""
     there = offsets >= 0
     low = np.concatenate([offsets[there] - size, [pair[0] for pair in taken]]).astype(np.int64)
     high = np.concatenate([(offsets + sizes)[there], [pair[1] for pair in taken]]).astype(np.int64)
@@ -110,7 +111,7 @@ def _lowest_of_many(offsets: Ints, sizes: Ints, size: int, taken: list[tuple[int
 
 
 def _best_order(problem: Packing, bound: int) -> Ints:
-    """Offsets from the best of some orders."""
+    """Return the offsets from the best of some orders."""
     size, first, last = problem.size, problem.first, problem.last
     span = last - first + 1
     alone = np.array([i not in problem.partners for i in range(len(problem))], np.int64)
@@ -132,16 +133,15 @@ def _best_order(problem: Packing, bound: int) -> Ints:
 
 
 def _crowd(problem: Packing) -> Ints:
-    """For each item the most bytes that live at a half step of its life."""
+    """Return for each item the most bytes that are alive at a half step of its life."""
     times, load = problem.load()
     starts, stops = np.searchsorted(times, problem.first), np.searchsorted(times, problem.last + 1)
     return np.array([load[a:b].max() for a, b in zip(starts, stops, strict=True)], np.int64)
 
 
 def peel(problem: Packing, capacity: int) -> tuple[list[int], Ints]:
-    """Items that find room below `capacity` however the rest lies, each among those after it, and the rest.
-
-    k neighbours of S bytes together leave at most k + 1 gaps, so one is at least (capacity - S) / (k + 1) long."""
+    """Split off items that have room below `capacity` wherever the others are placed, each among those after it. k
+    neighbours of S bytes together leave at most k + 1 gaps, so one is at least (capacity - S) / (k + 1) long."""
     size: list[int] = problem.size.tolist()
     rest = set(range(len(problem)))
     easy: list[int] = []
@@ -160,7 +160,7 @@ def peel(problem: Packing, capacity: int) -> tuple[list[int], Ints]:
 
 
 def improve(problem: Packing, bound: int) -> Ints:
-    """Offsets from the best of many orders: what lies on top goes to an earlier place, chosen by lot."""
+    """Return the offsets from the best of many orders: a topmost item moves to an earlier place, at random."""
     lot = random.Random(0)
     best: list[int] = np.lexsort((problem.first, -problem.size)).tolist()
     offsets = first_fit(problem, best)

@@ -1,8 +1,7 @@
-"""The order of the steps that needs the least memory.
+"""Order the steps so that they need the least memory.
 
-Steps may change places where neither writes bytes that the other reads or writes. Where all steps before one must come
-before it, and all behind it behind, the run falls into stretches that are looked at by themselves. The order given is
-kept in every stretch that does not make the peak.
+Steps may change places if neither writes bytes that the other uses. A step that all others must precede or follow cuts
+the run into stretches, which are ordered one by one. A stretch that does not determine the peak keeps its order.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SEARCHED, LONGEST = 100, 1000  # steps of a stretch that is searched; that is or
 
 
 def least_memory_order(steps: Sequence[Step], buffers: Sequence[Buffer]) -> list[Step]:
-    """Return the steps in the order with the least peak of live bytes, as far as it is found."""
+    """Return the steps in the order with the lowest peak of live bytes that the search finds."""
     before = dependencies(steps)
     parts = list(_parts(before))
     if all(len(part) == 1 for part in parts):
@@ -42,7 +41,7 @@ def least_memory_order(steps: Sequence[Step], buffers: Sequence[Buffer]) -> list
 
 
 def dependencies(steps: Sequence[Step]) -> list[int]:
-    """For each step the set of those that must come before it, as the bits of a number."""
+    """Return for each step the set of those that must precede it, as the bits of a number."""
     reads: dict[str, list[tuple[int, int, int]]] = {}
     writes: dict[str, list[tuple[int, int, int]]] = {}
     before: list[int] = []
@@ -62,7 +61,7 @@ def dependencies(steps: Sequence[Step]) -> list[int]:
 
 
 def _parts(before: Sequence[int]) -> Iterator[range]:
-    """The steps cut before and behind each that has a fixed place."""
+    """Cut the steps before and after each that has a fixed place."""
     count = len(before)
     behind = (1 << count) - 1  # steps that all later ones wait for
     fixed = [False] * count
@@ -80,7 +79,7 @@ def _parts(before: Sequence[int]) -> Iterator[range]:
 
 @dataclass(frozen=True, eq=False)
 class _Use:
-    """A buffer, as a stretch sees it: the bits of the steps that use it, and whether it lives before and after."""
+    """A buffer, as a stretch sees it: the bits of the steps that use it, and whether it is alive before and after."""
 
     size: int
     users: int
@@ -92,7 +91,7 @@ class _Use:
 
 
 class _Across:
-    """The buffers by name, and the bytes of those that live through some steps without being used there."""
+    """The buffers by name, and the bytes of those that are alive through some steps that do not use them."""
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
         self.buffer = {b.name: b for b in buffers}
@@ -100,12 +99,13 @@ class _Across:
         self.dead = _sums((b.last, b) for b in buffers)
 
     def bytes(self, part: range, inside: int) -> int:
-        """Of all that live before and behind the part; `inside` are the bytes of those that live only in it."""
+        """Return the bytes of the buffers that are alive before and after the part; `inside` are those of buffers that
+        are alive only in it."""
         return _before(self.born, part.start) - _before(self.dead, part.stop) + inside
 
 
 def _sums(events: Iterable[tuple[int, Buffer]]) -> tuple[list[int], list[int]]:
-    """Times in order, and the bytes of all buffers up to each."""
+    """Return times in order, and the bytes of all buffers up to each."""
     rows = sorted((time, aligned(b.size)) for time, b in events)
     return [time for time, _ in rows], [0, *accumulate(size for _, size in rows)]
 
@@ -117,8 +117,8 @@ def _before(sums: tuple[list[int], list[int]], time: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Stretch:
-    """Some steps, numbered from 0 on in the order given. `rest` is what other buffers take all the time; `uses` are the
-    buffers that each step uses, `scratch` its scratch, `reaches` the buffers its output may run into."""
+    """Some steps, numbered from 0 in the given order. Other buffers always take `rest` bytes; `uses` are the buffers of
+    each step, `scratch` its scratch, and `reaches` the buffers that its output may overlap."""
 
     steps: range
     rest: int
@@ -156,11 +156,11 @@ class _Stretch:
         return list(range(len(self.steps)))
 
     def start(self) -> int:
-        """Live bytes before the first step."""
+        """Return the live bytes before the first step."""
         return self.rest + sum(u.size for u in {u for some in self.uses for u in some} if u.before)
 
     def take(self, live: int, done: int, step: int) -> tuple[int, int]:
-        """The bytes alive during a step, and those after it."""
+        """Return the bytes alive during a step, and those after it."""
         then = done | 1 << step
         new = sum(u.size for u in self.uses[step] if not u.alive(done))
         dead = sum(u.size for u in self.uses[step] if not u.alive(then))
@@ -182,7 +182,8 @@ class _Stretch:
         return [i for i, first in enumerate(self.before) if not done >> i & 1 and not first & ~done]
 
     def least(self) -> list[int]:
-        """An order with the least peak; if that takes too long, one step after the other, each the cheapest."""
+        """Return an order with the lowest peak; if the search takes too long, one that takes the cheapest step each
+        time."""
         if len(self.steps) > SEARCHED:
             return self.greedy() if len(self.steps) <= LONGEST else self.given
         everything = (1 << len(self.steps)) - 1
@@ -217,7 +218,7 @@ class _Stretch:
 
 
 def _meetings(uses: Mapping[str, _Use], step: Step) -> Iterator[tuple[_Use, _Use, int]]:
-    """Buffers of the arena that a step's output may run into, and how many bytes they may share."""
+    """Yield pairs of buffers that a step's output may overlap, and how many bytes they may share."""
     for r in reach(step):
         if r.reads in uses and r.writes in uses:
             reads, writes = uses[r.reads], uses[r.writes]

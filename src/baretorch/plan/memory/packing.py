@@ -1,8 +1,8 @@
-"""The problem of giving buffers offsets, in numbers.
+"""State the problem of giving buffers offsets in numbers.
 
-Time goes in half steps: a step reads in its first half and writes in its second. Two items that are alive in the same
-half must not share a byte. An input that dies where an output is born, and that the kernel lets overlap, is alive in
-the first half only, the output from the second on; what is left between them is a `Separation`.
+Time is in half steps: a step reads in its first half and writes in its second. Two items that are alive in the same
+half must not share a byte. An input that dies where an output is born, and that the kernel allows to overlap it, is
+alive in the first half only, the output from the second on; the remaining rule for the two is a `Separation`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def aligned(size: int, to: int = ALIGNMENT) -> int:
 
 
 def grain(buffers: Iterable[Buffer]) -> int:
-    """Where all of them may begin."""
+    """Return an alignment that suits all of these buffers."""
     return max((b.align for b in buffers), default=ALIGNMENT)
 
 
 class Separation(NamedTuple):
-    """Item `reads` begins at least `distance` behind item `writes`, or this at least `behind` behind `reads`. What
-    may not share a byte has the other's size. From `near` on, every `step` bytes, there are places before `distance`
-    that will do; where there are none, the two are equal."""
+    """Item `reads` begins at least `distance` bytes after item `writes`, or `writes` at least `behind` bytes after
+    `reads`. If they may not share a byte, these are their sizes. From `near` on, every `step` bytes, there are valid
+    places before `distance`; if there are none, the two are equal."""
 
     reads: int
     writes: int
@@ -47,12 +47,12 @@ class Separation(NamedTuple):
 
     @property
     def between(self) -> list[tuple[int, int]]:
-        """Where `reads` may not begin, beside `writes`: between each of these."""
+        """The intervals, relative to `writes`, in which `reads` may not begin."""
         places = [*range(self.near, self.distance, self.step), self.distance]
         return list(zip([-self.behind, *places], places, strict=False))
 
     def lifted(self, ahead: int) -> int:
-        """Where `reads` may begin that far behind `writes`, or next to that."""
+        """Return the next valid distance of `reads` from `writes`, from `ahead` on."""
         if ahead >= self.distance:
             return ahead
         steps = max(0, -((self.near - ahead) // self.step))
@@ -81,13 +81,13 @@ class Packing:
         return table
 
     def near(self, i: int) -> list[int]:
-        """The items that live together with item i."""
+        """Return the items that are alive together with item i."""
         if i not in self._near:
             self._near[i] = self.neighbours(i).tolist()
         return self._near[i]
 
     def neighbours(self, i: int) -> Ints:
-        """The same as an array."""
+        """Return the items that are alive together with item i, as an array."""
         if i not in self._neighbours:
             together = (self.first <= self.last[i]) & (self.last >= self.first[i])
             together[i] = False
@@ -103,14 +103,14 @@ class Packing:
         return {}
 
     def part(self, items: Ints) -> Packing:
-        """The problem of these items alone."""
+        """Return the problem of these items alone."""
         number = {int(old): new for new, old in enumerate(items)}
         pairs = (p for p in self.pairs if p.reads in number and p.writes in number)
         renumbered = tuple(p._replace(reads=number[p.reads], writes=number[p.writes]) for p in pairs)
         return Packing(self.size[items], self.first[items], self.last[items], renumbered)
 
     def _shared(self, pair: Separation) -> int:
-        """The most bytes that both may have."""
+        """Return the most bytes that both items may share."""
         reads, writes = int(self.size[pair.reads]), int(self.size[pair.writes])
         return max(min(reads, writes - pair.near), min(writes, reads - pair.behind))
 
@@ -118,15 +118,15 @@ class Packing:
         return int((offsets + self.size).max(initial=0))
 
     def load(self) -> tuple[Ints, Ints]:
-        """The half steps at which something begins or ends, and the bytes that live from each to the next."""
+        """Return the half steps at which items begin or end, and the bytes that are alive from each to the next."""
         times, where = np.unique(np.concatenate([self.first, self.last + 1]), return_inverse=True)
         change = np.zeros(len(times), np.int64)
         np.add.at(change, where, np.concatenate([self.size, -self.size]))
         return times, np.cumsum(change)
 
     def bound(self) -> int:
-        """No arena can be smaller: the most bytes alive in half a step; and of a whole step with overlaps, where a
-        pair counts as its union."""
+        """Return a lower bound of the arena: the most bytes alive in half a step, or in a whole step with overlaps,
+        where a pair counts as its union."""
         if not len(self):
             return 0
         times, load = self.load()
@@ -144,7 +144,7 @@ class Packing:
 
 
 def packing(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> Packing:
-    """The problem of these buffers; item i is buffer i."""
+    """State the problem of these buffers; item i is buffer i."""
     number = {b.name: i for i, b in enumerate(buffers)}
     to = grain(buffers)
     read, written = {o.reads for o in overlaps}, {o.writes for o in overlaps}

@@ -1,11 +1,10 @@
-"""All packings, as far as a limit goes: branch and bound.
+"""Enumerate packings up to a limit, by branch and bound.
 
-Any packing can be pushed down until every item lies at 0 or on another item. Such packings are made here from the
-bottom up: the next item is always one that lies no lower than the last, on top of what it must lie above. A branch is
-left when at some half step the bytes that are still to come cannot fit below the best packing known, when an item that
-is still to come would fit below the next one (then it could have come first), or when the same items were left over at
-the same floors before. Where items may overlap in steps, one that is pushed down may be pushed out of step: then only
-the bound proves anything.
+Any packing can be pushed down until every item is at 0 or on another item. Such packings are built from the bottom up:
+the next item is never lower than the last, and on top of whatever it must be above. A branch ends when at some half
+step the remaining bytes cannot fit below the best packing known, when a remaining item would fit below the next one
+(then it could have come first), or when the same items remained at the same floors before. Where items may overlap in
+steps, one that is pushed down may be out of step: then only the bound proves anything.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ LARGEST = 200  # items; beyond, the search would not get far
 
 
 def search(problem: Packing, offsets: Ints, bound: int) -> tuple[Ints, bool]:
-    """The best packing found, at least as good as `offsets`, and whether no packing is better."""
+    """Return the best packing found, at least as good as `offsets`, and whether no packing is better."""
     if problem.height(offsets) <= bound:
         return offsets, True
     if len(problem) > LARGEST:
@@ -33,8 +32,8 @@ def search(problem: Packing, offsets: Ints, bound: int) -> tuple[Ints, bool]:
 
 @dataclass(frozen=True, eq=False)
 class _Partial:
-    """Some items have offsets; `floor` is how low each could lie. `top` and `rest` are, per section of time, the height
-    reached and the bytes still to come."""
+    """Some items with offsets; `floor` is how low each could be. `top` and `rest` are, per section of time, the height
+    reached and the remaining bytes."""
 
     offsets: Ints
     floor: Ints
@@ -50,14 +49,14 @@ class _Partial:
 
 
 def _sections(problem: Packing) -> Ints:
-    """Which items live when something begins, as 0 and 1: [beginnings, items]. What lives at other times lives
-    together at one of these too."""
+    """Return which items are alive when some item begins, as 0 and 1: [beginnings, items]. Items that are alive
+    together at any time are so at one of these times too."""
     times = np.unique(problem.first)[:, None]
     return ((problem.first <= times) & (times <= problem.last)).astype(np.int64)
 
 
 class _Walk:
-    """The search: the best packing so far, and how many partial packings may still be looked at."""
+    """The search: the best packing so far, and how many partial packings it may still look at."""
 
     def __init__(self, problem: Packing, best: Ints, bound: int, nodes: int) -> None:
         self.problem = problem
@@ -71,7 +70,7 @@ class _Walk:
         self.meets = (problem.first[:, None] <= problem.last) & (problem.first <= problem.last[:, None])
 
     def descend(self, partial: _Partial) -> None:
-        """Look at all packings that begin so."""
+        """Look at all packings that begin with a partial one."""
         self.nodes -= 1
         waiting = np.flatnonzero(partial.offsets < 0)
         beside = partial.offsets[[pair.writes for pair in self.steps]]
@@ -95,7 +94,7 @@ class _Walk:
                 self.descend(after)
 
     def lowest(self, partial: _Partial, i: int) -> int:
-        """The floor of an item, or the next place above it, in steps from an item that it may overlap."""
+        """Return the floor of an item, or the next valid place above it, in steps from an item that it may overlap."""
         at = int(partial.floor[i])
         for pair in self.problem.partners.get(i, ()):
             below = int(partial.offsets[pair.writes])
@@ -104,7 +103,7 @@ class _Walk:
         return at
 
     def placed(self, partial: _Partial, i: int) -> _Partial | None:
-        """With item i at its floor; None if that leads to nothing better."""
+        """Place item i at its floor; None if no better packing can follow."""
         size, at = self.problem.size, self.lowest(partial, i)
         end = at + int(size[i])
         offsets, floor, top, rest = (a.copy() for a in (partial.offsets, partial.floor, partial.top, partial.rest))

@@ -1,10 +1,10 @@
-"""Which memory each tensor is: its own, a part of another's, or of what it will become.
+"""Choose the memory of each tensor: its own, or a part of another tensor's.
 
-A view lies in its input's memory. The inputs of a cat along the outermost dimension are made right where the cat
-wants them, so that it costs nothing; but not where that is a state that moves up to make room for them. What
-overwrites a part of a tensor that nobody reads afterwards does it in place, and so does what adds to sums. Both sides
-of a choose are made where it wants them, if they are made for it only: one of them is. What an NPU reads or writes is a
-tensor of its own.
+A view is in its input's memory. The inputs of a cat along the outermost dimension are computed in the cat's memory, so
+that it costs nothing, except if that is a state that shifts to make room for them. An operator that overwrites a part
+of a tensor that is not read afterwards works in place, and so does one that adds to sums. Both sides of a choose are
+computed in its memory if nothing else reads them, because only one of them runs. A tensor that an NPU uses has its own
+memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOTHING: Mapping[str, Needs] = {}
 
 
 def views(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]:
-    """Where each tensor lies; `needs` says on what conditions it is computed."""
+    """Return the memory of each tensor; `needs` are the conditions on which it is computed."""
     inside: dict[str, View] = {}  # tensor -> its part of another tensor's memory
     computed: set[str] = set()  # but for copies: those were made to lie elsewhere
     last = _last_reads(graph)
@@ -67,8 +67,8 @@ def views(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]
 
 
 def _of_npu(graph: Graph) -> set[str]:
-    """What an NPU reads or writes, and what that is a view of: it begins where the NPU can have it, not somewhere in
-    another tensor."""
+    """Return the tensors that an NPU uses, and those that these are views of: they begin where the NPU can access them,
+    and not somewhere in another tensor."""
     producer = graph.producer()
     found: set[str] = set()
     for node in graph.nodes:
@@ -80,6 +80,7 @@ def _of_npu(graph: Graph) -> set[str]:
 
 
 def _last_reads(graph: Graph) -> dict[str, int]:
-    """The last node that reads each tensor; what is read after the run counts as read by the node after the last."""
+    """Return the last node that reads each tensor. Tensors that are read after the run count as read by a node after
+    the last."""
     last = {name: time for time, node in enumerate(graph.nodes) for name in node.inputs}
     return last | dict.fromkeys(graph.kept, len(graph.nodes))

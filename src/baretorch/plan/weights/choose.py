@@ -1,7 +1,7 @@
-"""Weights that are copied to RAM because flash is slow: when the chip starts, or where that pays more, during a run.
+"""Copy weights to RAM because flash is slow: at start-up, or where that pays more, during a run.
 
-Those come first whose bytes save most cycles of a run there, as far as there is room beside the arena and the stacks.
-Banks that hold nothing else are filled first. What is chosen without being asked for must pay, and leaves some room.
+Constants whose bytes save the most cycles come first, as long as there is room next to the arena and the stacks. Banks
+that hold nothing else are filled first. Copies that the user did not ask for must pay, and leave some room.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ def place_weights(
     code: int = 0,
     arena: int | None = None,
 ) -> dict[str, Plan]:
-    """The plans of all methods, with the banks of those constants that are copied at start, and the copies of those
-    that are during a run. `code` are bytes of RAM that the model's code takes; what is chosen automatically leaves
-    room for it anyway. `arena` is how large that may be."""
+    """Return the plans of all methods with the constants that are copied at start-up or during a run. The model's code
+    takes `code` bytes of RAM; automatic choices leave room for it anyway. `arena` limits the arena."""
     chip = board.chip
     flash = chip.memory(chip.code)
     if weights is Weights.FLASH or (weights is Weights.AUTO and chip.flash_path is None):
@@ -83,7 +82,7 @@ def place_weights(
 
 
 def need_streams(plans: Mapping[str, Plan], board: Board, cores: int) -> None:
-    """CompileError if nothing can be streamed there."""
+    """Raise CompileError if the board cannot stream weights."""
     plan, *others = plans.values()
     cluster = board.chip.cluster
     if cluster is not None and cluster.dma is not None:
@@ -107,7 +106,7 @@ def need_streams(plans: Mapping[str, Plan], board: Board, cores: int) -> None:
 
 
 def resident(plans: Mapping[str, Plan], chip: Chip, weights: Weights, cores: int, code: int = 0) -> dict[str, Plan]:
-    """With the banks of those constants that are copied at start."""
+    """Return the plans with the banks of constants that start-up code copies."""
     path = chip.flash_path
     there = {_content(c) for p in plans.values() for c in p.layout.constants if c.name in p.layout.copies}
     reads = {content: times for content, times in _reads(plans).items() if content not in there}
@@ -138,7 +137,7 @@ def _copies(constants: Sequence[Constant], banks: Mapping[Content, str]) -> dict
 
 
 def _free(plans: Mapping[str, Plan], chip: Chip, cores: int) -> dict[str, int]:
-    """Bytes that no method needs of each bank of RAM, that of the program's data last."""
+    """Return the bytes of each bank of RAM that no method needs, the bank of the program's data last."""
     fast = (m.name for m in chip.memories if m.kind == "ram" and not m.slow)
     names = sorted(fast, key=lambda name: name == chip.data)
     used = {
@@ -152,7 +151,7 @@ def _free(plans: Mapping[str, Plan], chip: Chip, cores: int) -> dict[str, int]:
 
 
 def _spared(free: Mapping[str, int], chip: Chip, path: FlashPath) -> dict[str, int]:
-    """What of that may be taken without being asked for: not from banks that are read through flash's cache too."""
+    """Return the free bytes that automatic choices may take, without banks that share a cache with flash."""
     cache = path.cache_of("data")
     beside = cache.beside if cache is not None else ()
     kept = min(RESERVE, chip.memory(chip.data).size // 4) if not chip.has_scratchpad else 0  # which is for that
@@ -160,7 +159,7 @@ def _spared(free: Mapping[str, int], chip: Chip, path: FlashPath) -> dict[str, i
 
 
 def _paying(order: Sequence[Content], saved: Mapping[Content, float], path: FlashPath) -> Iterator[Content]:
-    """Those that pay, until the rest fits in a part of the cache, where it stays from run to run."""
+    """Yield constants that pay, until the rest fits in a part of the cache, where it stays from run to run."""
     rest = sum(len(data) for _, data in order)
     for content in order:
         if rest <= _kept(path) or saved[content] < PAYS:
@@ -170,13 +169,13 @@ def _paying(order: Sequence[Content], saved: Mapping[Content, float], path: Flas
 
 
 def _kept(path: FlashPath) -> int:
-    """Bytes of constants that a cache keeps beside code: half of it, since both meet in its sets."""
+    """Return the bytes of constants that a cache keeps: half of it, because code and constants compete for its sets."""
     cache = path.cache_of("data")
     return cache.size // 2 if cache is not None else 0
 
 
 def _saved(plans: Mapping[str, Plan], path: FlashPath) -> dict[Content, float]:
-    """Cycles of a run that each byte saves in RAM."""
+    """Return the cycles of a run that each byte saves in RAM."""
     saved: dict[Content, float] = defaultdict(float)
     for step, contents in _steps(plans):
         times = _readings(step, contents, path)
@@ -186,15 +185,15 @@ def _saved(plans: Mapping[str, Plan], path: FlashPath) -> dict[Content, float]:
 
 
 def _readings(step: Step, contents: Sequence[Content], path: FlashPath) -> float:
-    """How often a layer reads its constants from flash: once if the cache keeps them meanwhile, and else again for
-    every few outputs."""
+    """Return how often a layer reads its constants from flash: once if the cache keeps them, otherwise once per few
+    outputs."""
     fits = sum(len(data) for _, data in contents) <= _kept(path)
     outputs = min((_times(step, content) for content in contents), default=0.0)  # for each of them
     return 1.0 if fits else max(1.0, outputs / AT_ONCE)
 
 
 def _reading(plan: Plan, step: Step, path: FlashPath) -> float:
-    """Cycles that a step waits for constants that are in flash. If these are few, the cache keeps them."""
+    """Return the cycles that a step waits for constants in flash. If these are few, the cache keeps them."""
     layout = plan.layout
     elsewhere = {*layout.copies, *(copy.source.storage for copy in plan.schedule.copies.values())}
     if sum(c.data.nbytes for c in layout.constants if c.name not in elsewhere) <= _kept(path):
@@ -205,7 +204,7 @@ def _reading(plan: Plan, step: Step, path: FlashPath) -> float:
 
 
 def _reads(plans: Mapping[str, Plan]) -> dict[Content, float]:
-    """How often a run uses each element of the constants."""
+    """Return how often a run uses each element of the constants."""
     reads: dict[Content, float] = defaultdict(float)
     for step, contents in _steps(plans):
         for content in contents:
@@ -214,7 +213,7 @@ def _reads(plans: Mapping[str, Plan]) -> dict[Content, float]:
 
 
 def _times(step: Step, content: Content) -> float:
-    """A layer's products, or else its outputs, are shared out evenly over each of its constants."""
+    """Return how often a layer uses each element of a constant, if its products or outputs use them evenly."""
     call = step.call
     work: int = max(call.op.macs(call.inputs, call.outputs), call.y.count)
     return work / max(len(content[1]) // np.dtype(content[0]).itemsize, 1)

@@ -1,8 +1,8 @@
-"""Weights that an engine copies from flash to RAM during a run, while the layers before compute.
+"""Copy weights from flash to RAM by an engine during a run, while the layers before compute.
 
-The largest constant of a layer is copied to a buffer, which lives from when its copy begins until the layer has run:
-the arena holds it beside the activations, and several of them one after the other at the same place. One copy begins as
-soon as the one before is awaited, so that the engine has all of the time that there is.
+The largest constant of a layer is copied to a buffer, which is alive from the start of its copy until the layer has
+run. The arena holds it next to the activations, and several of them can use the same place in turn. A copy starts as
+soon as the one before is awaited, so that the engine is never idle.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Flash = Callable[[Plan, Step], float]  # cycles that a step waits for constants 
 
 
 def largest(step: Step) -> Operand | None:
-    """What is copied of a step's constants."""
+    """Return the largest constant of a step, which is copied."""
     whole = [o for o in step.operands if o.constant and not o.offset]
     return max(whole, key=lambda o: o.size, default=None)
 
 
 def stream_weights(plan: Plan, chosen: Collection[int], chip: Chip) -> Plan:
-    """With copies for the steps of these phases, each of one step; not of the first, which has nothing before it."""
+    """Return the plan with copies for the steps of these phases, which have one step each and are not the first."""
     schedule, added = _with_copies(plan.schedule, chosen)
     buffers = [*plan.layout.buffers, *added]
     main, *_ = plan.layout.banks
@@ -71,12 +71,12 @@ def _with_copies(schedule: Schedule, chosen: Collection[int]) -> tuple[Schedule,
 
 
 def can_stream(plan: Plan, chip: Chip) -> bool:
-    """Whether there is an engine, and nothing else than one core's steps, one after the other."""
+    """Return whether there is an engine, and the plan is a plain sequence of one core's steps."""
     return chip.dma is not None and all(len(p.steps) == 1 and not p.steps[0].guards for p in plan.phases)
 
 
 def waiting(plan: Plan, chip: Chip, path: FlashPath, flash: Flash) -> float:
-    """About how many cycles of a run the core waits: for flash, and for copies."""
+    """Estimate the cycles of a run that the core waits for flash and for copies."""
     return sum(_waits(plan, chip, path, flash))
 
 
@@ -94,7 +94,7 @@ def _waits(plan: Plan, chip: Chip, path: FlashPath, flash: Flash) -> Iterator[fl
 
 
 def _work(step: Step, cpu: Cpu) -> float:
-    """Cycles that a step takes at least."""
+    """Estimate the fewest cycles that a step takes."""
     call = step.call
     per_mac = 1.0 if cpu.has_dsp else 4.0
     if call.y.dtype is DType.FLOAT32 and not cpu.has_fpu:
@@ -105,8 +105,8 @@ def _work(step: Step, cpu: Cpu) -> float:
 
 @dataclass(frozen=True)
 class Room:
-    """How plans with copies are judged: constants that start-up code copies are chosen by `resident`, which gives None
-    if there is no room; `flash` is what the rest costs."""
+    """Limits and costs for plans with copies. `resident` chooses the constants that start-up code copies, and returns
+    None if there is no room; `flash` estimates the cost of the others."""
 
     chip: Chip
     path: FlashPath
@@ -116,7 +116,8 @@ class Room:
 
 
 def best(plan: Plan, without: Plan, room: Room) -> Plan | None:
-    """The plan with the copies for which the core waits least, if any can be made; `without` is the one with none."""
+    """Return the plan with the copies for which the core waits least, if any are possible; `without` is the plan
+    without them."""
     found: list[tuple[float, Plan]] = []
     chosen: set[int] = set()
     last = without
@@ -134,7 +135,7 @@ def best(plan: Plan, without: Plan, room: Room) -> Plan | None:
 
 
 def _in_flash(plan: Plan) -> Iterator[tuple[int, Step]]:
-    """The steps whose largest constant is read from flash."""
+    """Yield the steps whose largest constant is read from flash."""
     for time, phase in enumerate(plan.phases):
         for step in phase.steps:
             o = largest(step)
