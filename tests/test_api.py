@@ -64,7 +64,7 @@ class Sums(nn.Module):
         return self.total * 2
 
 
-def test_a_model_forgets_when_it_is_told_to() -> None:
+def test_reset_clears_the_state_of_a_model() -> None:
     one = torch.ones(1, 2)
     model = baretorch.compile(Sums(), (one,), board="host")
 
@@ -93,7 +93,7 @@ def test_answers_are_the_callers_to_change() -> None:
     model.close()
 
 
-def test_random_calibration_is_told() -> None:
+def test_random_calibration_is_reported() -> None:
     with pytest.warns(UserWarning, match="random data"):
         model = baretorch.compile(network(), (X,), board="pico2w", name="net", int8=True)
     assert any("random data" in text for text in model.warnings)
@@ -101,7 +101,7 @@ def test_random_calibration_is_told() -> None:
     assert repr(model) == f"Model(net int8 for pico2w: arena {memory.arena:,} bytes, weights {memory.weights:,} bytes)"
 
 
-def test_layers_that_stay_float_are_told() -> None:
+def test_layers_that_stay_float_are_reported() -> None:
     class Ranked(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.median(torch.relu(x), 1).values * 0.5

@@ -69,7 +69,7 @@ def test_all_other_numbers_are_taken(model: baretorch.Model, value: float) -> No
     np.testing.assert_array_equal(answer, WANTED)
 
 
-def test_int8_inside_refuses_what_it_could_not_tell() -> None:
+def test_int8_inside_refuses_what_it_cannot_detect() -> None:
     x = torch.linspace(-1, 1, 8).reshape(1, 8)
     torch.manual_seed(0)
     made = baretorch.compile(

@@ -112,7 +112,7 @@ def edges() -> Iterator[tuple[str, str, str]]:
                 yield own, other, f"{path}:{line}"
 
 
-def test_nobody_imports_what_he_may_not() -> None:
+def test_modules_import_only_what_they_may() -> None:
     allowed = {name: set(others.split()) for name, others in LAYERS.items()}
     wrong = [f"{where}: {own} imports {other}" for own, other, where in edges() if other not in allowed.get(own, set())]
     assert not wrong, "see LAYERS:\n" + "\n".join(wrong)
@@ -143,7 +143,7 @@ def test_the_table_has_no_cycle() -> None:
         above.add(name)
 
 
-def test_the_table_tells_nothing_but_the_truth() -> None:
+def test_the_table_lists_only_real_imports() -> None:
     found = {(own, other) for own, other, _ in edges()}
     told = {(name, other) for name, others in LAYERS.items() for other in others.split()}
     assert not told - found, f"nobody needs these any more: {sorted(told - found)}"

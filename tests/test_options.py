@@ -58,13 +58,13 @@ def test_json_has_all_of_them_by_name() -> None:
     assert json.loads(json.dumps(read_options(OTHER).to_json())) == OTHER
 
 
-def test_words_beside_what_was_given() -> None:
+def test_words_in_addition_to_given_ones() -> None:
     given = Options(int8=True, ram=6000)
     assert Options(int8=True, io=Io.INT8, ram=6000).words(given) == ("--io", "int8")
     assert given.words(given) == ()
 
 
-def test_help_of_python_tells_every_option_and_its_default() -> None:
+def test_help_of_python_lists_every_option_and_its_default() -> None:
     parameters = inspect.signature(baretorch.compile).parameters
     own = ["model", "inputs", "board", "name", "calibration"]
     assert list(parameters) == [*own, *(name for name in OPTIONS if name not in own)]

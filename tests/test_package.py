@@ -188,7 +188,7 @@ def test_pip_install_baretorch_onnx_runs_an_onnx(tmp_path: Path) -> None:
         assert facts["max_error"] < limit
 
 
-def test_a_model_file_without_torch_says_how_to_get_it(clean: Path, tmp_path: Path) -> None:
+def test_a_model_file_without_torch_is_an_error_with_a_remedy(clean: Path, tmp_path: Path) -> None:
     done = baretorch(clean, "run", str(ROOT / "examples/sine/model.py"), "--board", "pico", cwd=tmp_path)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr

@@ -108,7 +108,7 @@ class Remembers(nn.Module):
 
 
 @pytest.mark.parametrize("board", ["host", "mps2-an386", "pico"])
-def test_state_is_renewed_where_it_lies(board: str, tmp_path: Path) -> None:
+def test_state_is_updated_in_place(board: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     module = Remembers()
     source = frontends.from_module(module, (torch.randn(1, 6),), "remembers")

@@ -106,7 +106,7 @@ def test_state(options: Options, tmp_path: Path) -> None:
     check_same(from_module(Remembers(), (torch.randn(1, 64),), "remembers"), "pico", options, tmp_path)
 
 
-def test_a_missing_meeting_is_a_race_between_layers(tmp_path: Path) -> None:
+def test_a_missing_barrier_is_a_race_between_layers(tmp_path: Path) -> None:
     """The second of two consecutive convolutions reads rows that the other core computes."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(4, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1))

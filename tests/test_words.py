@@ -128,6 +128,13 @@ def test_docstrings_of_scripts_and_tests(folder: str) -> None:
     assert bad_docstrings(ROOT / folder) == []
 
 
+def test_names_of_tests_use_the_same_words() -> None:
+    bad = re.compile(
+        r"^ *def (test_(?:\w+_)?(?:told|tells?|behind|beside|nobody|whoever|anew|lies?)(?:_\w+)?)\(", re.MULTILINE
+    )
+    assert [name for path in ROOT.glob("tests/**/*.py") for name in bad.findall(path.read_text())] == []
+
+
 def test_no_public_class_has_the_name_of_another() -> None:
     names = Counter(
         node.name

@@ -205,7 +205,7 @@ def test_other_inputs_than_before_are_an_error() -> None:
         checker(np.array([7.0, 7.0]))
 
 
-def test_run_tells_what_each_layer_loses(folder: Path) -> None:
+def test_run_lists_what_each_layer_loses(folder: Path) -> None:
     model = copy_model("judged", folder)
     data = baretorch("run", model, "--board", "pico2w", "--int8", "--json").json()
     (layer,) = data["layers"]

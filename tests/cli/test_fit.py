@@ -89,7 +89,7 @@ def test_table(folder: Path) -> None:
     assert any(line.startswith("mps3-an547") and "--int8" in line and "of ITCM" in line for line in lines)
 
 
-def test_what_is_built_in_bands_says_so(folder: Path) -> None:
+def test_what_is_built_in_bands_is_marked(folder: Path) -> None:
     model = copy_model("wide_image", folder)
     whole = baretorch("build", model, "--board", "pico2w", "--json").json()
     limit = str(whole["ram"]["arena"] - 1000)

@@ -97,7 +97,7 @@ def test_such_layers_run_right(board: str, toolchain: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("options", [Options(), Options(buffers=Buffers.CALLER)], ids=["arena", "caller"])
-def test_an_input_called_asm_and_one_that_nobody_reads(options: Options, tmp_path: Path) -> None:
+def test_an_input_called_asm_and_an_unused_one(options: Options, tmp_path: Path) -> None:
     source = frontends.from_module(Named(), (torch.randn(1, 4), torch.randn(1, 4)), "named")
     compiled = compile_model(source, load_board("host"), options)
     image = pipeline.build_image(compiled, tmp_path)

@@ -51,7 +51,7 @@ def test_onnx(folder: Path) -> None:
     assert np.array_equal(source.expected or (), [np.maximum(source.examples[0], 0)])
 
 
-def test_data_beside_the_model_is_its_example(folder: Path) -> None:
+def test_data_next_to_the_model_is_its_example(folder: Path) -> None:
     onnx_file(folder / "net.onnx", 1, 3)
     np.savez("net.calibration.npz", image=np.float32([[1, -2, 3], [4, 5, 6]]))
     text = check_runs("net.onnx")

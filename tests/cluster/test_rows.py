@@ -72,7 +72,7 @@ def test_rows_come_and_go_while_the_cores_work(tmp_path: Path) -> None:
     assert {"layer": made.layer, "axis": "rows", "tiles": made.count}.items() <= told[1].items()
 
 
-def test_what_cannot_be_stored_is_told_before_tiles_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_stored_is_reported_before_tiles_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TileSearch, "best", lambda shop: pytest.fail("tiles were searched"))
     with pytest.raises(CompileError, match="the weights do not fit cluster8: CODE is") as caught:
         compile_model(source(), smaller(BOARD, BOARD.chip.code, 2 << 10), ALL)
@@ -80,7 +80,7 @@ def test_what_cannot_be_stored_is_told_before_tiles_are_searched(monkeypatch: py
     assert len(layers) == 3 and layers <= {"0", "2", "4", "5", "8"}
 
 
-def test_weights_of_tiles_are_told_by_their_layers() -> None:
+def test_weights_of_tiles_are_reported_with_their_layers() -> None:
     plan = compiled().plan
     named = {c.name for c in plan.layout.constants}
     assert any(name.startswith("tile") for name in named)

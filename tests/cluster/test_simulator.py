@@ -124,7 +124,7 @@ def test_dma_moves_rows_in_time() -> None:
         (s_type(210, 9, 10, 0, STORE), FAR + 210),
     ],
 )
-def test_nobody_touches_what_is_being_copied(meanwhile: int, address: int) -> None:
+def test_access_during_a_copy_is_an_error(meanwhile: int, address: int) -> None:
     bases = [*constant(8, DATA), *constant(10, FAR)]
     report = stopped(words(*bases, *dma(3, 50), meanwhile, WAIT, *TELL), chip()).report()
     assert (report.fault, report.address, report.other) == (ClusterFault.IN_TRANSFER, address, 3)
@@ -232,7 +232,7 @@ def test_all_wait_for_ever() -> None:
     assert simulator.run(1000) is ClusterStop.FAULT and simulator.report().fault is ClusterFault.DEADLOCK
 
 
-def test_steps_are_told_apart() -> None:
+def test_steps_are_distinguished() -> None:
     """A run function that calls two steps, the second of which waits for slow memory and for what it loads."""
     first = [addi(5, 5, 1), addi(5, 5, 1), i_type(0, 1, 0, 0, 0x67)]
     second = [i_type(0, 9, 2, 5, LOAD), addi(5, 5, 1), i_type(0, 1, 0, 0, 0x67)]

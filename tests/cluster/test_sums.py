@@ -80,7 +80,7 @@ def test_a_graph_in_parts_computes_the_same(counts: dict[str, int]) -> None:
     assert all((got[name] == want[name]).all() for name in parts.outputs)
 
 
-def test_what_is_pooled_is_pooled_behind_the_sums() -> None:
+def test_what_is_pooled_is_pooled_after_the_sums() -> None:
     b = Builder("pooled")
     x = b.input("x", (1, 7, 6, 8), DType.INT8)
     y = layer(b, QConv2d(3, -5, padding=(1, 1, 1, 1), pool=(2, 2)), x, (5, 3, 3, 8), 0.001, "y")
@@ -95,7 +95,7 @@ def test_parts_are_whole_words() -> None:
     assert places(7, 5) == [0, 4, 7]
 
 
-def test_layers_that_do_not_fit_are_told() -> None:
+def test_layers_that_do_not_fit_are_reported() -> None:
     tiles = plan().tiles
     assert tiles is not None
     told = {layer.layer: layer for layer in tiles.layers}

@@ -87,7 +87,7 @@ def test_golden(case: str) -> None:
     assert text(generated(case)) == (GOLDEN / f"{case}.txt").read_text()
 
 
-def test_the_banner_tells_the_command() -> None:
+def test_the_banner_has_the_command() -> None:
     """Escaped, and without what does not matter for the C."""
     options = Options(int8=True, keep_float=("a */ b",), toolchain=Compiler.ZIG, trust=True)
     plan = make_plan(perceptron(), load_board("host"), options)
@@ -129,7 +129,7 @@ def header(graph: Graph, options: Options) -> str:
         ),
     ],
 )
-def test_the_header_tells_which_pointers_are_needed(graph: Graph, options: Options, sentences: list[str]) -> None:
+def test_the_header_states_which_pointers_are_needed(graph: Graph, options: Options, sentences: list[str]) -> None:
     text = header(graph, options)
     assert [s for s in sentences if s not in text.replace("\n * ", " ")] == []
     assert "\n\n\n" not in text and "*/\n\nvoid" not in text

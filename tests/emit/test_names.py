@@ -142,7 +142,7 @@ def test_methods_that_would_be_called_alike_are_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [Options(), Options(buffers=Buffers.CALLER)], ids=["arena", "caller"])
-def test_what_is_not_used_is_said_so(options: Options, tmp_path: Path) -> None:
+def test_what_is_not_used_is_marked(options: Options, tmp_path: Path) -> None:
     b = Builder("unused")
     a, c = (b.input(name, (1, 2), DType.FLOAT32) for name in ("a", "c"))
     y = b.add(Linear(), c, b.const("AT(", np.ones((2, 2), np.float32)), name="AT(")

@@ -48,7 +48,7 @@ def test_small_digits_on_an_uno() -> None:
     assert min(found["accuracy"] for found in metrics.values()) >= 0.98
 
 
-def test_missing_data_is_told_with_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_data_is_reported_with_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     data = import_file(EXAMPLE / "data.py")
     monkeypatch.setattr(data, "FOLDER", tmp_path)
     with pytest.raises(FileNotFoundError, match="`make mnist` fetches"):

@@ -116,7 +116,7 @@ def test_int8_at_the_border(tmp_path: Path) -> None:
     assert options.words(given) == ("--io", "int8")
 
 
-def test_a_model_that_cannot_be_quantized_says_so() -> None:
+def test_a_model_that_cannot_be_quantized_is_reported() -> None:
     def made(int8: bool) -> LoweredModel:
         return int8_model(convolutions(), keep_float=("nothing",)) if int8 else lower(convolutions())
 

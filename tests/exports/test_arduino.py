@@ -17,7 +17,7 @@ from baretorch.exports.project import project
 from baretorch.options import Io, Options
 from baretorch.pipeline import Compiled, read
 from baretorch.targets.boards import load_board
-from tests.exports.test_projects import FIGURES, ZOO, compiled, in_folder, run, steps, told, told_right
+from tests.exports.test_projects import FIGURES, ZOO, all_right, compiled, expected_outputs, in_folder, run, steps
 
 SHARE = Path(shutil.which("arduino-builder") or "./none/none").resolve().parents[1] / "share"
 CORE = SHARE / "arduino/hardware"
@@ -99,9 +99,9 @@ def test_on_a_chip(model: str, int8: bool, board: str, chip: tuple[str, str], tm
     sketch.write_text(sketch.read_text().replace(f"{answer}, 6", bits.replace("@", answer)))
     runs = steps(model) + 1
     said = printed(built(libraries, sketch, tmp_path / "build", chip[0]), f"{model}: ", runs, chip[1])
-    assert told_right(said, model, runs), said
+    assert all_right(said, model, runs), said
     host = made(model, int8, "host")
-    expected = np.array(told(host, runs), np.int8 if int8 else np.float32)
+    expected = np.array(expected_outputs(host, runs), np.int8 if int8 else np.float32)
     quant = host.graph[host.graph.outputs[0]].quant
     if int8:
         assert quant is not None

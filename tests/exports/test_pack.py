@@ -15,7 +15,7 @@ import pytest
 from baretorch.exports import BY_NAME
 from baretorch.exports.project import project
 from tests.exports.pdsc import faults
-from tests.exports.test_projects import FIGURES, MODELS, answers, compiled, exact, in_folder, numbers, steps, told_right
+from tests.exports.test_projects import FIGURES, MODELS, all_right, answers, compiled, exact, in_folder, numbers, steps
 
 
 @pytest.mark.parametrize("model", [pytest.param(m, marks=() if m == "sine" else pytest.mark.slow) for m in MODELS])
@@ -32,7 +32,7 @@ def test_a_pack(model: str, tmp_path: Path) -> None:
     command = ["cc", "-O2", "-fno-strict-aliasing", "-ffp-contract=fast", f"-I{model}", "example/main.c", *sources]
     subprocess.run([*command, "-o", "example/run"], cwd=folder, check=True)
     done = subprocess.run(["example/run"], cwd=folder, check=True, capture_output=True, text=True)
-    assert told_right(done.stdout, model, steps(model)) and numbers(done.stdout) == answers(model, "host")
+    assert all_right(done.stdout, model, steps(model)) and numbers(done.stdout) == answers(model, "host")
 
 
 @pytest.mark.skipif(not shutil.which("zip"), reason="zip is not installed")

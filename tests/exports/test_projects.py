@@ -84,12 +84,12 @@ def steps(model: str) -> int:
     return 4 if model == "streaming_gru" else 1
 
 
-def told_right(said: str, model: str, runs: int) -> bool:
+def all_right(said: str, model: str, runs: int) -> bool:
     """Report whether a program prints for all `runs` that its outputs are right."""
     return said.count(f"{model}: right") == runs and "WRONG" not in said
 
 
-def told(made: Compiled, runs: int) -> list[float]:
+def expected_outputs(made: Compiled, runs: int) -> list[float]:
     """Return the outputs of Baretorch's own emulated image, which starts over after the steps of the example."""
     inputs = store_inputs(made.graph, made.source.examples)
     found: list[float] = []
@@ -106,10 +106,10 @@ def told(made: Compiled, runs: int) -> list[float]:
 
 @cache
 def answers(model: str, board: str, runs: int | None = None) -> list[float]:
-    return told(compiled(model, board), runs or steps(model))
+    return expected_outputs(compiled(model, board), runs or steps(model))
 
 
-def test_the_docs_tell_what_was_tried() -> None:
+def test_the_docs_list_what_was_tested() -> None:
     """The page lists for every SDK how it was tested, with tests that exist."""
     page = (ROOT / "docs/how-to/use-an-sdk.md").read_text()
     rows = [
@@ -135,7 +135,7 @@ def test_words_of_a_board_lead_to_no_other_folder() -> None:
         project(replace(model, board=board), BY_NAME["vscode"], FIGURES)
 
 
-def test_zephyr_is_told_what_the_c_needs() -> None:
+def test_zephyr_enables_what_the_c_needs() -> None:
     """An FPU is off there until something selects it, and DSP instructions are refused on Cortex-M33s."""
 
     def kconfig(board: str) -> str:
@@ -257,7 +257,7 @@ def test_make_builds_it_and_it_is_right(model: str, tmp_path: Path) -> None:
     folder = in_folder(project(compiled(model, "host"), BY_NAME["make"], FIGURES), tmp_path)
     exact(folder / "main.c")
     said = [run(*command.split(), folder=folder) for command in readme_commands((folder / "README.md").read_text())]
-    assert len(said) == 2 and told_right(said[1], model, steps(model))
+    assert len(said) == 2 and all_right(said[1], model, steps(model))
     assert numbers(said[1]) == answers(model, "host")
 
 
@@ -269,7 +269,7 @@ def test_cmake_builds_it_and_it_is_right(model: str, tmp_path: Path) -> None:
     for command in readme_commands((folder / "README.md").read_text()):
         run(*command.split(), folder=folder)
     said = run(f"build/{model}_example", folder=folder)
-    assert told_right(said, model, steps(model)) and numbers(said) == answers(model, "host")
+    assert all_right(said, model, steps(model)) and numbers(said) == answers(model, "host")
 
 
 @pytest.mark.parametrize("sdk", ["make", pytest.param("cmake", marks=pytest.mark.slow)])
@@ -407,7 +407,7 @@ def test_a_record_of_others_stays(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [RECORD]
 
 
-def test_a_folder_behind_a_link(tmp_path: Path) -> None:
+def test_a_folder_that_is_a_link(tmp_path: Path) -> None:
     """The output folder may be a link; files that are no longer needed are removed there too."""
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk")
@@ -417,7 +417,7 @@ def test_a_folder_behind_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("record", ["", "[]", "{}", '{"files": 3}', "\xff", "[" * 100_000])
-def test_a_damaged_record_says_nothing(record: str, tmp_path: Path) -> None:
+def test_a_damaged_record_is_ignored(record: str, tmp_path: Path) -> None:
     (tmp_path / RECORD).write_text(record, "latin-1")
     (tmp_path / "main.c").write_text("mine")
     with pytest.raises(CompileError):

@@ -27,6 +27,7 @@ from tests.exports.chip import said_on_chip
 from tests.exports.test_projects import (
     FIGURES,
     MODELS,
+    all_right,
     answers,
     compiled,
     exact,
@@ -35,7 +36,6 @@ from tests.exports.test_projects import (
     readme_commands,
     run,
     steps,
-    told_right,
 )
 
 STUBS = Path(__file__).parent / "stubs"
@@ -133,7 +133,7 @@ def printed(
             run("sh", "-c", command, folder=folder)
     elf = next(p for p in (folder / "build").iterdir() if p.name.removesuffix(".elf") in (f"{model}_example", "zephyr"))
     said = said_on_chip(elf, model, there, "END\n") if machine is None else said_on_qemu(elf, machine)
-    assert told_right(said, model, runs_of(sdk, model)), said
+    assert all_right(said, model, runs_of(sdk, model)), said
     return said
 
 
@@ -211,4 +211,4 @@ def test_esp_idf_components(model: str, tmp_path: Path, monkeypatch: pytest.Monk
     run("cmake", "-S", ".", "-B", "build", folder=folder)
     run("cmake", "--build", "build", folder=folder)
     said = run(f"build/{model}_example", folder=folder)
-    assert told_right(said, model, steps(model)) and numbers(said) == answers(model, "host")
+    assert all_right(said, model, steps(model)) and numbers(said) == answers(model, "host")

@@ -16,7 +16,7 @@ from baretorch.exports import BY_NAME, boards_of
 from baretorch.exports.project import project
 from baretorch.targets.boards import load_board
 from tests.exports.chip import said_on_chip
-from tests.exports.test_projects import FIGURES, MODELS, compiled, in_folder, readme_commands, run, steps, told_right
+from tests.exports.test_projects import FIGURES, MODELS, all_right, compiled, in_folder, readme_commands, run, steps
 
 TOOLS = ("cmake", "make", "qemu-system-arm", "arm-none-eabi-gcc")
 missing = [tool for tool in TOOLS if not shutil.which(tool)]
@@ -57,7 +57,7 @@ QEMU = [(m, b) for m in MODELS for b in ("mps2-an386", "mps2-an385", "mps3-an547
 def test_the_tasks(model: str, board: str, tmp_path: Path) -> None:
     folder = made(model, board, tmp_path)
     run("sh", "-c", task(folder, "build"), folder=folder)
-    assert told_right(printed(task(folder, "run"), folder, f"{model}: ", steps(model)), model, steps(model))
+    assert all_right(printed(task(folder, "run"), folder, f"{model}: ", steps(model)), model, steps(model))
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_the_board(model: str, board: str, tmp_path: Path) -> None:
     run("cmake", "--preset", board, label, folder=folder)
     run("cmake", "--build", "--preset", board, folder=folder)
     elf = folder / f"build/{model}_example.elf"
-    assert told_right(said_on_chip(elf, model, load_board(board), " us\n", steps(model)), model, steps(model))
+    assert all_right(said_on_chip(elf, model, load_board(board), " us\n", steps(model)), model, steps(model))
 
 
 @pytest.mark.slow

@@ -118,7 +118,7 @@ uint8_t extra_arena[{arena}] __attribute__((used, section(".bss.bt_arena_extra")
 
 
 @pytest.mark.parametrize("toolchain", TOOLCHAINS)
-def test_what_does_not_fit_is_told_to_the_byte(toolchain: str, tmp_path: Path) -> None:
+def test_what_does_not_fit_is_reported_to_the_byte(toolchain: str, tmp_path: Path) -> None:
     board = load_board("microbit")
     flash, ram = board.chip.memory(board.chip.code), board.chip.memory(board.chip.data)
 

@@ -256,7 +256,7 @@ def test_the_judge_sees_a_missing_guard() -> None:
     assert unseen == ["mul"]  # it reads the input alone and is no side: to run it always is right, if slow
 
 
-def test_a_condition_may_be_far_behind_what_needs_it() -> None:
+def test_a_condition_may_come_long_after_what_needs_it() -> None:
     b = Builder()
     x = b.input("x", (4,), DType.FLOAT32)
     side, deep = b.add(Sin(), x), x

@@ -62,7 +62,7 @@ def test_methods_share_what_they_remember_and_their_weights(tmp_path: Path) -> N
         runtime.run(methods["encode"], "decode")
 
 
-def test_a_runtime_that_computes_something_else_is_told(tmp_path: Path) -> None:
+def test_a_runtime_that_computes_something_else_is_reported(tmp_path: Path) -> None:
     torch.manual_seed(0)
     module = Flattened().eval().requires_grad_(False).to(memory_format=torch.channels_last)
     x = torch.randn(1, 2, 4, 4).to(memory_format=torch.channels_last)
@@ -73,7 +73,7 @@ def test_a_runtime_that_computes_something_else_is_told(tmp_path: Path) -> None:
     assert float(note.removeprefix(told)) == pytest.approx(error, rel=1e-2) and error > 0.1
 
 
-def test_a_runtime_without_a_kernel_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_runtime_without_a_kernel_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     class Sorts(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.sort(x)[0]
@@ -84,7 +84,7 @@ def test_a_runtime_without_a_kernel_is_told(tmp_path: Path, capsys: pytest.Captu
     assert (tmp_path / "sorts.pte").is_file()
 
 
-def test_what_was_written_is_told(tmp_path: Path) -> None:
+def test_what_was_written_is_reported(tmp_path: Path) -> None:
     info = write_pte(case("cnn").module(), case("cnn").inputs(), tmp_path / "cnn.pte")
     assert info.operators == {
         "aten::convolution": 2,
@@ -200,7 +200,7 @@ def test_a_file_that_is_not_a_program_does_not_run(tmp_path: Path) -> None:
         run_pte(tmp_path / "bad.pte", case("sine").inputs())
 
 
-def test_missing_executorch_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_executorch_is_an_error_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "executorch.exir", None)
     with pytest.raises(CompileError) as caught:
         write_pte(case("sine").module(), case("sine").inputs(), tmp_path / "model.pte")

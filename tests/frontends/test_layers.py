@@ -77,7 +77,7 @@ def test_in_python_it_takes_what_the_caller_has() -> None:
 
 
 @pytest.mark.usefixtures("row")
-def test_what_it_says_of_int8_is_in_the_graph() -> None:
+def test_its_int8_scales_are_in_the_graph() -> None:
     source = frontends.load("small.layers")
     assert source.graph.is_quantized and not frontends.load("net.layers").graph.is_quantized
     done = command("run", "small.layers", "--board", "host", "--io", "int8", "--json")
@@ -130,7 +130,7 @@ def test_its_answers_are_the_net_under_the_passes() -> None:
         pipeline.compile_source(wrong, load_board("host"))
 
 
-def test_nobody_else_knows_aten_programs() -> None:
+def test_no_other_module_knows_aten_programs() -> None:
     """Only frontends/ has AtenPrograms and lowers them; quantize/ works on torch's programs, and needs neither."""
     found, programs = [], "baretorch.frontends.aten.program"
     for path in sorted(SRC.rglob("*.py")):

@@ -130,7 +130,7 @@ def test_sizes_scales_and_limits(options: dict[str, Any], tmp_path: Path) -> Non
     judge(edited(np.random.default_rng(1), **options), tmp_path, samples=2)
 
 
-def test_an_input_of_small_numbers_leaves_no_layer_beside(tmp_path: Path) -> None:
+def test_an_input_of_small_numbers_leaves_no_layer_out(tmp_path: Path) -> None:
     judge(edited(np.random.default_rng(2), x=(0.0004, 3), weights=0.003), tmp_path, samples=2)
 
 

@@ -41,7 +41,7 @@ def test_neighbours_of_one_name_in_two_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("load", [import_file, load_model_file])
-def test_nothing_stays_behind(tmp_path: Path, load) -> None:  # type: ignore[no-untyped-def]
+def test_nothing_remains(tmp_path: Path, load) -> None:  # type: ignore[no-untyped-def]
     path = list(sys.path)
     load(folder(tmp_path, "x"))
     assert sys.path == path

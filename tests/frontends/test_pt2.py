@@ -130,5 +130,5 @@ def test_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.code == 0 and json.loads(done.out)["model"] == "own"
 
 
-def test_the_tiny_model_is_what_it_says() -> None:
+def test_the_tiny_model_is_what_it_declares() -> None:
     assert set(Tiny().state_dict()) == {"layer.weight", "layer.bias", "count"}

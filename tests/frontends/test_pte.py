@@ -89,7 +89,7 @@ def test_memory_order_prefers_contiguous_where_a_dimension_is_one() -> None:
     assert memory_order((), ()) == ()
 
 
-def test_example_inputs_lie_beside_it(tmp_path: Path) -> None:
+def test_example_inputs_are_next_to_it(tmp_path: Path) -> None:
     (tmp_path / "sine.pte").write_bytes((DATA / "sine.pte").read_bytes())
     np.savez(tmp_path / "inputs.npz", x=np.array([[[0.25]], [[0.5]]], np.float32))
     (x,) = load(str(tmp_path / "sine.pte")).examples

@@ -232,7 +232,7 @@ def test_ceil_mode_with_partial_windows_is_refused_by_name() -> None:
         to_graph(pooled(True, True, (7, 7)))
 
 
-def test_a_version_that_nobody_knows() -> None:
+def test_an_unknown_version() -> None:
     """ceil_mode without scratch was never published."""
     with pytest.raises(CompileError, match=r"cortex_m::quantized_avg_pool2d\.out is called with .* unknown schema"):
         pooled(False, False)

@@ -155,7 +155,7 @@ def around(x: torch.Tensor, lo: int, hi: int, scale: float = 0.05) -> torch.Tens
 
 
 @pytest.mark.parametrize(("place", "layer"), [(0, "first"), (1, "first"), (2, "second")])
-def test_a_refusal_names_the_layer_beside_the_rounding(place: int, layer: str) -> None:
+def test_a_refusal_names_the_layer_next_to_the_rounding(place: int, layer: str) -> None:
     ranges = [(-128, 127)] * 3
     ranges[place] = (0, 127)
     with pytest.raises(CompileError) as caught:
@@ -254,7 +254,7 @@ def alone(program: AtenProgram, call: AtenCall, names: list[str], inputs: list[A
 
 
 @pytest.mark.parametrize(("name", "cpu"), [("mixed", "M55"), ("sine", "M4")])
-def test_cortex_m_operators_mean_what_executorch_says(name: str, cpu: str) -> None:
+def test_cortex_m_operators_mean_what_executorch_computes(name: str, cpu: str) -> None:
     module, inputs = mixed() if name == "mixed" else (case(name).module(), case(name).inputs())
     program = read_pte(cortex_m(module, inputs, cpu), name)
     want = check_each_call(program, inputs[0])

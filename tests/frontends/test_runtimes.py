@@ -195,7 +195,7 @@ def gone(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("how", ["end", "raise", "interrupt", "kill"])
-def test_the_child_never_stays_behind(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_child_never_remains(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the end, after an error, after Ctrl-C in the middle of a run, and after we are killed while it is idle."""
     stub(tmp_path, monkeypatch, "time.sleep(3600)")
     waits = how == "interrupt"
@@ -238,7 +238,7 @@ def test_messages_hold_arrays_as_they_are() -> None:
         encode({}, [np.array(["a"], object)])
 
 
-def test_onnxruntime_that_crashes_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_of_onnxruntime_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answers then are those of onnx.reference."""
     onnx = pytest.importorskip("onnx")
     from onnx import TensorProto, helper

@@ -27,7 +27,7 @@ def test_every_operator_has_a_case() -> None:
     assert covered == set(TABLE)
 
 
-def test_what_is_said_to_be_int8_has_a_case_in_int8() -> None:
+def test_what_is_listed_as_int8_has_a_case_in_int8() -> None:
     files = {path.name for path in DATA.glob("*_int8.tflite")}
     assert "lstm_int8.tflite" in files  # which LiteRT's schema makes hard to write by hand
     found = {name for name in TABLE for c in CASES if re.match(f"{name}(_[a-z]+)?_int8", c.name)}

@@ -80,7 +80,7 @@ def test_without_litert_the_graph_is_asked(monkeypatch: pytest.MonkeyPatch) -> N
     assert any('pip install "baretorch[tflite]"' in note for note in source.notes)
 
 
-def test_weights_that_alone_are_int8_are_float_and_said_so(tmp_path: Path) -> None:
+def test_weights_that_alone_are_int8_are_float_with_a_warning(tmp_path: Path) -> None:
     writer = TfliteWriter()
     g, weight = writer.main, np.linspace(-1, 1, 48, dtype=np.float32).reshape(6, 8)
     inputs = [g.input((3, 8)), g.const(weight, Q(1 / 127)), -1]
@@ -113,7 +113,7 @@ def test_int8_is_refused_for_a_model_that_has_it() -> None:
     assert run.code == 1 and "already" in run.err
 
 
-def test_a_float_model_is_quantized_with_the_data_beside_it(tmp_path: Path) -> None:
+def test_a_float_model_is_quantized_with_the_data_next_to_it(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     (tmp_path / "lstm.tflite").write_bytes((DATA / "lstm.tflite").read_bytes())
     np.savez(

@@ -167,7 +167,7 @@ def test_frames_that_are_none(image: Image, tmp_path: Path) -> None:
 
 @needs_rp2040js
 @pytest.mark.slow
-def test_a_model_of_other_sizes_is_told_and_not_written_to(tmp_path: Path) -> None:
+def test_a_model_of_other_sizes_is_reported_and_not_written_to(tmp_path: Path) -> None:
     """Writing 784 floats would exceed the input's 784 bytes with `--io int8`."""
     image = around(784, 10, tmp_path)
     seen = watched(image, tmp_path, lambda w: len(w.pictures) > 3)
@@ -201,7 +201,7 @@ def test_a_model_of_other_sizes_is_told_and_not_written_to(tmp_path: Path) -> No
         ),
     ],
 )
-def test_faults_are_told_and_survived(
+def test_faults_are_reported_and_survived(
     what: Breaks, begin: float, end: float, told: str, better: str | None, red: bool, image: Image, tmp_path: Path
 ) -> None:
     """The firmware says so on the console, and on the display if that is not the trouble, and goes on."""

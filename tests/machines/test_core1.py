@@ -201,7 +201,7 @@ __asm__ volatile(
 
 @pytest.mark.parametrize(("core", "call"), [(0, "triple(0);"), (1, "triple(HALF);")])
 @BOARDS
-def test_the_image_itself_tells_which_core_stopped(board: str, core: int, call: str) -> None:
+def test_the_image_itself_reports_which_core_stopped(board: str, core: int, call: str) -> None:
     with pytest.raises(DeviceFault) as caught:
         run(board, TWO_CORES.replace(call, REPORT))
     assert caught.value.what.startswith(f"the device stopped: FAULT: core {core}: ")
@@ -216,7 +216,7 @@ def overflowed(core: int) -> str:
 
 
 @pytest.mark.parametrize("core", [0, 1])
-def test_a_stack_that_has_overflowed_is_told_of_its_core(core: int) -> None:
+def test_a_stack_overflow_is_reported_with_its_core(core: int) -> None:
     with pytest.raises(DeviceFault) as caught:
         run("pico", overflowed(core))
     assert caught.value.what.startswith(f"the device stopped: FAULT: core {core}: ")

@@ -40,7 +40,7 @@ def test_frames_and_text_come_out_as_they_went_in(
 
 
 @given(st.binary(max_size=400), frames, st.randoms(use_true_random=False))
-def test_a_frame_behind_garbage_is_found(garbage: bytes, frame: Frame, rng: random.Random) -> None:
+def test_a_frame_after_garbage_is_found(garbage: bytes, frame: Frame, rng: random.Random) -> None:
     found, text = decode(cut(garbage + encode(frame), rng))
     assert found[-1] == frame
     assert len(text) + sum(len(encode(f)) for f in found) == len(garbage) + len(encode(frame))

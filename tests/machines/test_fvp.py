@@ -100,7 +100,7 @@ def test_an_image_that_waits_is_spoken_to(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("board", BOARDS)
-def test_what_the_image_says_is_heard(board: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_the_image_is_received(board: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = 'line.sendall(b"\\nFAULT: the NPU did not end in time\\nstatus 0x1\\nEND OF FAULT\\n"); line.recv(1)\n'
     stand_in(tmp_path, monkeypatch, board, ANSWERED + fault)
     machine = open_machine(on_board(board), RUN, "fvp")

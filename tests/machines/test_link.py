@@ -61,7 +61,7 @@ def test_a_bad_line_is_survived(seed: int) -> None:
         assert link.run([data[:4], data[4:]]).outputs == (data,)
 
 
-def test_silence_is_a_hang_that_tells_what_was_heard() -> None:
+def test_silence_is_a_hang_reported_with_the_received_text() -> None:
     device = FakeDevice()
     device.answer = lambda frame: b""  # type: ignore[method-assign]
     with pytest.raises(DeviceHang) as error:

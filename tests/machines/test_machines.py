@@ -241,7 +241,7 @@ def test_a_fault_on_unicorn_names_place_and_registers(board: str, kind: str) -> 
 
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547", "microbit"])
-def test_a_fault_on_qemu_is_told_by_the_image(board: str, kind: str) -> None:
+def test_a_fault_on_qemu_is_reported_by_the_image(board: str, kind: str) -> None:
     error = fault(board, "qemu", FAULTS[kind])
     assert error.what.startswith("the device stopped: FAULT:")
     assert any(line.startswith("pc 0x") for line in error.have)
@@ -259,7 +259,7 @@ def test_an_endless_loop_is_a_hang(board: str, emulator: str) -> None:
     assert error.value.have[-1] == f"heard: baretorch: toy on {board}, ready"
 
 
-def test_a_hang_on_unicorn_tells_where() -> None:
+def test_a_hang_on_unicorn_is_reported_with_its_place() -> None:
     machine = open_machine(image("pico", in_model("while (*(volatile const uint8_t *)x) {}")), RUN, "unicorn")
     link = Link(machine)
     link.hello()

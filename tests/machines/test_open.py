@@ -131,7 +131,7 @@ __attribute__((noinline)) void toy_run(const void *from, void *to)
 
 
 @pytest.mark.parametrize(("board", "emulator"), [("mps2-an386", "qemu"), ("pico", "rp2040js"), ("host", "native")])
-def test_a_killed_parent_leaves_nobody_behind(board: str, emulator: str, tmp_path: Path) -> None:
+def test_a_killed_parent_leaves_no_process(board: str, emulator: str, tmp_path: Path) -> None:
     """Not even an image in an endless loop, when there was no chance to clean up."""
     program = ORPHAN.format(board=board, body=ENDLESS, emulator=emulator)
     folder = Path(__file__).parent.parent.parent
@@ -164,7 +164,7 @@ def test_a_process_that_ends_is_a_fault(board: str, emulator: str) -> None:
     machine.close()
 
 
-def test_what_qemu_says_is_told() -> None:
+def test_output_of_qemu_is_reported() -> None:
     made = image("mps2-an386")
     machine = open_machine(replace(made, board=replace(made.board, qemu_machine="mps9")), RUN, "qemu")
     with pytest.raises(DeviceFault) as error:
@@ -172,7 +172,7 @@ def test_what_qemu_says_is_told() -> None:
     assert "unsupported machine type" in error.value.render()
 
 
-def test_a_closed_unicorn_machine_says_so() -> None:
+def test_a_closed_unicorn_machine_is_an_error() -> None:
     machine = open_machine(image("pico"), RUN)
     machine.close()
     with pytest.raises(DeviceFault, match="closed"):

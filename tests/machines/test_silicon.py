@@ -197,7 +197,7 @@ def broken(made: Image, signal: str) -> Image:
         ("microbit", "CLOCK.EVENTS_HFCLKSTARTED.EVENT", "the crystal"),
     ],
 )
-def test_what_does_not_start_is_told_and_done_without(board: str, signal: str, missing: str) -> None:
+def test_what_does_not_start_is_reported_and_done_without(board: str, signal: str, missing: str) -> None:
     made = broken(image(board), signal)
     heard: list[str] = []
     machine = UnicornMachine(made, RUN)
@@ -249,7 +249,7 @@ __attribute__((noinline)) void toy_run(const void *from, void *to)
     assert any("in toy_run" in text for text in have)
 
 
-def test_a_console_without_clock_is_told() -> None:
+def test_a_console_without_clock_is_reported() -> None:
     body = """\
 __attribute__((noinline)) void toy_run(const void *from, void *to)
 {

@@ -144,7 +144,7 @@ def test_a_sine_on_an_uno(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_what_is_told_of_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_reported_about_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing is an estimate, and flash is not slow."""
     monkeypatch.chdir(tmp_path)
     model = Path(__file__).parents[2] / "zoo/streaming_gru.py"

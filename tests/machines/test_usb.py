@@ -96,7 +96,7 @@ def test_comes_up_and_answers(board: str, script: object) -> None:
 
 
 @pytest.mark.parametrize(("board", "number"), [("pico", "0123456789ABCDEF"), ("pico2", "FEDCBA9876543210")])
-def test_says_what_it_is(board: str, number: str) -> None:
+def test_it_describes_itself(board: str, number: str) -> None:
     """And which one: what an RP2040's flash chip says, and what an RP2350 knows itself, written as by the vendor."""
     flash = FlashKind(number=bytes.fromhex(number))
     otp = {"OTP_DATA.CHIPID01": 0x76543210, "OTP_DATA.CHIPID23": 0xFEDCBA98} if board == "pico2" else None
@@ -291,13 +291,13 @@ def _lengths(machine: UnicornMachine, later: int) -> list[int]:
     return list(map(len, recorder.sent))
 
 
-def test_what_is_said_before_somebody_listens() -> None:
+def test_output_before_a_host_listens() -> None:
     heard: list[str] = []
     Link(over_usb("pico"), heard.append).hello()
     assert heard == ["baretorch: toy on pico, ready\n"]
 
 
-def test_what_nobody_reads_is_dropped() -> None:
+def test_unread_output_is_dropped() -> None:
     """Output is dropped if the port is closed, and a full ring does not block a core that runs alone."""
     machine = over_usb("pico", outputs=3000, body=MANY)
     link = Link(machine)
@@ -586,7 +586,7 @@ def test_a_fault_is_reported_and_the_port_stays_alive(board: str, irq: int | Non
 # --- a host that is strict -------------------------------------------------------------------------------------------
 
 
-def test_a_device_that_breaks_rules_is_told_so() -> None:
+def test_a_device_that_breaks_rules_is_reported() -> None:
     machine = over_usb("pico")
     _, host = port(machine)
 

@@ -89,7 +89,7 @@ def test_cycles_are_a_sum() -> None:
     assert "RP2040" in told["flash_source"]
 
 
-def test_flash_that_nobody_simulates_is_not_free() -> None:
+def test_flash_that_is_not_simulated_is_not_free() -> None:
     core = Time(Cycles(1000, 900, 1200), None)
     keys = ("cycles", "flash_cycles", "flash_misses", "flash_source")
     assert [cycles_json(core, load_board("pico").chip)[key] for key in keys] == [1000, None, None, None]

@@ -82,7 +82,7 @@ def test_who_does_not_wait_reads_what_was_there() -> None:
     assert board.answer() == board.case.right.tobytes()
 
 
-def test_it_says_what_it_is() -> None:
+def test_it_identifies_itself() -> None:
     board = Board(kept("conv-ethos-u65-512"))
     assert board.npu.read(npu.CONFIG) == board.case.payload.accelerator.config
     assert board.npu.read(npu.ID) >> 16 == board.case.payload.accelerator.arch

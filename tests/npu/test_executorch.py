@@ -99,7 +99,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return Report(facts, profile, advise(facts, profile))
 
 
-def test_a_report_tells_what_runs_where(reported: Report) -> None:
+def test_a_report_lists_what_runs_where(reported: Report) -> None:
     """The page and the terminal list what runs where. Time is that of the CPU alone, and channels cannot be removed
     from a file's commands."""
     assert [(f.value, f.note) for f in reported.speed() if f.title == "NPU"] == [

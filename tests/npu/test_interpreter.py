@@ -100,7 +100,7 @@ def test_addresses() -> None:
     assert "which is not a multiple of 2" in fault(with_value(wide, Set.OFM_BASE0, 1 << 16)).what
 
 
-def test_what_nobody_has_written() -> None:
+def test_reading_what_was_never_written() -> None:
     case = kept(CONV)
     with pytest.raises(NpuFault, match=r"unsafe stream: the input reads byte 0x\w+, which was never written, at byte"):
         run_stream(case.payload.accelerator, case.payload.commands, payload_memory(case.payload))

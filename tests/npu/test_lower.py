@@ -120,7 +120,7 @@ REFUSED = {
 }
 
 
-def test_what_is_not_taken_says_why() -> None:
+def test_a_refusal_has_a_reason() -> None:
     refused = {}
     for case in TABLE:
         if type(case.op) in ROWS:

@@ -92,7 +92,7 @@ def test_no_way_leads_out_and_back_in() -> None:
     ]
 
 
-def test_what_comes_before_and_behind_is_sorted() -> None:
+def test_what_comes_before_and_after_is_sorted() -> None:
     """The CPU's operator stands between two of the NPU's, and comes first, so that the NPU is started once."""
     g = Net()
     x = g.image("x")
@@ -149,7 +149,7 @@ def test_an_input_that_begins_in_the_middle_is_copied() -> None:
     assert "copy" in [node.op.name for node in found.graph.nodes]
 
 
-def test_what_vela_refuses_stays_behind_alone() -> None:
+def test_only_what_vela_refuses_stays_on_the_cpu() -> None:
     g = Net()
     x = g.image("x")
     pooled = g.kept(g.add(MaxPool2d((1, 1), (1, 1)), g.table(x)))
@@ -216,7 +216,7 @@ def test_a_fast_memory_of_its_own_is_refused() -> None:
     )
 
 
-def test_only_what_a_stream_has_wrong_stays_behind() -> None:
+def test_only_what_a_stream_has_wrong_stays_on_the_cpu() -> None:
     g = Net()
     x = g.image("x")
     y = g.table(g.sum(g.table(x), x))

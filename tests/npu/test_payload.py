@@ -102,7 +102,7 @@ def test_what_executorch_packs_is_the_same() -> None:
     assert read_payload(as_blocks(payload, commands)) == payload
 
 
-def test_accelerators_are_told_apart() -> None:
+def test_accelerators_are_distinguished() -> None:
     assert len({a.config for a in ACCELERATORS}) == len(ACCELERATORS)
     for each in ACCELERATORS:
         assert by_config(each.config) is each is by_name(each.name)

@@ -56,7 +56,7 @@ def test_what_vela_compiles(graph: Graph) -> None:
     assert 0 < result.cycles < 100_000
 
 
-def test_what_it_does_not_know_is_told(graph: Graph) -> None:
+def test_what_it_does_not_know_is_reported(graph: Graph) -> None:
     with pytest.raises(vela.VelaRefused, match="No_Such_Mode"):
         vela.compiled(to_tosa(graph), replace(NPU, memory_mode="No_Such_Mode"))
 
@@ -96,9 +96,7 @@ def test_no_answer(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         vela.compiled(to_tosa(graph), NPU)
 
 
-def test_operators_that_are_left_behind_are_a_refusal(
-    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operators_left_on_the_cpu_are_a_refusal(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     body = (
         "import os; os.mkdir('out'); open('out/a.npz', 'w'); open('out/a.csv', 'w'); print('CPU operators = 2 (50%)')"
     )
@@ -120,7 +118,7 @@ def test_what_cannot_be_read_is_a_refusal(graph: Graph, tmp_path: Path, monkeypa
         vela.compiled(to_tosa(graph), NPU)
 
 
-def test_without_vela_all_stays_on_the_cpu_and_says_so(
+def test_without_vela_all_stays_on_the_cpu_with_a_reason(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BARETORCH_VELA", str(tmp_path))
@@ -146,7 +144,7 @@ def test_a_board_without_an_npu(graph: Graph) -> None:
     )
 
 
-def test_require_lists_all_that_is_left_behind() -> None:
+def test_require_lists_all_that_stays_on_the_cpu() -> None:
     g = Net("net")
     x = g.image("x")
     graph = g.graph((x,), (g.log_softmax(g.table(g.log_softmax(x))),))
@@ -170,7 +168,7 @@ def test_require_of_a_float_model() -> None:
     assert (error.value.have, error.value.try_) == (("add add: it is float32",), ("--int8",))
 
 
-def test_ops_tells_what_the_npu_takes() -> None:
+def test_ops_lists_what_the_npu_takes() -> None:
     takes = npu_takes(BOARD.chip)["ethos-u55-256"]
     assert "qconv2d, qconv_transpose2d, qlinear, " in takes and "qnorm" not in takes
     assert npu_takes(load_board("pico").chip) == {}

@@ -68,7 +68,7 @@ def test_some_cases_as_c() -> None:
     check_c(passed(QUICK)[::3], ("-O0",))
 
 
-def test_the_page_tells_of_these_cases_what_is_true() -> None:
+def test_the_page_is_right_about_these_cases() -> None:
     told = recorded(PAGE.read_text())
     for name, made in outcomes(QUICK).items():
         assert told[name] == (made.kind is Kind.PASSED, made.frozen), f"{name}: run tools/make_onnx_table.py"

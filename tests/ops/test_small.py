@@ -112,7 +112,7 @@ def test_what_the_kernels_fit(op: Op, shapes: list[Shape], fits: bool) -> None:
         (DType.INT8, (2, 3, 8), "bt_move_32_ref"),  # whole rows move, and words are faster
     ],
 )
-def test_what_lies_together_moves_in_the_largest_units(dtype: DType, shape: Shape, symbol: str) -> None:
+def test_adjacent_elements_move_in_the_largest_units(dtype: DType, shape: Shape, symbol: str) -> None:
     op = Permute((1, 0, 2))
     inputs = tensors(shape, dtype=dtype)
     outputs = tensors(*(s.shape for s in op.infer(inputs)), dtype=dtype)

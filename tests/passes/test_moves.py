@@ -63,7 +63,7 @@ def copies(graph: Graph) -> int:
 
 
 @pytest.mark.parametrize(("read_again", "expected"), [(False, 0), (True, 1)])
-def test_a_part_is_overwritten_in_place_if_nobody_reads_the_whole(read_again: bool, expected: int) -> None:
+def test_a_part_is_overwritten_in_place_if_the_whole_is_not_read(read_again: bool, expected: int) -> None:
     b = Builder()
     x = b.input("x", (4, 3), DType.FLOAT32)
     base = b.add(Tanh(), x)
@@ -79,7 +79,7 @@ def test_a_part_of_itself_is_not_written_in_place() -> None:
     assert copies(b.graph(["x"], [y])) == 1
 
 
-def test_state_is_changed_where_it_lies() -> None:
+def test_state_is_changed_in_place() -> None:
     b = Builder()
     x = b.input("x", (1, 3), DType.FLOAT32)
     b.input("past", (8, 3), DType.FLOAT32)

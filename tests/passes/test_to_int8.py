@@ -373,7 +373,7 @@ def test_float_layers_are_named() -> None:
     assert [w for _, w in told_float(after)] == ["cumsum has no int8 form"]
 
 
-def test_what_stays_float_around_a_spectrum_is_told_in_one_line() -> None:
+def test_what_stays_float_around_a_spectrum_is_reported_in_one_line() -> None:
     """Up to the logarithm; what follows has reasons of its own."""
     b = Builder()
     x, floor = b.input("x", (3, 16), DType.FLOAT32), b.const("floor", np.array([1e-6], np.float32))

@@ -142,7 +142,7 @@ class Beside(nn.Module):
 
 @pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547"])
 @pytest.mark.parametrize("kernel", [1, 3])
-def test_a_layer_beside_its_input_in_a_buffer_does_not_go_back(board: str, kernel: int) -> None:
+def test_a_layer_next_to_its_input_in_a_buffer_does_not_go_back(board: str, kernel: int) -> None:
     x = torch.randn(1, 8, 6, 6).to(memory_format=torch.channels_last)
     plan = make_plan(optimize(from_module(Beside(kernel), (x,), "beside").graph), load_board(board))
     beside = plan.steps[1]

@@ -186,7 +186,7 @@ def test_a_block_is_what_branches_and_comes_together() -> None:
     assert chains(kept) == []
 
 
-def test_ram_is_kept_and_told() -> None:
+def test_the_limit_of_ram_is_kept_and_reported() -> None:
     graph = network(64, 64, DEEP)
     whole = make_plan(graph, BOARD)
     limit = whole.arena * 2 // 3
@@ -296,7 +296,7 @@ def test_rows_of_an_image_that_others_read_are_not_pulled(module: nn.Module) -> 
         compile_model(source, BOARD, Options(input=Input.ROWS))
 
 
-def test_a_limit_out_of_reach_tells_how_near_it_comes() -> None:
+def test_a_limit_out_of_reach_is_an_error_with_the_least_ram() -> None:
     graph = network(64, 64, DEEP)
     whole = make_plan(graph, BOARD)
     with pytest.raises(CompileError, match="does not fit 100 bytes of RAM") as caught:
@@ -322,7 +322,7 @@ def test_bands_are_tried_for_the_bank_that_is_too_small() -> None:
     assert plan.bands is not None and len(plan.layout.banks) == 2
 
 
-def test_a_board_that_is_too_small_all_the_same_is_told_from_the_smallest_plan() -> None:
+def test_the_error_of_a_board_that_is_too_small_has_the_smallest_plan() -> None:
     source = from_module(Wide(1).eval(), (torch.randn(1, 52, 48, 1),), "m")
     with pytest.raises(CompileError, match=r"microbit: SRAM is [34],\d\d\d bytes too small") as caught:
         compile_model(source, load_board("microbit"))

@@ -36,17 +36,17 @@ def smaller(board: Board, bank: str, size: int) -> Board:
     return replace(board, chip=replace(board.chip, memories=memories))
 
 
-def test_everything_lies_where_data_lies() -> None:
+def test_everything_is_in_the_bank_of_data() -> None:
     assert plan(M55).layout.banks == (Bank("DTCM", plan(M55).arena, home=True),)
 
 
-def test_the_arena_lies_where_the_user_says() -> None:
+def test_the_user_selects_the_bank_of_the_arena() -> None:
     moved = plan(M55, arena="SRAM")
     assert moved.layout.banks == (Bank("SRAM", plan(M55).arena, home=False),)
     assert {b.bank for b in moved.layout.buffers} == {"SRAM"}
 
 
-def test_a_layer_lies_where_the_user_says() -> None:
+def test_the_user_selects_the_bank_of_a_layer() -> None:
     usual = plan(M55)
     name = usual.steps[0].call.y.name
     moved = plan(M55, **{name: "SRAM"})

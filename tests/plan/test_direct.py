@@ -57,7 +57,7 @@ def test_an_input_that_is_an_output_is_copied() -> None:
     assert plan.layout.lent == {"y"}
 
 
-def test_the_judge_lets_nobody_write_to_an_input() -> None:
+def test_the_judge_rejects_writes_to_an_input() -> None:
     b = Builder("chain")
     x = b.input("x", (1, 4), DType.FLOAT32)
     y = b.add(Clamp(0.0, 1.0), x, name="y")

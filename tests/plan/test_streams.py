@@ -172,7 +172,7 @@ def test_the_judge(wrong: Callable[[Plan], Plan]) -> None:
         check_plan(wrong(made))
 
 
-def test_the_judge_of_what_nobody_reads() -> None:
+def test_the_judge_of_unread_copies() -> None:
     """A copy at the end, and a wait for nothing."""
     made = plan((1, 2))
     (copy,) = made.phases[1].copies

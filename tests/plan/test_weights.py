@@ -168,7 +168,7 @@ def test_by_itself_nothing_goes_where_flash_has_its_cache() -> None:
     assert copied(board, layers(64, 128, 32)) == {}, "read once, it does not pay"
 
 
-def test_the_choice_is_told_where_it_matters() -> None:
+def test_the_choice_is_reported_where_it_matters() -> None:
     large, small = layers(64, 128, 32), layers(40, 32, 16)
     for source, told in ((large, True), (small, False)):
         text = pipeline.compile_source(source, PICO).c.files["model.c"]
@@ -208,7 +208,7 @@ def test_both_stacks_have_room(more: dict[str, int], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("less", range(0, 64, 12))
-def test_weights_beside_an_arena_in_the_same_bank(less: int, tmp_path: Path) -> None:
+def test_weights_and_an_arena_in_the_same_bank(less: int, tmp_path: Path) -> None:
     count = (8192 - 36 - less) // 4
     weights = nn.Linear(count, 1, bias=False)
     module = nn.Sequential(nn.Linear(4, 9, bias=False), nn.Tanh(), nn.Linear(9, count), weights)

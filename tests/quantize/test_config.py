@@ -40,7 +40,7 @@ DIGITS, BITS = "9" * 5000, "0x" + "f" * 5000
         ("[layers]\n[removed]\n" + "".join(f'a{i} = "0-1000000"\n' for i in range(9)), "these are not valid channels"),
     ],
 )
-def test_what_a_file_says_is_not_believed(text: str, what: str, tmp_path: Path) -> None:
+def test_what_a_file_declares_is_checked(text: str, what: str, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(text)
     with pytest.raises(CompileError) as error:
         read_config(str(tmp_path / "c.toml"))
@@ -57,7 +57,7 @@ def layer() -> Graph:
     return b.graph([x], [b.add(Linear(), rows, b.const("w", np.ones((4, 3), np.float32)))])
 
 
-def test_files_beside_arrays_in_an_npz(tmp_path: Path) -> None:
+def test_other_files_than_arrays_in_an_npz(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "w.npz", "w") as file:
         file.writestr("w.npy", "import os")
     with pytest.raises(CompileError, match=r"cannot read the weights w\.npz"):

@@ -89,7 +89,7 @@ def test_calibration_that_cannot_be(data: list[Any], text: str) -> None:
     assert caught.value.what == text
 
 
-def test_an_index_that_names_nothing_is_told() -> None:
+def test_an_index_that_names_nothing_is_reported() -> None:
     net = nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 2)).eval()
     source = from_module(net, (torch.zeros(1, 3, dtype=torch.int64),), "net")
     assert not int8_model(source, [(torch.tensor([[0, 4, -5]]),)]).graph[source.graph.inputs[0]].quant

@@ -36,7 +36,7 @@ def shared(found: Groups) -> set[frozenset[str]]:
     return {frozenset(group.members) for group in found.activations}
 
 
-def test_an_operator_with_an_int8_form_says_which_scales_it_takes() -> None:
+def test_an_operator_with_an_int8_form_declares_its_scales() -> None:
     converts = {"dequantize", "quantize"}
     logic = {"eq", "ne", "lt", "le", "logical_and", "logical_or", "logical_not", "cast"}
     for row in OPS:

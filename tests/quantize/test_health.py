@@ -119,7 +119,7 @@ def test_a_dead_tensor_names_its_layer() -> None:
 
 
 @pytest.mark.parametrize("side", [1.0, 0.0])
-def test_numbers_that_int8_hardly_tells_apart_are_a_warning_before_they_do_harm(side: float) -> None:
+def test_numbers_that_int8_hardly_distinguishes_are_a_warning_before_they_do_harm(side: float) -> None:
     """The largest number of a row differs from the next by less than a step in one of twenty samples, which need not
     show a wrong result. A pair that is equally good the other way round does no harm."""
 

@@ -191,7 +191,7 @@ def test_initial_states_may_be_constants(
     assert all(np.array_equal(a, b) for a, b in zip(run.first, want, strict=True)), "bit for bit"
 
 
-def test_an_rnn_with_relu_stays_float_and_says_why() -> None:
+def test_an_rnn_with_relu_stays_float_with_a_reason() -> None:
     samples = tensors((5, 1, 6))
     graph = int8_of(nn.Sequential(nn.Linear(6, 6), Layers(nn.RNN, nonlinearity="relu")), samples).graph
     assert [layer.split()[0] for layer in float_layers(graph)] == ["rnn"]

@@ -207,7 +207,7 @@ def test_a_quotient_beyond_every_shift_is_at_its_limits() -> None:
     assert have.tolist() == [-128, 0, 127, 0, 127]
 
 
-def test_a_softmax_of_large_numbers_tells_the_largest_apart() -> None:
+def test_a_softmax_of_large_numbers_distinguishes_the_largest() -> None:
     """Their range is 210, but only what is near the largest of a row matters."""
     net = nn.Sequential(nn.Linear(1, 10, bias=False), nn.Softmax(-1))
     with torch.no_grad():

@@ -85,7 +85,7 @@ def test_layers_add_up_to_the_run(made: Report, found: TracedRun) -> None:
         assert all(use.cycles == layer.cycles for use in layer.uses), layer.name
 
 
-def test_layers_tell_who_waited_for_what(made: Report, found: TracedRun) -> None:
+def test_layers_list_what_cores_waited_for(made: Report, found: TracedRun) -> None:
     layers = {layer.name: layer for layer in found.layers}
     stem, depth, wide = layers["stem"], layers["depth"], layers["wide"]
     assert (stem.unit, depth.unit, wide.unit) == ("gemm0", "", "gemm0")
@@ -113,7 +113,7 @@ def test_copies_are_as_the_engine_made_them(made: Report, found: TracedRun) -> N
         assert all(v.begin >= work.end for v in found.visits if v.phase == moved.phase), "nobody reads it before"
 
 
-def test_it_is_told_as_json(made: Report, found: TracedRun) -> None:
+def test_it_is_printed_as_json(made: Report, found: TracedRun) -> None:
     told = made.profile.to_json()
     assert [core["instructions"] for core in told["cores"]] == list(found.instructions)
     assert told["cycles"] == sum(layer["cycles"] for layer in told["layers"]) + made.profile.own.all.expected
@@ -164,7 +164,7 @@ def test_the_timeline_answers_the_pointer_and_zooms(page: Page, found: TracedRun
     assert page.until("document.querySelectorAll('.pan')[1].scrollLeft === 300")
 
 
-def test_a_layer_that_is_done_beside_others_needs_no_time_of_its_own(made: Report, found: TracedRun) -> None:
+def test_a_layer_concurrent_with_others_needs_no_time_of_its_own(made: Report, found: TracedRun) -> None:
     number = next(i for i, layer in enumerate(found.layers) if layer.unit)
     none = tuple(Use() for _ in range(found.cores))
     layers = list(found.layers)
@@ -206,7 +206,7 @@ def test_the_names_of_roofs_and_layers_are_in_nobodys_way(page: Page, found: Tra
     assert letters > 20 and dots and not met
 
 
-def test_the_page_says_how_layers_were_cut(page: Page, found: TracedRun) -> None:
+def test_the_page_lists_how_layers_were_cut(page: Page, found: TracedRun) -> None:
     rows = page.evaluate(
         "[...document.querySelectorAll('#cuts tbody tr')].map(r => [...r.cells].map(c => c.innerText))"
     )

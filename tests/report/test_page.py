@@ -99,7 +99,7 @@ def test_the_pictures_are_there(page: Page, section: str) -> None:
     assert page.evaluate(f"document.querySelectorAll('#{section} svg rect').length") > 4
 
 
-def test_every_buffer_is_drawn_and_tells_its_name_and_size(page: Page, made: Report) -> None:
+def test_every_buffer_is_drawn_with_its_name_and_size(page: Page, made: Report) -> None:
     drawn = page.evaluate("[...document.querySelectorAll('.tensor')].map(e => e.dataset.name)")
     assert sorted(drawn) == sorted(b.name for b in made.plan.layout.buffers if b.size)
     assert page.evaluate("document.getElementById('tip').hidden")
@@ -184,7 +184,7 @@ def test_the_memory_map_holds_the_image(made: Report) -> None:
     assert arena == made.facts.image.ram.arena
 
 
-def test_a_float_model_says_so(floating: Report) -> None:
+def test_a_float_model_is_marked_as_such(floating: Report) -> None:
     text = make_page(floating)
     assert "it was not quantized" in text and "SQNR" not in text
 
@@ -211,7 +211,7 @@ def test_text_is_escaped_wherever_it_goes() -> None:
 
 
 @given(st.data())
-def test_boxes_of_a_row_lie_apart_and_edges_go_down(data: st.DataObject) -> None:
+def test_boxes_of_a_row_do_not_overlap_and_edges_go_down(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 12))
     nodes = [str(i) for i in range(count)]
     pairs = [(a, b) for i, a in enumerate(nodes) for b in nodes[i + 1 :]]

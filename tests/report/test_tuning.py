@@ -38,7 +38,7 @@ def test_the_front_is_a_line_that_rises() -> None:
     assert picture.count('class="best"') == 5
 
 
-def test_words_of_the_plot_lie_on_its_lines() -> None:
+def test_words_of_the_plot_are_on_its_lines() -> None:
     """And hide what they lie on: lines come first, and words have an edge."""
     tuning = replace(search(candidate(4000, 0.99, 100), candidate(3000, 0.985, 80)), budget=Budget(0.98, 3100))
     parts = re.findall(r'<(line|text)[^>]* class="([^"]*)"[^>]*>([^<]*)', str(front_picture(tuning)))
@@ -48,7 +48,7 @@ def test_words_of_the_plot_lie_on_its_lines() -> None:
     assert "svg .clear { paint-order: stroke;" in tuning_page(tuning, "run it")
 
 
-def test_the_page_tells_what_it_does_not_show() -> None:
+def test_the_page_lists_what_it_does_not_show() -> None:
     """Candidates that lost far more, and how to run the chosen one."""
     tuning = search(candidate(4000, 0.99, 100), candidate(2000, 0.2, 10), candidate(3000, 0.985, 80))
     page = tuning_page(tuning, "baretorch run 'a b.py' <&>")

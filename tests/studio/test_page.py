@@ -165,5 +165,5 @@ def test_it_fits_dark_and_narrow_windows(studio: StudioServer, tmp_path: Path, d
         assert page.complaints == []
 
 
-def test_it_asks_nobody_else(page: Page, studio: StudioServer) -> None:
+def test_it_requests_nothing_from_other_servers(page: Page, studio: StudioServer) -> None:
     assert {url.startswith(studio.url) for url in page.requests if not url.startswith("data:")} == {True}

@@ -121,7 +121,7 @@ def test_its_own_page_can(studio: StudioServer) -> None:
         assert ask(studio, "api/model/run", HALF, **headers).status == 200
 
 
-def test_nobody_without_the_word(studio: StudioServer) -> None:
+def test_access_needs_the_token(studio: StudioServer) -> None:
     assert len(studio.token) > 20
     for word in ("", "x", studio.token[:-1], studio.token + "x", "é"):
         refused = ask(studio, "api/tabs", word=re.sub(r"[^ -~]", "%C3%A9", word))
@@ -247,7 +247,7 @@ def test_values_that_are_no_numbers(studio: StudioServer) -> None:
 # --- what goes wrong on the way to the board --------------------------------------------------------------------------
 
 
-def test_a_fault_is_told_and_the_next_request_begins_anew(tmp_path: Path) -> None:
+def test_a_fault_is_reported_and_the_next_request_starts_again(tmp_path: Path) -> None:
     model = live(PTE / "sine.pte", tmp_path)
     with served(("model", model)) as server:
         before = ask(server, "api/model/run", HALF).data["outputs"]
@@ -293,7 +293,7 @@ def test_a_board_that_goes_away_and_comes_back(tmp_path: Path) -> None:
         unplugged(*board)
 
 
-def test_another_model_on_the_board_is_told(tmp_path: Path) -> None:
+def test_another_model_on_the_board_is_reported(tmp_path: Path) -> None:
     elf = live(PTE / "state.pte", tmp_path / "other").made.image.elf
     ours, theirs = pty.openpty()
     board = subprocess.Popen([elf], stdin=ours, stdout=ours)
@@ -334,7 +334,7 @@ def test_compile_again(tmp_path: Path) -> None:
         assert ask(server, "api/model/again", b"").data["remembers"]
 
 
-def test_a_bug_of_ours_is_told_and_nothing_ends() -> None:
+def test_a_bug_is_reported_and_the_server_continues() -> None:
     def broken() -> BuiltModel:
         raise ZeroDivisionError("by our own fault")
 
@@ -348,7 +348,7 @@ def test_a_bug_of_ours_is_told_and_nothing_ends() -> None:
         assert ask(server, "api/tabs").status == 200
 
 
-def test_a_tab_that_cannot_be_compiled_is_told(tmp_path: Path) -> None:
+def test_a_tab_that_cannot_be_compiled_is_reported(tmp_path: Path) -> None:
     def small() -> BuiltModel:
         raise CompileError("the digits do not fit", need="a larger board")
 
@@ -385,7 +385,7 @@ def test_a_model_that_is_not_there_ends_it_at_once() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_ctrl_c_ends_it_and_leaves_nothing_behind(number: int, tmp_path: Path) -> None:
+def test_ctrl_c_ends_it_and_leaves_no_files(number: int, tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "baretorch", "studio", str(PTE / "sine.pte"), "--board", "host"]
     program = subprocess.Popen(

@@ -253,7 +253,7 @@ def test_errors(name: str, arguments: list[str], folder: Path) -> None:
     check_golden(f"error_{name}", re.sub("pico-[0-9a-f]{8}", "pico-HASH", result.err))  # which depends on the compiler
 
 
-def test_a_time_that_nobody_knows(folder: Path) -> None:
+def test_a_time_that_is_unknown(folder: Path) -> None:
     result = baretorch("tune", "net.py", "--board", "host", "--samples", "4", "--time", "30ms")
     assert (result.code, result.out) == (1, ""), result.err
     check_golden("error_tune_time", result.err)

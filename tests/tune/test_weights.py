@@ -116,7 +116,7 @@ def test_rounding_makes_up_for_itself() -> None:
     assert not np.array_equal(simple["w1"].data, plain["w1"].data)  # type: ignore[arg-type]
 
 
-def test_rounding_knows_how_windows_lie() -> None:
+def test_rounding_knows_the_places_of_windows() -> None:
     """The products of a convolution's weights with what they are multiplied with are its answer."""
     graph = convolutions()
     plain, corrected = round_weights(graph, {n.outputs[0]: Grid(4) for n in graph.nodes}, samples(graph, 60), in_numpy)

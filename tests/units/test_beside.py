@@ -84,7 +84,7 @@ def test_one_core_works_while_the_unit_does() -> None:
     assert text.index("bt_gemm_begin(") < text.index("bt_gemm_wait(")
 
 
-def test_a_unit_makes_and_reads_rows_that_lie_in_slower_memory(tmp_path: Path) -> None:
+def test_a_unit_writes_and_reads_rows_in_slower_memory(tmp_path: Path) -> None:
     """The unit's output does not fit L1 as a whole: it is copied out in tiles of rows, and copied back for another
     layer."""
     b = Builder("wide")

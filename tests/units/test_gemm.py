@@ -77,7 +77,7 @@ def test_the_unit_computes_the_reference(tmp_path: Path) -> None:
         ("qlinear odd", None),
     ],
 )
-def test_the_matcher_says_why_not(name: str, why: str | None) -> None:
+def test_the_matcher_returns_a_reason(name: str, why: str | None) -> None:
     (case,) = [c for c in LAYERS if c.name == name]
     assert UNIT.why_not(call_of(case)) == why
 
@@ -126,7 +126,7 @@ def test_units_off() -> None:
     assert units_json(off) == []
 
 
-def test_a_unit_that_takes_nothing_tells_why() -> None:
+def test_a_unit_without_layers_has_reasons() -> None:
     cluster = BOARD.chip.cluster
     assert cluster is not None and cluster.gemm is not None
     picky = replace(cluster, gemm=replace(cluster.gemm, channels=1000))
@@ -138,7 +138,7 @@ def test_a_unit_that_takes_nothing_tells_why() -> None:
     assert told["cores"][0]["why"] == "it has 100 input channels"
 
 
-def test_ops_tells_what_the_unit_takes() -> None:
+def test_ops_lists_what_the_unit_takes() -> None:
     told = baretorch("ops", "qlinear", "--board", "cluster8", "--json").json()
     (row,) = told["operators"]
     assert (row["kernels"][0]["symbol"], row["kernels"][0]["unit"]) == ("bt_gemm_unit", "gemm0")

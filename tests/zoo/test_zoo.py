@@ -58,7 +58,7 @@ def test_model_answers_like_pytorch_on_the_chip(name: str, tmp_path: Path) -> No
     check(run(name, "mps2-an386", "gcc", tmp_path))
 
 
-def test_too_large_a_model_says_by_how_much(tmp_path: Path) -> None:
+def test_the_error_of_too_large_a_model_has_the_missing_bytes(tmp_path: Path) -> None:
     with pytest.raises(CompileError) as raised:
         run(TOO_LARGE, "mps2-an386", "gcc", tmp_path)
     check_shortage(raised.value, TOO_LARGE, "mps2-an386")

@@ -99,7 +99,7 @@ def test_large_windows_of_constants_are_left_to_us(monkeypatch: pytest.MonkeyPat
     assert asked == ["Conv"]
 
 
-def test_a_constant_that_says_more_than_it_brings(tmp_path: Path) -> None:
+def test_a_constant_that_declares_more_than_it_has(tmp_path: Path) -> None:
     made = small_cnn()
     made.graph.initializer[0].dims[0] = LARGE
     refused(made, tmp_path, "declared")
@@ -226,7 +226,7 @@ def external(folder: Path, location: str, offset: int | None = None, length: int
     return file
 
 
-def test_external_data_beside_the_file(tmp_path: Path) -> None:
+def test_external_data_next_to_the_file(tmp_path: Path) -> None:
     file = external(tmp_path, "weights.bin", 16, 288)
     (name,) = [t.name for t in frontends.load(str(file)).graph.constants() if t.shape == (4, 2, 3, 3)]
     graph = frontends.load(str(file)).graph

@@ -86,7 +86,7 @@ def test_outputs_are_called_as_in_the_file(tmp_path: Path) -> None:
     assert [t["name"] for t in cli("inspect", path, "--json").json()["outputs"]] == ["answer"]
 
 
-def test_state_by_option_and_by_a_file_beside(tmp_path: Path) -> None:
+def test_state_by_option_and_by_a_file_next_to_it(tmp_path: Path) -> None:
     path = saved(tmp_path, counter())
     by_option = frontends.load(path, options=Options(state={"h": "h_next"}))
     (tmp_path / "net.state.toml").write_text('h = "h_next"\n')
@@ -133,7 +133,7 @@ def test_a_file_has_one_method(tmp_path: Path) -> None:
         frontends.load(path, "other")
 
 
-def test_a_model_that_nobody_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_no_runtime_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(feeds: dict[str, Array]) -> dict[str, Array]:
         raise ValueError("not today")
 
@@ -287,7 +287,7 @@ def test_calibration_data_that_does_not_fit(tmp_path: Path) -> None:
     assert "holds no samples" in refused("x.txt")
 
 
-def test_example_inputs_beside_the_file(tmp_path: Path) -> None:
+def test_example_inputs_next_to_the_file(tmp_path: Path) -> None:
     x = np.full((1, 2, 8, 8), 0.5, np.float32)
     np.savez(tmp_path / "inputs.npz", x=x)
     source = frontends.load(saved(tmp_path, small_cnn()))

@@ -85,7 +85,7 @@ def test_weights_with_a_zero_point(zero: int, told: int) -> None:
     assert np.abs(have - runs(made, x)[0]).max() <= 0.1001
 
 
-def test_a_float_file_is_quantized_with_data_beside_it(tmp_path: Path) -> None:
+def test_a_float_file_is_quantized_with_data_next_to_it(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_bytes(small_cnn().SerializeToString())
     samples = np.random.default_rng(1).standard_normal((20, 2, 8, 8)).astype(np.float32)
     np.savez(tmp_path / "calibration.npz", x=samples)
@@ -105,7 +105,7 @@ def test_int8_of_a_quantized_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("part", "told"), [(0.2, False), (0.3, True)])
-def test_answers_far_from_the_runtime_are_told(
+def test_answers_far_from_the_runtime_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: float, told: bool
 ) -> None:
     """Rounding in a quantized model may be a quarter of the output's largest number, and no more."""
@@ -311,7 +311,7 @@ def mixed(kind: int) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 @pytest.mark.parametrize("name", mixed(INT8))
-def test_stored_numbers_beside_others(dtype: Any, name: str) -> None:
+def test_stored_numbers_with_others(dtype: Any, name: str) -> None:
     kind, zero = (INT8, 3) if dtype is np.int8 else (UINT8, 131)
     constants = {"s": np.float32(0.125), "z": dtype(zero), "c": np.arange(4, dtype=dtype).reshape(1, 4)}
     if name == "pad":

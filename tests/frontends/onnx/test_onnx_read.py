@@ -61,13 +61,13 @@ def test_a_loaded_file_asks_the_runtime(tmp_path: Path) -> None:
     assert source.graph.labels == ("y",)
 
 
-def test_constants_that_nobody_reads_are_gone() -> None:
+def test_unused_constants_are_removed() -> None:
     graph = graph_of(small_cnn())
     assert all(t.data is None or t.dtype.label == "float32" for t in graph.tensors.values())
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_constants_of_other_floats_are_told(dtype: Any) -> None:
+def test_constants_of_other_floats_are_reported(dtype: Any) -> None:
     """If a model computes in float32, a cast of its constants is computed while it is read, and there is no warning."""
     made = model(
         [node("Cast", ["k"], ["c"], to=1), node("Mul", ["x", "c"], ["y"])], {"x": [3]}, ["y"], {"k": dtype(0.5)}

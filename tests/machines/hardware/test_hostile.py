@@ -105,7 +105,7 @@ def test_a_fault_message_is_longer_than_what_is_kept() -> None:
         link.run([b"abcd", b"ef"])
 
 
-def test_sizes_that_nobody_knows_are_limited() -> None:
+def test_unknown_sizes_are_limited() -> None:
     with attached(answers(hello(outputs=(0xFFFFFFF0,)))) as port:
         machine = SerialMachine(port, 115200)
         with pytest.raises(DeviceFault) as error:
