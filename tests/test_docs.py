@@ -61,19 +61,22 @@ def test_how_it_works_has_short_sections() -> None:
         assert len(prose) <= 120, f"{section.splitlines()[0]}: {len(prose)} words"
 
 
-def test_how_it_works_names_files_that_exist() -> None:
-    """Paths are relative to src/baretorch, or are those of the repository; in the section of tune/, to that."""
-    named = re.findall(r"`([\w./-]+(?:/|\.(?:py|c|h|txt)))`", (ROOT / "docs/how-it-works.md").read_text())
+FOR_CONTRIBUTORS = [ROOT / "CONTRIBUTING.md", ROOT / "docs/how-it-works.md", *(ROOT / "docs/contributing").glob("*.md")]
+
+
+@pytest.mark.parametrize("page", FOR_CONTRIBUTORS, ids=lambda page: page.name)
+def test_pages_for_contributors_name_files_that_exist(page: Path) -> None:
+    """Paths are relative to the repository, to src/baretorch, or to a folder that the page describes."""
+    named = re.findall(r"`([\w./-]+(?:/|\.(?:py|c|h|txt|toml)))`", page.read_text())
     generated = {"model.h", "model.c", "weights.h", "weights.c", "glue.c"}
-    folders = [
-        ROOT,
-        PACKAGE,
-        PACKAGE / "tune",
-        PACKAGE / "runtime",
-        PACKAGE / "frontends/pte",
-        PACKAGE / "kernels/linear",
+    inner = ("", "tune", "runtime", "frontends/pte", "kernels/linear")
+    missing = [
+        name
+        for name in named
+        if name not in generated
+        and not re.search(r"NAME|foo", name)
+        and not any((folder / name).exists() for folder in (ROOT, *(PACKAGE / path for path in inner)))
     ]
-    missing = [name for name in named if name not in generated and not any((f / name).exists() for f in folders)]
     assert missing == []
 
 
