@@ -28,7 +28,7 @@
 /* Infinity without <math.h>, which a freestanding compiler need not have. */
 #define BT_INF (__builtin_inff())
 
-/* Unroll the loop that follows, so that what it indexes lives in registers. */
+/* Unroll the loop that follows, so that the arrays it indexes are in registers. */
 #if defined(__clang__) || __GNUC__ >= 8
 #define BT_UNROLL_8 _Pragma("GCC unroll 8")
 #define BT_UNROLL_4 _Pragma("GCC unroll 4")
@@ -56,9 +56,9 @@
 
 #define BT_NAN __builtin_nanf("")
 
-/* Where constants are that were packed for their kernel: in flash, which AVR reads with instructions of its own, so that
- * a pointer must tell. Everywhere else memory is one, and this is nothing. Constants that a kernel takes where it might
- * as well be given activations are in RAM on AVR, as those are. */
+/* Where constants are that were packed for their kernel: in flash, which AVR reads with instructions of its own, so
+ * that a pointer must have that type. Other CPUs have one memory, and this is empty. Constants that a kernel takes
+ * where it might as well be given activations are in RAM on AVR, as those are. */
 #if defined(__AVR__) && !defined(__STRICT_ANSI__) && !defined(__cplusplus) /* which do not have gcc's word for it */
 #define BT_FLASH __flash
 #else
@@ -72,7 +72,7 @@
 #define BT_ALIGNMENT 8
 #endif
 
-/* Sections by which the size report tells weights and arena from the rest. */
+/* Sections by which the size report separates weights and arena from the rest. */
 #if defined(__ELF__)
 #define BT_WEIGHTS(name) __attribute__((section(".rodata.bt_weights." #name)))
 #define BT_WEIGHTS_IN(bank, name) __attribute__((section(".data.bt_weights." #bank "." #name)))
@@ -86,7 +86,7 @@
 /* Limits a value to [lo, hi] and lets NaN through, as torch.clamp does. */
 BT_INLINE float bt_clamp_f32(float v, float lo, float hi)
 {
-    /* A literal infinity is no limit; compilers that keep floating-point traps would compare all the same. */
+    /* A literal infinity does not limit; compilers that keep floating-point traps would compare all the same. */
     if (!(__builtin_constant_p(lo) && lo == -BT_INF))
         v = v < lo ? lo : v;
     if (!(__builtin_constant_p(hi) && hi == BT_INF))

@@ -17,13 +17,13 @@ typedef struct {
     volatile uint32_t arrived[2];
 } bt_meeting;
 
-/* Wake a core that sleeps in bt_wait_event; what was written before is there when it wakes. */
+/* Wake a core that sleeps in bt_wait_event; data written before is visible when it wakes. */
 BT_INLINE void bt_signal_event(void)
 {
     __asm__ volatile("dsb\n\tsev" : : : "memory");
 }
 
-/* Sleep until the other core signals. It may also return at once, for a signal of before: ask again what is awaited. */
+/* Sleep until the other core signals. It may also return at once, for an earlier signal: check the condition again. */
 BT_INLINE void bt_wait_event(void)
 {
     __asm__ volatile("wfe" : : : "memory");

@@ -6,7 +6,7 @@
 
 #include "int8.h"
 
-/* The sum of n products, of what is stored; the sums of both take the zero points back. */
+/* The sum of n products of stored numbers; the sums of both correct for the zero points. */
 BT_INLINE int32_t bt_mve_dot(int32_t n, const int8_t *a, int32_t a_zero, const int8_t *b, int32_t b_zero)
 {
     int32_t sum = n * a_zero * b_zero, a_sum = 0, b_sum = 0;

@@ -123,7 +123,7 @@ BT_INLINE void bt_copy_bytes(int8_t *to, const int8_t *from, int32_t count)
         to[i] = from[i];
 }
 
-/* The same for many bytes: where they lie on words, 4 instructions for 32. */
+/* The same for many bytes: where they are aligned to words, 4 instructions for 32. */
 BT_SHARED void bt_copy_row(int8_t *to, const int8_t *from, int32_t count)
 {
     register int8_t *r0 __asm__("r0") = to;

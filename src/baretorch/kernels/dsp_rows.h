@@ -47,7 +47,7 @@ BT_INLINE void bt_dsp_part(int32_t sums[4], const int8_t *x, const int32_t *w, i
     sums[3] += (both1 - low1) >> 8;
 }
 
-/* sums[k] += row k of four; gives where the next four rows begin. Reads up to three bytes behind x. */
+/* sums[k] += row k of four; returns where the next four rows begin. Reads up to three bytes after x. */
 BT_INLINE const int32_t *bt_dsp_four(int32_t sums[4], const int8_t *x, const int32_t *w, int32_t in)
 {
     const int32_t fours = (in + 3) >> 2;

@@ -110,7 +110,7 @@ typedef struct {
     "subi r20, 128\n\t"                                                                                                \
     "st X+, r20\n\t"
 
-/* All outputs of one window, whose inputs lie together. The state is used up. */
+/* All outputs of one window, whose inputs are contiguous. The state is used up. */
 BT_SHARED void bt_fours_avr_run(bt_fours_avr *s, const BT_FLASH uint8_t *weights)
 {
     __asm__ volatile(

@@ -30,7 +30,7 @@
 
 /* y[0..8 * eights) of one window. `w`: [eights][weights][8], from the first weight used; eight weights are 1 << `log`
  * bytes. Eight inputs in s8-s15, the weights of two of them in s16-s31: 71 instructions for 64 products. This and the
- * others are of the variables of the functions they stand in. */
+ * others use variables of the functions that contain them. */
 #define BT_FPU_ONE_WINDOW(two, one, log)                                                                               \
     __asm__ volatile("1:\n\t"                                                                                          \
                      "vldmia %[bias]!, {s0-s7}\n\t"                                                                    \

@@ -25,8 +25,8 @@
     "sxtb16 %[even], %[odd]\n\t"                                                                                       \
     "sxtb16 %[odd], %[odd], ror #8\n\t" BT_INT4_WORD("%[u0]", "%[even]") BT_INT4_WORD("%[u1]", "%[odd]")
 
-/* sums[k] = row k of four, over so many fours of inputs, at most BT_INT4_PART inputs; gives where the next begin. `start`
- * is added to rows 0 to 2, whose weights are 8 too large. */
+/* sums[k] = row k of four, over `fours` fours of inputs, at most BT_INT4_PART inputs; returns where the next begin.
+ * `start` is added to rows 0 to 2, whose weights are 8 too large. */
 BT_INLINE const int32_t *bt_int4_four(int32_t sums[4], const int8_t *x, const int32_t *w, int32_t fours,
                                        int32_t start)
 {

@@ -1,4 +1,4 @@
-/* The integer arithmetic that every int8 kernel shares; docs/arithmetic.md tells why it is so. */
+/* The integer arithmetic that every int8 kernel shares; docs/arithmetic.md explains it. */
 #ifndef BT_INT8_H
 #define BT_INT8_H
 
@@ -22,7 +22,7 @@ BT_INLINE int32_t bt_clamp_i32_any(int32_t v, int32_t lo, int32_t hi)
     return v > hi ? hi : v;
 }
 
-/* What takes fewer instructions on a core stands in a file of that core's instructions. */
+/* Operations that take fewer instructions on a core are in the file of that core. */
 #if defined(__ARM_FEATURE_DSP) && __ARM_FEATURE_DSP
 #include "int8_dsp.h"
 #define bt_scale bt_scale_dsp

@@ -68,7 +68,7 @@ BT_INLINE void bt_mve_limit_i8(int8_t *y, int32_t n, int32_t lo, int32_t hi)
                      : "lr", "cc", "memory");
 }
 
-/* `step`: what is done to the weights' pointer after a load from `at` */
+/* `step`: how the weights' pointer advances after a load from `at` */
 #define BT_MVE_CHANNEL(mla, at, step, first, second)                                                                   \
     "vldrb.u8 q2, " at "\n\t" step mla " " first ", q0, q2\n\t" mla " " second ", q1, q2\n\t"
 #define BT_MVE_CHANNELS(mla, at, step)                                                                                 \
@@ -98,12 +98,12 @@ typedef struct {
     const int8_t *x, *z;
     int32_t x_step; /* from both to the next two */
     int8_t *y;
-    int32_t z_at; /* where the second's outputs lie from the first's */
+    int32_t z_at; /* distance from the first's outputs to the second's */
     int32_t y_step;
     int32_t pairs;
 } bt_mve_pairs;
 
-/* Where the eight outputs lie that BT_MVE_NARROW leaves. */
+/* The places of the eight outputs of BT_MVE_NARROW. */
 BT_INLINE uint16x8_t bt_mve_places(const bt_mve_pairs *p)
 {
     const uint16x8_t i = vidupq_n_u16(0, 1);
@@ -180,13 +180,13 @@ BT_INLINE void bt_mve_short(const bt_mve_layer *l, const int32_t *k, const bt_mv
 #define BT_MVE_SUMS "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr"
 
 /* `fours` times four channels of longer windows: 14 instructions for 128 products, 2 for each pass over the chain but
- * the first, 25 for eight outputs, and 14 for four channels. `passes` is odd where no taps are left behind vectors. */
+ * the first, 25 for eight outputs, and 14 for four channels. `passes` is odd where no taps are left after vectors. */
 BT_INLINE void bt_mve_long(const bt_mve_layer *l, const int32_t *k, const bt_mve_pairs *p, int32_t fours)
 {
-    const int32_t more = l->taps / 16 - 1, rest = l->taps % 16; /* vectors behind the first, and taps behind them */
+    const int32_t more = l->taps / 16 - 1, rest = l->taps % 16; /* vectors after the first, and taps after them */
     const int32_t passes = more ? (more + BT_MVE_CHAIN - 1) / BT_MVE_CHAIN : 1;
     struct {
-        int32_t back, y_step; /* from behind a window to the next; from outputs to the next */
+        int32_t back, y_step; /* from the end of a window to the next; from outputs to the next */
         int8_t *end, *y;
         const int32_t *weights;
         int32_t passes, entry, rest;
@@ -235,7 +235,7 @@ BT_INLINE void bt_mve_long(const bt_mve_layer *l, const int32_t *k, const bt_mve
                      "add %[z], %[z], r0\n\t"
                      "cmp r6, r4\n\t"
                      "bne 1b\n\t"
-                     "ldrd r0, r2, [%[s], #44]\n\t" /* the next four channels, behind the multipliers */
+                     "ldrd r0, r2, [%[s], #44]\n\t" /* the next four channels, after the multipliers */
                      "add %[k], %[k], #16\n\t"
                      "add r0, r0, #4\n\t"
                      "add r4, r4, #4\n\t"
@@ -248,7 +248,7 @@ BT_INLINE void bt_mve_long(const bt_mve_layer *l, const int32_t *k, const bt_mve
                      : BT_MVE_SUMS, "q0", "q1", "q2", "q3", "q4", "cc", "memory");
 }
 
-/* The same for 2 to 8 vectors without taps behind them, of which those of two windows follow each other in turn, and so
+/* The same for 2 to 8 vectors without taps after them, of which those of two windows follow each other in turn, and so
  * do the pairs: 14 instructions for 128 products, 19 for eight outputs, and 13 for four channels. */
 BT_SHARED void bt_mve_in_turn(const bt_mve_layer *l, const int32_t *k, const bt_mve_pairs *p, int32_t fours)
 {
@@ -288,7 +288,7 @@ BT_SHARED void bt_mve_in_turn(const bt_mve_layer *l, const int32_t *k, const bt_
                      "add %[y], %[y], r0\n\t"
                      "cmp %[y], r2\n\t"
                      "bne 1b\n\t"
-                     "ldrd %[y], %[n], [%[s], #24]\n\t" /* the next four channels, behind the multipliers */
+                     "ldrd %[y], %[n], [%[s], #24]\n\t" /* the next four channels, after the multipliers */
                      "add %[k], %[k], #16\n\t"
                      "add r2, r2, #4\n\t"
                      "str r2, [%[s], #4]\n\t"
@@ -344,12 +344,12 @@ BT_SHARED void bt_mve_outputs_in_turn(const bt_mve_layer *l, const bt_mve_pairs 
     bt_mve_channels(l, p, bt_mve_in_turn);
 }
 
-/* `count` windows, the next of which begins `step` bytes behind, to outputs `y_step` apart. */
+/* `count` windows, the next of which begins `step` bytes after, to outputs `y_step` apart. */
 BT_INLINE void bt_mve_windows(const bt_mve_layer *l, const int8_t *x, int32_t step, int8_t *y, int32_t y_step,
                               int32_t count)
 {
     for (int32_t n; count > 0; count -= n, x += n * step, y += n * y_step) {
-        n = count > 1 && y_step <= BT_MVE_FAR ? count & ~1 : 1; /* the last may stand alone: it is done twice */
+        n = count > 1 && y_step <= BT_MVE_FAR ? count & ~1 : 1; /* the last may be alone: it is computed twice */
         const int32_t second = n > 1;
         const bt_mve_pairs p = { x,      x + second * step, 2 * step, y, second * y_step, 2 * y_step,
                                  (n + 1) / 2 };
@@ -375,7 +375,7 @@ BT_INLINE void bt_mve_copy_in_turn(int8_t *to, const int8_t *x, const int8_t *z,
 
 /* Rows of the input are windows: a linear layer, or a convolution of pixels. They go through scratch in blocks, so that
  * y may be x. scratch: as many rows as fill 512 bytes, at most 64 and at least 8, or 2 of long ones, or all, and one
- * more of an odd number of rows that go in turn; and 16 bytes behind rows of less than 16 */
+ * more of an odd number of rows that go in turn; and 16 bytes after rows of less than 16 */
 BT_SHARED void bt_mve_rows(const bt_mve_layer *l, const int8_t *x, int8_t *y, int32_t count, int8_t *scratch)
 {
     const int32_t taps = l->taps, block = bt_clamp_i32(512 / taps & ~1, taps > 256 ? 2 : 8, 64);
@@ -387,7 +387,7 @@ BT_SHARED void bt_mve_rows(const bt_mve_layer *l, const int8_t *x, int8_t *y, in
             bt_mve_windows(l, scratch, taps, y, l->out, n);
             continue;
         }
-        n = n > 1 ? n & ~1 : 1; /* the last may stand alone: it is done twice */
+        n = n > 1 ? n & ~1 : 1; /* the last may be alone: it is computed twice */
         const int32_t second = n > 1;
         for (int32_t i = 0; i < n; i += 2)
             bt_mve_copy_in_turn(scratch + i * taps, x + i * taps, x + (i + second) * taps, taps / 16);

@@ -31,7 +31,7 @@ BT_INLINE void bt_mve_store(float *y, bt_mve_eight v)
 #define BT_MVE_RIGHT(x) "vfma.f32 %q[c], %q[p], " x "\n\tvfma.f32 %q[d], %q[q], " x "\n\t"
 
 /* Adds the products of one window, from `x` on, with the weights of eight outputs; gives where the weights end.
- * 10 instructions for 16 products. This and the others are of the variables of the functions they stand in. */
+ * 10 instructions for 16 products. This macro and the others use variables of the functions that contain them. */
 #define BT_MVE_ONE_WINDOW(weights, log)                                                                                \
     __asm__ volatile("ldr %[r], [%[s], %[rows]]\n"                                                                     \
                      "2:\n\t"                                                                                          \

@@ -8,7 +8,7 @@ typedef struct {
     uint32_t config;        /* the NPU's register CONFIG; bits that a stream does not depend on may differ */
     uint32_t command_bytes; /* of the stream */
     uint32_t weight_bytes;
-    uint32_t crc; /* CRC-32, as zlib's, of the stream and the weights behind it */
+    uint32_t crc; /* CRC-32, as zlib's, of the stream and the weights after it */
 } bt_npu_job;
 
 /* The regions of a command stream. */

@@ -1,7 +1,7 @@
 /* int8 layers on cores whose multiplier gives the low 32 bits of a product and no more is to be had from it
  * (Armv6-M, Armv7-M, RV32): three products out of two multiplications.
  *
- * Numbers of three positions stand in two words, modulo 2^32:
+ * Two words hold the numbers of three positions, modulo 2^32:
  *
  *     first = x0 + 2^21 * x1        second = x2 + 2^10 * x1
  *
@@ -19,9 +19,9 @@
 
 #define BT_TRIPLES_TAPS 64 /* products between two unpackings */
 
-/* Windows of three positions at a time, their weights, and what becomes of the sums. */
+/* Windows of three positions at a time, their weights, and how sums become outputs. */
 typedef struct {
-    /* Where the next window and its weights lie, its bias and multiplier, and where the first position's output goes;
+    /* Where the next window and its weights are, its bias and multiplier, and where the first position's output goes;
      * and how many bytes it is from there to the next. */
     const uint32_t *x;
     const void *w; /* bytes; words if `words` */
@@ -44,7 +44,7 @@ BT_INLINE int32_t bt_triples_first(int32_t taps)
     return (taps - 1) % BT_TRIPLES_TAPS + 1;
 }
 
-/* What windows of so many taps, an even number, and these limits have in common. */
+/* The shared state of windows with `taps` taps, an even number, and these limits. */
 BT_INLINE bt_triples bt_triples_of(int32_t taps, int32_t zero, int32_t lo, int32_t hi)
 {
     const bt_triples s = {

@@ -4,7 +4,7 @@
 
 #include "int8.h"
 
-/* Packs count numbers of each position, 1 or more, which lie `step` apart, into pairs of words to_step bytes apart. */
+/* Packs count numbers of each position, 1 or more, which are `step` apart, into pairs of words to_step bytes apart. */
 BT_INLINE uint32_t *bt_triples_pack(uint32_t *to, int32_t to_step, const int8_t *x0, const int8_t *x1,
                                     const int8_t *x2, int32_t step, int32_t count)
 {

@@ -1,10 +1,10 @@
 /* What the kernels of linear layers and convolutions share.
  *
  * Both are the same work: every output is the dot product of its weights with a window of the input, which is some runs
- * of numbers that lie together, one per row of the kernel. Padding costs nothing: the caller clips the window, and the
+ * of contiguous numbers, one per row of the kernel. Padding costs nothing: the caller clips the window, and the
  * weights that would meet padding are stepped over.
  *
- * Weights are packed so that those of eight outputs for one input lie side by side: [out / 8][weights][8], and then
+ * Weights are packed so that those of eight outputs for one input are contiguous: [out / 8][weights][8], and then
  * [out % 8][weights] for the outputs left over. */
 #ifndef BT_WINDOWS_H
 #define BT_WINDOWS_H
@@ -21,7 +21,7 @@ typedef struct {
     int32_t x_step;  /* from the end of a row's inputs to the next row's first */
     int32_t x_next;  /* from one window to the next */
     int32_t w_step;  /* weights between two rows, which would meet padding */
-    int32_t w_next;  /* weights from behind the last row's w_step to the same place of the next outputs */
+    int32_t w_next;  /* weights from the end of the last row's w_step to the same place of the next outputs */
     int32_t weights; /* of the whole window */
     int32_t skipped; /* weights before the first that is used */
     int32_t out;     /* outputs of each window */

@@ -25,7 +25,7 @@
 #define BT_XCV_MIN_B(rd, a, b) ".insn r 0x7b, 1, 0x10, " rd ", " a ", " b "\n\t"            /* cv.min.b */
 #define BT_XCV_PACK_LOW(rd, a, b) ".insn r 0x7b, 1, 0x7c, " rd ", " a ", " b "\n\t"         /* cv.packlo.b */
 #define BT_XCV_PACK_HIGH(rd, a, b) ".insn r 0x7b, 1, 0x7d, " rd ", " a ", " b "\n\t"        /* cv.packhi.b */
-/* rd = (rd + a + 2^(n-1)) >> n, and without what rounds */
+/* rd = (rd + a + 2^(n-1)) >> n, and without rounding */
 #define BT_XCV_ROUND(rd, a, n) ".insn r 0x2b, 3, 0x42, " rd ", " a ", " n "\n\t" /* cv.addrnr */
 #define BT_XCV_SHIFT(rd, a, n) ".insn r 0x2b, 3, 0x40, " rd ", " a ", " n "\n\t" /* cv.addnr */
 
@@ -102,7 +102,7 @@ typedef struct {
                      : [n] "r"(count)                                                                                  \
                      : "memory")
 
-/* Of four outputs that begin with output `o`, those that there are. Gives what follows their constants. */
+/* Of four outputs that begin with output `o`, up to the last. Returns the address after their constants. */
 BT_INLINE const int32_t *bt_xcv_four(const bt_xcv_layer *l, int narrow, const int32_t *w, const int8_t *x, int32_t o,
                                      int8_t *y)
 {
@@ -244,7 +244,7 @@ BT_INLINE void bt_xcv_add(const bt_xcv_layer *l, bt_xcv_windows *windows, const 
         bt_xcv_make(l, windows);
 }
 
-/* to[0..n) = from[0..n); gives what follows. */
+/* to[0..n) = from[0..n); returns from + n. */
 BT_INLINE int8_t *bt_xcv_copy(int8_t *to, const int8_t *from, int32_t n)
 {
     int32_t eights = n >> 3, a, b;

@@ -1,6 +1,6 @@
 /* y[.., i, e] = sum over j of w[j] v[.., j, e], where w is the softmax over j of
  * scale * (sum over e of q[.., i, e] k[.., j, e]) + mask[.., i, j]
- * over steps in elements, so that heads may lie in any order. Only j <= i takes part if causal. */
+ * over steps in elements, so that heads may be in any order. Only j <= i takes part if causal. */
 #ifndef BT_ATTENTION_H
 #define BT_ATTENTION_H
 

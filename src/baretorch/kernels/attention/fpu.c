@@ -1,4 +1,4 @@
-/* Attention for Arm cores with a single-precision FPU, where the elements of a head lie together. */
+/* Attention for Arm cores with a single-precision FPU, where the elements of a head are contiguous. */
 #include "rows.h"
 
 #include "../matmul/columns.h"

@@ -21,7 +21,7 @@ typedef struct {
     float hi;
 } bt_conv2d_f32;
 
-/* Some output channels of a wider tensor: `layer` tells of these alone. */
+/* Some output channels of a wider tensor: `layer` describes these alone. */
 typedef struct {
     bt_conv2d_f32 layer;
     int32_t y_stride; /* from one pixel of y to the next */

@@ -1,7 +1,7 @@
 #include "conv2d.h"
 
 /* The sum for one output: `x` is the image from its group's first channel on, `weight` that of the output's
- * channel; (top, left) is where the window starts and may lie outside of the image. */
+ * channel; (top, left) is where the window starts and may be outside of the image. */
 BT_INLINE float bt_conv2d_f32_ref_dot(const bt_conv2d_f32 *p, const float *x, const BT_FLASH float *weight, int32_t top,
                                       int32_t left)
 {

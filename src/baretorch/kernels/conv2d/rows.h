@@ -1,7 +1,7 @@
 /* conv2d row by row, for any core that can compute the sums of windows.
  *
  * A row of the output is cut into runs of pixels whose windows meet the padding in the same way: one pixel at a time
- * at the left and right edge, and where windows lie entirely in padding; all that are whole in between. A layer's
+ * at the left and right edge, and where windows are entirely in padding; all that are whole in between. A layer's
  * parameters are not worth an instance of this code: nearly all time is spent in the sums. */
 #ifndef BT_CONV2D_ROWS_H
 #define BT_CONV2D_ROWS_H
@@ -59,7 +59,7 @@ BT_INLINE void bt_conv2d_rows(const bt_conv2d_f32 *p, const float *x, const floa
     }
 }
 
-/* A pointwise convolution from the last pixels to the first, so many `together`; all are in one row. */
+/* A pointwise convolution from the last pixels to the first, `together` at a time; all are in one row. */
 BT_INLINE void bt_conv2d_back(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y,
                               int32_t together, bt_sums sums, bt_limit limit)
 {

@@ -1,6 +1,6 @@
 #include "conv_transpose2d.h"
 
-/* Which input meets the tap that lies `distance` behind it; -1 if none does. */
+/* Return which input meets the tap that is `distance` after it; -1 if none does. */
 BT_INLINE int32_t bt_conv_transpose2d_source(int32_t distance, int32_t stride, int32_t size)
 {
     int32_t at = distance / stride;

@@ -205,7 +205,7 @@ BT_KERNEL void bt_fft_f32_passes(const bt_fft_passes_f32 *p, const float *x, con
     }
 }
 
-/* Of the spectrum of n complex numbers those at k and n - k, halved, become the same of 2n real ones.
+/* The numbers at k and n - k of the spectrum of n complex numbers, halved, become those of 2n real numbers.
  * u: -i e^(-pi i k / n) */
 BT_INLINE void bt_fft_real_pair(float *at, float *mirror, bt_complex a, bt_complex b, float ur, float ui)
 {

@@ -21,12 +21,12 @@ typedef struct {
     int32_t x_zero, zero, lo, hi, shift;
 } bt_gemm;
 
-/* Starts the unit: what it works with must stay as it is until bt_gemm_wait. weight: [out][kernel_h][kernel_w][in] */
+/* Starts the unit: its operands must not change until bt_gemm_wait. weight: [out][kernel_h][kernel_w][in] */
 BT_INLINE void bt_gemm_start(const bt_gemm *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                              const int32_t *multiplier, int8_t *y)
 {
     volatile uint32_t *const r = (volatile uint32_t *)(uintptr_t)p->unit;
-    __asm__ volatile("" : : : "memory"); /* what was computed before is there */
+    __asm__ volatile("" : : : "memory"); /* results computed before are complete */
     r[0] = (uint32_t)(uintptr_t)x;
     r[1] = (uint32_t)(uintptr_t)weight;
     r[2] = (uint32_t)(uintptr_t)y;

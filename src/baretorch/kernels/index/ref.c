@@ -38,7 +38,7 @@ BT_INLINE int32_t bt_index_at(const void *index, int32_t i, int32_t words, int32
     BT_INDEX_REF(symbol, (const bt_index *p, const void *index, const void *x, void *y), unit, c, p->count,    \
                  at, p->size, BT_COPY(unit, to, from, p->run))
 
-/* A kernel from what becomes of an element v that is there and an element w that is scattered there. */
+/* A kernel, from the combination of an element v and an element w that is scattered there. */
 #define BT_SCATTER_INTO_REF(symbol, type, expression)                                                          \
     BT_INDEX_REF(symbol, (const bt_index *p, const void *index, const void *x, void *y), type, c, p->count,    \
                  at, p->size, for (int32_t r = 0; r < p->run; r++) {                                           \

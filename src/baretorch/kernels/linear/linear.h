@@ -17,8 +17,8 @@ typedef struct {
 void bt_linear_f32_ref(const bt_linear_f32 *p, const float *x, const BT_FLASH float *weight,
                        const BT_FLASH float *bias, float *y);
 
-/* weight: of each row the band that is not 0, in fours; bands: where it begins, and how many fours it has. What lies
- * outside is not looked at, not even to make NaN of 0 times infinity. */
+/* weight: of each row the band that is not 0, in fours; bands: where it begins, and how many fours it has. The rest
+ * is not read, not even to make NaN of 0 times infinity. */
 void bt_linear_f32_banded(const bt_linear_f32 *p, const float *x, const BT_FLASH float *weight,
                           const BT_FLASH float *bias, const BT_FLASH int16_t *bands, float *y);
 

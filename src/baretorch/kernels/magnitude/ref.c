@@ -2,7 +2,7 @@
 
 #include "../math/round.h"
 
-/* Squares of what is very large or very small leave the range of float: such numbers are scaled by powers of 2. */
+/* Squares of very large or very small numbers leave the range of float: such numbers are scaled by powers of 2. */
 BT_KERNEL void bt_magnitude_f32_ref(const bt_magnitude_f32 *p, const float *x, float *y)
 {
     if (p->squared) {

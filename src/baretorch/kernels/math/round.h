@@ -54,7 +54,7 @@ BT_INLINE float bt_sqrt_bits_f32(float x)
     else
         for (exponent = 1; (digits & 0x00800000u) == 0u; exponent--)
             digits <<= 1;
-    digits <<= 2 - (exponent & 1); /* now 26, and the power of two beside them is even */
+    digits <<= 2 - (exponent & 1); /* now 26, and their power of two is even */
     uint32_t root = 0u, rest = 0u;
     for (int i = 0; i < 25; i++) {
         rest = (rest << 2) | ((digits >> 24) & 3u);

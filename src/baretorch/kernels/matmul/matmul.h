@@ -21,10 +21,10 @@ typedef struct {
 #ifndef BT_INLINE_KERNELS
 void bt_matmul_f32_ref(const bt_matmul_f32 *p, const float *a, const float *b, float *y);
 
-/* The rows of b and y lie together: the last step of both is 1. */
+/* The rows of b and y are contiguous: the last step of both is 1. */
 void bt_matmul_columns_f32_fpu(const bt_matmul_f32 *p, const float *a, const float *b, float *y);
 
-/* The rows of a and the columns of b lie together: a_step[4] and b_step[3] are 1. */
+/* The rows of a and the columns of b are contiguous: a_step[4] and b_step[3] are 1. */
 void bt_matmul_dots_f32_fpu(const bt_matmul_f32 *p, const float *a, const float *b, float *y);
 #endif
 

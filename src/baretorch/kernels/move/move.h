@@ -1,4 +1,4 @@
-/* y[i, j, k, l, m, n] = x[i, j, k, l, m, n] over steps of either sign, each element a run of units that lie together.
+/* y[i, j, k, l, m, n] = x[i, j, k, l, m, n] over steps of either sign, each element a run of contiguous units.
  * A unit is 8, 16 or 32 bits; starts, steps and runs are counted in units. */
 #ifndef BT_MOVE_H
 #define BT_MOVE_H

@@ -1,4 +1,4 @@
-/* Elements as bits, whatever they mean: what moves them need not know their type. Tensors are aligned to 4 bytes,
+/* Elements as bits, whatever they mean: moves need not know their type. Tensors are aligned to 4 bytes,
  * so elements of 8 bytes are moved as pairs of words. */
 #ifndef BT_UNIT_H
 #define BT_UNIT_H

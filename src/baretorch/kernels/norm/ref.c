@@ -3,7 +3,7 @@
 #include "../math/round.h"
 #include "../reduce/fold.h"
 
-/* Two passes for the statistics: squares of what is left after the mean do not cancel. The third writes. */
+/* Two passes for the statistics: squares of the differences from the mean do not cancel. The third writes. */
 BT_INLINE void bt_norm_part_f32(const bt_norm_f32 *p, const float *x, const float *weight, const float *bias, float *y)
 {
     float count = (float)(p->reduced[0] * p->reduced[1] * p->reduced[2]);

@@ -4,7 +4,7 @@
 
 typedef uint64_t __attribute__((may_alias, aligned(4))) bt_pad_u64;
 
-/* Elements first up to last of a row of y lie inside x. */
+/* Elements first up to last of a row of y are inside x. */
 #define BT_PAD_REF(symbol, unit)                                                                            \
     BT_KERNEL void symbol(const bt_pad *p, const void *x, void *y)                                          \
     {                                                                                                       \

@@ -1,4 +1,4 @@
-/* Average pooling for Arm cores with a single-precision FPU, where every window lies inside the image. */
+/* Average pooling for Arm cores with a single-precision FPU, where every window is inside the image. */
 #include "pool.h"
 
 #include "../fpu.h"

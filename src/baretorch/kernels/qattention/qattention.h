@@ -1,7 +1,7 @@
 /* y[.., i, e] = requantize(sum over j of w[j] * (v[.., j, e] - v_zero)), where w is the softmax over j of
  *     scale * (sum over e of (q[.., i, e] - q_zero) * (k[.., j, e] - k_zero)) + mask[.., i, j]
  * in steps of 1/256 of a power of two, its sum being 2^14; docs/arithmetic.md has the formula. Steps through memory are
- * in elements, so that heads may lie in any order. Only j <= i takes part if causal. */
+ * in elements, so that heads may be in any order. Only j <= i takes part if causal. */
 #ifndef BT_QATTENTION_H
 #define BT_QATTENTION_H
 

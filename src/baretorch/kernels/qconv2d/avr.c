@@ -3,7 +3,7 @@
 
 #include "../fours_avr.h"
 
-/* One row of a window, `inputs` of one pixel after the other; what lies outside of the image is x_zero. */
+/* One row of a window, `inputs` of one pixel after the other; x_zero outside of the image. */
 BT_INLINE int8_t *bt_qconv2d_avr_row(const bt_qconv2d *p, const int8_t *x, int16_t h, int16_t left, int8_t *to)
 {
     const int16_t in = (int16_t)p->in, width = (int16_t)p->in_w;

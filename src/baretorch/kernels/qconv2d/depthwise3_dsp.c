@@ -6,7 +6,7 @@
  * the three outputs that it touches. 15 instructions for 9 products, requantized and stored.
  * With stride 2 columns come in twos, of which the lower inputs are a pair, too: 13 instructions for 9 products.
  *
- * The output may lie over the input: with stride 1 the rows that are needed again are kept in scratch. */
+ * The output may overlap the input: with stride 1 the rows that are needed again are kept in scratch. */
 #include "../dsp.h"
 #include "qconv2d.h"
 
@@ -69,7 +69,7 @@ typedef struct {
                       "smmlar %[sum], %[sum], %[multiplier], %[zero]\n\t"                                              \
                       "ssat %[sum], #8, %[sum]\n\t"                                                                    \
                       "strb %[sum], [%[at], #" out "]\n\t"
-/* Two outputs a turn; the first of an odd number stands alone. */
+/* Two outputs per iteration; the first of an odd number is alone. */
 #define BT_ALONG_TWOS(channel, turn, out)                                                                              \
     {                                                                                                                  \
         int8_t *at = (int8_t *)line;                                                                                   \
@@ -86,7 +86,7 @@ typedef struct {
                          : "r1", "r2", "r3", "cc", "memory");                                                          \
     }
 
-/* `count` outputs of each of four channels with stride 2. The second two channels have a line of their own behind that of
+/* `count` outputs of each of four channels with stride 2. The second two channels have a line of their own after that of
  * the first. */
 BT_SHARED void bt_qconv2d_four_by_twos(const int32_t *channel, bt_qconv2d_two *line, int32_t count, int32_t zero)
 {

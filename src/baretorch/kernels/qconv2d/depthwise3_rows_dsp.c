@@ -5,7 +5,7 @@
  * upper two inputs and the lower two are pairs of halfwords, which are multiplied into the sums of the three outputs
  * that the column touches in each row. 49 instructions for four outputs, requantized and stored.
  *
- * The output may lie over the input: outputs wait in scratch until their rows are complete, those of the upper row where
+ * The output may overlap the input: outputs wait in scratch until their rows are complete, those of the upper row where
  * the row of inputs above them was kept. */
 #include "../dsp.h"
 #include "qconv2d.h"
@@ -22,7 +22,7 @@ typedef struct {
 } bt_qconv2d_column;
 
 /* Runs along a line with the weights of one channel. r0 points to columns; r1 and r2 are the upper and lower pair of one;
- * r3 and r4 the sums of the next outputs, r5 and r6 those of the outputs behind them; r8-r10 the upper two weights of
+ * r3 and r4 the sums of the next outputs, r5 and r6 those of the outputs after them; r8-r10 the upper two weights of
  * each column, r11 and r12 the lower two of the middle and right one, r7 the multiplier, lr y's zero point. The stack
  * has the bias, the lower two weights of the left column, and the line's end. */
 #define BT_LOAD_COLUMN(turn)                                                                                           \
@@ -185,7 +185,7 @@ BT_INLINE void bt_qconv2d_fill_outside(const bt_qconv2d_rows *rows)
     }
 }
 
-/* A line of so many fours of channels, from byte `from` of rows of inputs to byte `to` of rows of outputs. */
+/* A line of `fours` fours of channels, from byte `from` of rows of inputs to byte `to` of rows of outputs. */
 BT_SHARED void bt_qconv2d_line_of_rows(const bt_qconv2d_rows *rows, const int32_t *channel, int32_t from, int32_t to,
                                        int32_t fours)
 {

@@ -4,7 +4,7 @@
  * a position is one load of four bytes, two extensions, one load of weights and four multiplies. Inside the image all
  * taps have fixed offsets; at its border a tap outside reads a word of zero points instead.
  *
- * Channels go through the whole image one after the other, so input and output must lie apart. */
+ * Channels go through the whole image one after the other, so input and output must be apart. */
 #include "depthwise_dsp.h"
 
 BT_INLINE void bt_qconv2d_expand_bytes(const bt_qconv2d *p, const void *weight, int32_t c, int32_t *to)

@@ -105,7 +105,7 @@ BT_SHARED void bt_depthwise_fours(const bt_qconv2d *p, const int8_t *x, int32_t 
 {
     const int32_t step = p->stride_w * p->kernel_h, taps = p->kernel_h * p->kernel_w;
     const struct {
-        int32_t plane, x_back; /* from behind the last channel's windows, or outputs, to the next four's */
+        int32_t plane, x_back; /* from the end of the last channel's windows, or outputs, to the next four's */
         int32_t count, y_back;
         int32_t taps;
         const int32_t *end;
@@ -142,7 +142,7 @@ BT_SHARED void bt_qconv2d_depthwise_shared_mve(const bt_qconv2d *p, const int8_t
                                  p->x_zero);
                 place = place + 1 < p->kernel_h ? place + 1 : 0;
             }
-            /* The window's first row lies in `place`: weights of the rows before it are those of the last rows. */
+            /* The window's first row is in `place`: weights of the rows before it are those of the last rows. */
             const uint8x16_t rows = vld1q_u8(row_of);
             const uint8x16_t turned = vsubq_n_u8(vidupq_n_u8(0, 1), (uint8_t)place);
             const mve_pred16_t before = vcmphiq_u8(vdupq_n_u8((uint8_t)place), rows);

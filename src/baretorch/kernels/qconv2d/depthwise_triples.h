@@ -1,7 +1,7 @@
 /* qconv2d, depthwise, three rows of the output at a time; see ../triples.h.
  *
  * For each channel the rows that three rows of the output read are packed, column by column: a window is then
- * kernel_w columns that lie together, and the next window begins stride_w columns further. */
+ * kernel_w contiguous columns, and the next window begins stride_w columns further. */
 #ifndef BT_QCONV2D_DEPTHWISE_TRIPLES_H
 #define BT_QCONV2D_DEPTHWISE_TRIPLES_H
 
@@ -25,7 +25,7 @@ BT_INLINE void bt_qconv2d_pack_row(const bt_qconv2d *p, uint32_t *to, const int8
     }
 }
 
-/* All layers share this: what it does for three rows is little beside what follows for all their columns. */
+/* All layers share this: its work for three rows is small compared with that for all columns. */
 BT_SHARED void bt_qconv2d_depthwise_triples_run(const bt_qconv2d *p, const int8_t *x, const int8_t *weight,
                                                 const int32_t *terms, int8_t *y, void *scratch)
 {
@@ -41,7 +41,7 @@ BT_SHARED void bt_qconv2d_depthwise_triples_run(const bt_qconv2d *p, const int8_
     const int8_t outside = (int8_t)p->x_zero;
     expanded[even - 1] = 0;
     heads[0] = heads[1] = 0;
-    /* Columns beside the image keep their zero points. */
+    /* Columns outside of the image keep their zero points. */
     for (int32_t i = 0; i < p->kernel_h * columns; i++)
         bt_triples_pack(packed + 2 * i, 8, &outside, &outside, &outside, 1, 1);
     bt_triples s = bt_triples_of(even, p->zero, p->lo, p->hi);
@@ -53,7 +53,7 @@ BT_SHARED void bt_qconv2d_depthwise_triples_run(const bt_qconv2d *p, const int8_
     s.words = 1;
     for (int32_t n = 0; n < p->batch; n++) {
         for (int32_t h = 0; h < p->out_h; h += 3) {
-            /* Below the last row stands that one again. */
+            /* The last row is repeated below itself. */
             const int32_t more = p->out_h - 1 - h < 2 ? p->out_h - 1 - h : 2;
             for (int32_t kh = 0; kh < p->kernel_h; kh++) {
                 for (int32_t k = 0; k < 3; k++) {

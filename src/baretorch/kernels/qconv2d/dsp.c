@@ -77,7 +77,7 @@ BT_INLINE int32_t bt_qconv2d_skip(int32_t taps)
     return (turns * BT_TURN - fours) * BT_FOUR + 1;
 }
 
-/* scratch: 6 bytes a tap, taps rounded up to a multiple of four; 32 bytes; and what windows_dsp.h says */
+/* scratch: 6 bytes a tap, taps rounded up to a multiple of four; 32 bytes; and the scratch of windows_dsp.h */
 BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch)
 {
     const int32_t taps = (p->kernel_h * p->kernel_w * p->in + 3) & ~3;

@@ -4,7 +4,7 @@
  * where dsp.c has 36. */
 #include "threes_dsp.h"
 
-/* Behind the state lies what is taken from the sums of the first channel, and of both. */
+/* After the state is the number that is subtracted from the sums of the first channel, and of both. */
 BT_INLINE void bt_qconv2d4_outputs(bt_qconv2d_state *state, const int32_t *weight, int32_t turns)
 {
     register void *r0 __asm__("r0") = state;

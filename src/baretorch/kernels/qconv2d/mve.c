@@ -33,8 +33,8 @@ BT_INLINE void bt_qconv2d_scatter(int8_t *to, int32_t step, const int8_t *from, 
     BT_QCONV2D_PUT("vstrbt.8 %q[v], [%[to], %q[at]]\n\t");
 }
 
-/* `columns` columns to scratch, dilation_w apart, the first at (top, left), which may lie outside of the image; but not
- * those beside the image, which bt_qconv2d_padding_mve writes. Of a few channels some pixels go at once. */
+/* `columns` columns to scratch, dilation_w apart, the first at (top, left), which may be outside of the image; but not
+ * those outside of the image, which bt_qconv2d_padding_mve writes. Of a few channels some pixels go at once. */
 BT_SHARED void bt_qconv2d_columns_mve(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int32_t columns,
                                       int8_t *to)
 {
@@ -130,7 +130,7 @@ BT_INLINE void bt_qconv2d_largest_mve(int8_t *y, const int8_t *row, int32_t pool
     }
 }
 
-/* The largest of what the convolution would give: requantizing keeps the order. */
+/* The largest result of the convolution: requantizing keeps the order. */
 BT_SHARED void bt_qconv2d_pool_shared_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y,
                                           int8_t *scratch)
 {
@@ -149,7 +149,7 @@ BT_SHARED void bt_qconv2d_pool_shared_mve(const bt_qconv2d *p, const int8_t *x, 
 }
 
 /* scratch: the columns that a row of outputs reads, or two of an odd width, or every dilation_w-th of them; and 16
- * bytes behind windows of less than 16 */
+ * bytes after windows of less than 16 */
 BT_KERNEL void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch)
 {
     bt_qconv2d_shared_mve(p, x, constants, y, (int8_t *)scratch);

@@ -1,5 +1,5 @@
-/* qconv2d, one group, for cores with the DSP extension (Cortex-M4, M7, M33): what dsp.c does not take, with pools above
- * all.
+/* qconv2d, one group, for cores with the DSP extension (Cortex-M4, M7, M33): layers that dsp.c does not take, with
+ * pools above all.
  *
  * The windows of two positions are expanded to halfwords once, side by side; then two output channels at a time run
  * over them. Weights of two channels share a halfword, 256 * second + first, as in qlinear/dsp.c: one extension feeds
@@ -73,7 +73,7 @@ BT_INLINE void bt_qconv2d_twos(const bt_qconv2d *p, const int32_t *y_stride, con
     for (int32_t n = 0; n < p->batch; n++) {
         for (int32_t at = 0; at < outputs; at += step) {
             for (int32_t k = 0; k < 2 * pairs; k++) {
-                /* Without pool the positions are two outputs; the last may stand alone. With pool a window of odd size
+                /* Without pool the positions are two outputs; the last may be alone. With pool a window of odd size
                  * takes its last position twice. */
                 const int32_t output = window == 1 && at + k < outputs ? at + k : at;
                 const int32_t place = window == 1 ? 0 : (k < window ? k : window - 1);

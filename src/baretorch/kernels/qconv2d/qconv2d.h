@@ -24,7 +24,7 @@ typedef struct {
     int32_t hi;
 } bt_qconv2d;
 
-/* Some output channels of a wider tensor: `layer` tells of these alone. */
+/* Some output channels of a wider tensor: `layer` describes these alone. */
 typedef struct {
     bt_qconv2d layer;
     int32_t y_stride; /* from one pixel of y to the next */
@@ -47,7 +47,7 @@ void bt_qconv2d_channels_pairs_dsp(const bt_qconv2d_channels *p, const int8_t *x
                                    const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
 
 /* One group, no pool, no shift, an even number of outputs, every output's sum with its bias below 2^23.
- * weight: for each two outputs their words as above, with bias[o] and 256 * bias[o + 1] + bias[o] behind the first two,
+ * weight: for each two outputs their words as above, with bias[o] and 256 * bias[o + 1] + bias[o] after the first two,
  * and their multipliers. Taps are rounded up to a multiple of four, and in another order: of each row (kw, i) the fours
  * first, then what is left of all rows. */
 void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch);
@@ -83,7 +83,7 @@ void bt_qconv2d4_pairs(const bt_qconv2d *p, const int8_t *x, const int32_t *weig
                        const int32_t *multiplier, int8_t *y, void *scratch);
 
 /* As bt_qconv2d_dsp, with weights of 4 bits, 8 added to each and to those that are not there: two of its words in one,
- * first + 16 * second, all behind the biases. Needs 24 bytes of scratch more. */
+ * first + 16 * second, all after the biases. Needs 24 bytes of scratch more. */
 void bt_qconv2d4_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch);
 
 /* As bt_qconv2d_depthwise_dsp; weight: [in / 4][kernel_h][kernel_w] halfwords of four channels, 8 added to each. Of the
@@ -133,7 +133,7 @@ void bt_qconv2d_channels_xcv(const bt_qconv2d_channels *p, const int8_t *x, cons
 void bt_qconv2d_channels_narrow_xcv(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *constants, int8_t *y,
                                     void *scratch);
 
-/* The same for windows of one pixel that lie inside, words of channels, and no pool. */
+/* The same for windows of one pixel that are inside, words of channels, and no pool. */
 void bt_qconv2d_pixels_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y);
 void bt_qconv2d_pixels_narrow_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y);
 void bt_qconv2d_pixels_channels_xcv(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *constants, int8_t *y);

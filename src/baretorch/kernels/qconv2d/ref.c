@@ -1,7 +1,7 @@
 #include "qconv2d.h"
 
 /* The sum for one output: `x` is the image from its group's first channel on, `weight` that of the output's
- * channel; (top, left) is where the window starts and may lie outside of the image. */
+ * channel; (top, left) is where the window starts and may be outside of the image. */
 BT_INLINE int32_t bt_qconv2d_ref_dot(const bt_qconv2d *p, const int8_t *x, const BT_FLASH int8_t *weight, int32_t top,
                                      int32_t left)
 {

@@ -5,7 +5,7 @@
 
 #include "windows_dsp.h"
 
-/* Stands right behind the windows, so that the pointer that ran through them finds it. */
+/* This must be right after the windows, because the pointer that ran through them continues here. */
 typedef struct {
     int8_t *y;           /* the first position's next output */
     int32_t zero;        /* of y */
@@ -27,7 +27,7 @@ typedef struct {
     "ssat " second ", #8, " second ", asr #8\n\t"                                                                      \
     "bfi " first ", " second ", #8, #8\n\t"
 
-/* All outputs of three positions. `turns` tells how it runs through their taps. */
+/* All outputs of three positions. `turns` describes how it runs through their taps. */
 typedef void bt_qconv2d_run(bt_qconv2d_state *state, const int32_t *weight, int32_t turns);
 
 /* Where a window begins; `from` is there in the image, if it is. */
@@ -65,8 +65,8 @@ BT_SHARED int32_t *bt_qconv2d_expand_three(int32_t *to, const int8_t *const from
     return to;
 }
 
-/* Three windows, which lie in the image as they are, as halfwords side by side. Of every row of a window first the fours
- * of bytes, then what is left of all rows; behind that, up to a multiple of four, anything. */
+/* Three windows that are contiguous in the image, as halfwords next to each other: the fours of bytes of every row of a
+ * window, then the rest of all rows, then anything up to a multiple of four. */
 BT_INLINE void bt_qconv2d_three_inside(const bt_qconv2d *p, const int8_t *from[3], int32_t *to, int8_t *bytes)
 {
     const int32_t row = p->kernel_w * p->in, fours = row & ~3, rest = row & 3;
@@ -129,7 +129,7 @@ BT_INLINE void bt_qconv2d_three_windows(const bt_qconv2d *p, int padded, const i
             bt_qconv2d_gather(p, x, at[k].top, at[k].left, bytes);
             for (int32_t kh = 0; kh < p->kernel_h; kh++) {
                 next = bt_qconv2d_expand(next, 3, bytes + kh * row, fours);
-                for (int32_t i = 0; i < rest; i++) /* never ahead of what is still to be read */
+                for (int32_t i = 0; i < rest; i++) /* never ahead of unread bytes */
                     bytes[kh * rest + i] = bytes[kh * row + fours + i];
             }
             bt_qconv2d_expand(next, 3, bytes, (p->kernel_h * rest + 3) & ~3);
@@ -138,7 +138,7 @@ BT_INLINE void bt_qconv2d_three_windows(const bt_qconv2d *p, int padded, const i
 }
 
 /* Positions of y are *y_stride apart; `dense`: that is p->out itself, nothing is cut. `taps`: those of a window, rounded
- * up. `more`: bytes behind the state that `three` has for itself. */
+ * up. `more`: bytes after the state that `three` has for itself. */
 BT_INLINE void bt_qconv2d_threes(bt_qconv2d_run *three, int32_t taps, int32_t turns, int32_t more, const bt_qconv2d *p,
                                  const int32_t *y_stride, int dense, const int8_t *x, const int32_t *weight, int8_t *y,
                                  void *scratch)
@@ -154,7 +154,7 @@ BT_INLINE void bt_qconv2d_threes(bt_qconv2d_run *three, int32_t taps, int32_t tu
     state->zero = p->zero;
     state->fine = 256 * p->zero + 128;
     state->taps = windows;
-    /* Where every pixel is a window, rows need not be told apart. */
+    /* If every pixel is a window, rows need not be separated. */
     const int flat = p->kernel_h * p->kernel_w == 1 && p->stride_h * p->stride_w == 1 && !padded && p->out_w == p->in_w;
     const int32_t width = flat ? p->out_h * p->out_w : p->out_w;
     for (int32_t n = 0; n < p->batch; n++) {
@@ -185,7 +185,7 @@ BT_INLINE void bt_qconv2d_threes(bt_qconv2d_run *three, int32_t taps, int32_t tu
                 BT_UNROLL_4
                 for (int32_t k = 0; k < 3; k++) {
                     at[k] = next;
-                    if (k + 1 < outputs) { /* else the last position stands there twice or three times */
+                    if (k + 1 < outputs) { /* else the last position is repeated */
                         next.left += p->stride_w;
                         next.from += p->stride_w * p->in;
                         if (--left_in_row == 0) {

@@ -18,7 +18,7 @@
 #define BT_THREES_3(mla, a, b) BT_THREES_WINDOW(mla, "r6", "lr", a, b)
 #define BT_THREES_MORE "vmladava.s8"
 
-/* 16 channels of a row: 36 instructions, and one that found x. mla: what begins a sum */
+/* 16 channels of a row: 36 instructions, and one that found x. mla: how a sum begins */
 #define BT_THREES_SIXTEEN(mla)                                                                                         \
     BT_THREES_WEIGHTS("q0", "q1")                                                                                      \
     BT_THREES_WEIGHTS("q2", "q3")                                                                                      \
@@ -126,7 +126,7 @@ BT_SHARED void bt_qconv2d_threes_shared_mve(const bt_qconv2d *p, const int8_t *x
                 place = place < 2 ? place + 1 : 0;
             }
             int32_t at = (int32_t)(intptr_t)rows;
-            int32_t *entry = table + (place ? entries - place * sixteens : 0); /* the oldest row lies in `place` */
+            int32_t *entry = table + (place ? entries - place * sixteens : 0); /* the oldest row is in `place` */
             for (int32_t i = 0; i < entries; i++, at += plane) {
                 if (i == place * sixteens)
                     entry = table;

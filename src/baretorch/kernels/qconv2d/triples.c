@@ -2,7 +2,7 @@
 #include "../triples.h"
 #include "qconv2d.h"
 
-/* Where a window's pixel lies, or `outside`. */
+/* Return the address of a window's pixel, or `outside`. */
 BT_INLINE const int8_t *bt_qconv2d_pixel(const bt_qconv2d *p, const int8_t *x, int32_t h, int32_t w,
                                          const int8_t *outside)
 {
@@ -58,7 +58,7 @@ BT_INLINE void bt_qconv2d_triples_any(const bt_qconv2d *p, const int32_t *y_stri
         while (h < p->out_h) {
             int32_t top[3], left[3];
             for (int32_t k = 0; k < 3; k++) {
-                /* Behind the last output stands that one again. */
+                /* The last output is repeated after itself. */
                 if (h == p->out_h) {
                     s.y1 = k == 1 ? 0 : s.y1;
                     s.y2 = 0;
@@ -96,7 +96,7 @@ BT_INLINE void bt_qconv2d_triples_any(const bt_qconv2d *p, const int32_t *y_stri
     }
 }
 
-/* All layers share these: what they do for three positions is little beside what follows for all their channels. */
+/* All layers share these: their work for three positions is small compared with that for all channels. */
 BT_SHARED void bt_qconv2d_triples_run(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight,
                                       const int32_t *terms, int8_t *y, void *scratch)
 {
@@ -125,7 +125,7 @@ BT_SHARED void bt_qconv2d_back_triples_run(const bt_qconv2d *p, const int8_t *x,
     s.heads = heads;
     s.heads_end = heads + 2 * ((taps + BT_TRIPLES_TAPS - 1) / BT_TRIPLES_TAPS);
     for (int32_t at = p->batch * p->out_h * p->out_w; at > 0;) {
-        /* Behind the last position stands that one again. */
+        /* The last position is repeated after itself. */
         const int32_t more = (at - 1) % 3;
         at -= more + 1;
         const int8_t *const from = x + at * p->in;

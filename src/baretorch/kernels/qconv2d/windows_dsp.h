@@ -18,7 +18,7 @@ BT_INLINE int32_t *bt_qconv2d_expand(int32_t *to, int32_t step, const int8_t *fr
     return to;
 }
 
-/* The window at (top, left), which may lie anywhere, as bytes. */
+/* The window at (top, left), which may be anywhere, as bytes. */
 BT_INLINE void bt_qconv2d_gather(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int8_t *to)
 {
     const int32_t width = p->dilation_w == 1 ? p->kernel_w : 1; /* columns side by side */

@@ -1,5 +1,5 @@
-/* Depthwise qconv2d16, pixel after pixel, around a function that makes all channels of one. Of a window only what lies
- * within the image is looked at: outside there are zeros.
+/* Depthwise qconv2d16, pixel after pixel, around a function that makes all channels of one. Only the part of
+ * a window within the image is read: outside there are zeros.
  *
  * Constants are one stream of words: for each block of channels, of which the last may repeat some of the one before,
  * biases, multipliers and weights as bytes [kernel_h][kernel_w][channels]. */
@@ -8,13 +8,13 @@
 
 #include "qconv2d16.h"
 
-/* What of a window lies within the image. */
+/* The part of a window within the image. */
 typedef struct {
     const int16_t *x;      /* its first channel */
     int32_t first;         /* tap, of all of them */
     int32_t rows, columns; /* of taps */
     int32_t step;          /* bytes from one column to the next */
-    int32_t row_step;      /* numbers from behind a row to the next */
+    int32_t row_step;      /* numbers from the end of a row to the next */
     int32_t skip;          /* taps that are left out between rows */
 } bt_qconv2d16_view;
 

@@ -1,8 +1,8 @@
 /* qconv2d16 for cores with the DSP extension (Cortex-M4, M7, M33).
  *
- * The windows of three positions lie side by side, a pair of taps of each; two output channels at a time run over them.
- * A word of weights has two taps of both channels, and is extended once for each. 19 instructions for 24 products, and
- * 31 for six outputs.
+ * The windows of three positions are next to each other, a pair of taps of each; two output channels at a time run over
+ * them. A word of weights has two taps of both channels, and is extended once for each. 19 instructions for 24
+ * products, and 31 for six outputs.
  *
  * All three windows are read before their outputs are written. */
 #include "qconv2d16.h"
@@ -12,7 +12,7 @@
 #define BT_TURN 4  /* fours of taps in a turn of the loop, */
 #define BT_FOUR 72 /* and bytes of code for each */
 
-/* Stands right behind the windows, so that the pointer that ran through them finds it. */
+/* This must be right after the windows, because the pointer that ran through them continues here. */
 typedef struct {
     int16_t *y;          /* the first position's next output */
     int32_t second;      /* bytes from the first position's outputs to the second's */
@@ -173,7 +173,7 @@ BT_KERNEL void bt_qconv2d16_dsp(const bt_qconv2d *p, const int16_t *x, const int
             BT_UNROLL_4
             for (int32_t k = 0; k < 3; k++) {
                 at[k] = next;
-                if (k + 1 < outputs) { /* else the last position stands there twice or three times */
+                if (k + 1 < outputs) { /* else the last position is repeated */
                     next.left += p->stride_w;
                     if (next.left == p->out_w * p->stride_w - p->pad_left) {
                         next.left = -p->pad_left;

@@ -4,7 +4,7 @@
 #include "../int8_mve.h"
 #include "qconv2d16.h"
 
-/* One window or two, with as many numbers behind them as fill a vector, and where their outputs go. */
+/* One window or two, with as many numbers after them as fill a vector, and where their outputs go. */
 typedef struct {
     const int16_t *x, *z;
     int16_t *y, *z_y;
@@ -105,7 +105,7 @@ BT_INLINE const int8_t *bt_qconv2d16_two_mve(bt_qconv2d16_two *s, const int8_t *
 #undef BT_EIGHT
 #undef BT_OUTPUT
 
-/* All channels of `count` windows, one or two, which lie side by side. */
+/* All channels of `count` windows, one or two, which are next to each other. */
 BT_SHARED void bt_qconv2d16_windows_mve(const bt_qconv2d *p, const int16_t *x, int32_t eights, const int32_t *constants,
                                         int16_t *y, int32_t count)
 {

@@ -9,7 +9,7 @@
     "sxtb16 %[part], %[u], ror #8\n\t"                                                                                 \
     "smlad %[" sum "], %[part], %[x1], %[" sum "]\n\t"
 
-/* sums[k] += row k of four, over so many fours of inputs; gives where the next rows begin. */
+/* sums[k] += row k of four, over `fours` fours of inputs; returns where the next rows begin. */
 BT_INLINE const int32_t *bt_qconv2d16_four(int32_t sums[4], const int16_t *x, const int32_t *w, int32_t fours)
 {
     int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], x0, x1, u, part;

@@ -1,7 +1,7 @@
 /* y[n, h, w, o] = requantize(bias[o] + sum of (x[n, ih, iw, g * (in / groups) + i] - x_zero) * weight[o, kh, kw, i])
  * over all i, and over all ih, iw, kh, kw with
  *     ih * stride_h + kh * dilation_h == h + pad_top   and   iw * stride_w + kw * dilation_w == w + pad_left
- * where g is the group of o. Of the taps kh that meet an output, each is step_h behind the one before; of kw, step_w. */
+ * where g is the group of o. Of the taps kh that meet an output, each is step_h after the one before; of kw, step_w. */
 #ifndef BT_QCONV_TRANSPOSE2D_H
 #define BT_QCONV_TRANSPOSE2D_H
 

@@ -8,7 +8,7 @@
 
 #define BT_FOUR 64 /* bytes of code for four inputs */
 
-/* sums[k] += row k, over four inputs a piece. The first turn leaves out what would be too much. r2-r5 hold weights; r7 may
+/* sums[k] += row k, over four inputs a piece. The first iteration skips the surplus. r2-r5 hold weights; r7 may
  * be the frame pointer. */
 BT_INLINE const int32_t *bt_qlinear_part(int32_t sums[4], const int8_t *x, const int32_t *w, int32_t fours)
 {

@@ -1,4 +1,4 @@
-/* Outputs of qlinear, four at a time: what bt_qlinear_fours_run works on. */
+/* Outputs of qlinear, four at a time: the state of bt_qlinear_fours_run. */
 #ifndef BT_QLINEAR_FOURS_H
 #define BT_QLINEAR_FOURS_H
 

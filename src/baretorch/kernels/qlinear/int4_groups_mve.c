@@ -1,5 +1,5 @@
-/* qlinear with weights of 4 bits in groups, for Arm cores with Helium: four rows at a time, which lie by twos in bytes,
- * with their signs. A nibble at the top of its byte is 16 times its weight, so sums are 16 times theirs. */
+/* qlinear with weights of 4 bits in groups, for Arm cores with Helium: four rows at a time, two in a byte, with
+ * their signs. A nibble at the top of its byte is 16 times its weight, so sums are 16 times theirs. */
 #include "../int8_mve.h"
 #include "qlinear.h"
 

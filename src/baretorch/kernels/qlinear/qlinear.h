@@ -21,7 +21,7 @@ void bt_qlinear_ref(const bt_qlinear *p, const int8_t *x, const BT_FLASH int8_t 
 
 /* weight: [out / 4][in / 4][2][2] words, both counts rounded up. Word [a][b] of rows r and inputs i holds two
  * halfwords, 256 * weight[r + 2b + 1][j] + weight[r + 2b][j], for j = i + a and j = i + a + 2. Reads up to three bytes
- * behind x. */
+ * after x. */
 void bt_qlinear_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                     const int32_t *multiplier, int8_t *y);
 
@@ -66,9 +66,9 @@ void bt_qlinear4_groups_mve(const bt_qlinear *p, const int8_t *x, const uint8_t 
 void bt_qlinear4_groups_rows_mve(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const uint8_t *factors,
                                  const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
 
-/* Fours of inputs. Of each row only those fours of weights are stored that are not all zero, one after the other in
- * `weight`; `steps` says by how many fours each lies behind the one before, or behind the row's begin, `counts` how many
- * a row has. Fours of zeros may be among them, where a step would not fit. */
+/* Fours of inputs. Only the fours of weights of a row that are not all zero are stored, one after the other in
+ * `weight`; `steps` is the number of fours from the one before, or from the row's start, `counts` the number of fours
+ * in a row. Fours of zeros may be among them, where a step would not fit. */
 void bt_qlinear_sparse_ref(const bt_qlinear *p, const int8_t *x, const BT_FLASH int8_t *weight,
                            const BT_FLASH uint8_t *steps, const BT_FLASH int16_t *counts, const BT_FLASH int32_t *bias,
                            const BT_FLASH int32_t *multiplier, int8_t *y);

@@ -4,7 +4,7 @@
 
 #include "../dsp.h"
 
-/* A row of a; for columns that lie side by side in the order 0, 2, 1, 3 of each four. */
+/* A row of a; for contiguous columns in the order 0, 2, 1, 3 of each four. */
 BT_INLINE void bt_qmatmul_row(const bt_qmatmul *p, const int8_t *a, int16_t *row)
 {
     for (int32_t l = 0; l < p->k; l++) {
@@ -13,7 +13,7 @@ BT_INLINE void bt_qmatmul_row(const bt_qmatmul *p, const int8_t *a, int16_t *row
     }
 }
 
-/* A column whose numbers lie side by side: 8 instructions for four products. */
+/* A contiguous column: 8 instructions for four products. */
 BT_INLINE int32_t bt_qmatmul_column(const bt_qmatmul *p, const int32_t *row, const int8_t *b)
 {
     const int32_t less = (int32_t)((uint32_t)(-p->b_zero & 0xffff) * 0x00010001u);
@@ -35,7 +35,7 @@ BT_INLINE int32_t bt_qmatmul_high(int32_t a, int32_t b, int32_t sum)
     return sum;
 }
 
-/* Four columns, where rows lie side by side: 11 instructions for four products. */
+/* Four columns, where rows are contiguous: 11 instructions for four products. */
 BT_INLINE void bt_qmatmul_four(const bt_qmatmul *p, const int16_t *row, const int8_t *b, int32_t sums[4])
 {
     const int32_t less = (int32_t)((uint32_t)(-p->b_zero & 0xffff) * 0x00010001u);

@@ -1,9 +1,9 @@
-/* qmatmul for Arm cores with Helium: sixteen numbers of a column at a time where columns lie side by side, else eight
+/* qmatmul for Arm cores with Helium: sixteen numbers of a column at a time where columns are contiguous, else eight
  * columns. */
 #include "../dot_mve.h"
 #include "qmatmul.h"
 
-/* Eight columns whose rows lie side by side, as many as there are. */
+/* Up to eight columns whose rows are contiguous. */
 BT_INLINE void bt_qmatmul_eight(const bt_qmatmul *p, const int8_t *a, const int8_t *b, int8_t *y, int32_t count)
 {
     const mve_pred16_t first = vctp32q((uint32_t)count), second = vctp32q((uint32_t)(count > 4 ? count - 4 : 0));

@@ -25,11 +25,11 @@ typedef struct {
 #ifndef BT_INLINE_KERNELS
 void bt_qmatmul_ref(const bt_qmatmul *p, const int8_t *a, const int8_t *b, int8_t *y);
 
-/* Columns of b lie side by side, or its rows do and have four numbers at least. scratch: a halfword for each of k,
+/* Columns of b are contiguous, or its rows are and have four numbers at least. scratch: a halfword for each of k,
  * rounded up to four */
 void bt_qmatmul_dsp(const bt_qmatmul *p, const int8_t *a, const int8_t *b, int8_t *y, void *scratch);
 
-/* Columns of b lie side by side, and rows of a; or rows of b and of y do. */
+/* Columns of b and rows of a are contiguous, or rows of b and of y are. */
 void bt_qmatmul_mve(const bt_qmatmul *p, const int8_t *a, const int8_t *b, int8_t *y);
 #endif
 

@@ -27,7 +27,7 @@ BT_INLINE int32_t bt_qnorm_inverse(uint64_t d, int32_t *factor)
     return exponent;
 }
 
-/* The same of what `count` numbers with this sum and these squares are divided by. */
+/* The inverse root of the number that `count` numbers with this sum and these squares are divided by. */
 BT_INLINE int32_t bt_qnorm_spread(const bt_qnorm *p, int32_t count, int32_t sum, uint32_t squares, int32_t *factor)
 {
     const uint64_t eps = (uint64_t)p->eps_high << 32 | p->eps_low;

@@ -3,7 +3,7 @@
 
 #include "inverse.h"
 
-/* Sum and squares of a row as it is stored; what is left of vectors is zeros there. */
+/* Sum and squares of a row as it is stored; the last vector is filled up with zeros. */
 BT_INLINE uint32_t bt_qnorm_stored_sums(const int8_t *x, int32_t count, int32_t *sum)
 {
     int32_t squares = 0;

@@ -1,6 +1,6 @@
 #include "inverse.h"
 
-/* One group of one batch: x and y are its first numbers, `step` numbers lie from a place to the next. */
+/* One group of one batch: x and y are its first numbers, and a place is `step` numbers after the one before. */
 BT_INLINE void bt_qnorm_group(const bt_qnorm *p, const int8_t *x, const BT_FLASH int32_t *weight,
                               const BT_FLASH int32_t *bias, int8_t *y, int32_t step)
 {

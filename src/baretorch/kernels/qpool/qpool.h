@@ -1,4 +1,4 @@
-/* y[n, h, w, c] from x over the window at (h * stride_h - pad_top, w * stride_w - pad_left), as far as it lies inside
+/* y[n, h, w, c] from x over the window at (h * stride_h - pad_top, w * stride_w - pad_left), as far as it is inside
  *
  * qavg: requantize(sum of x - x_zero)
  * qmax: the largest x; -128 if none */

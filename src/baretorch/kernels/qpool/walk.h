@@ -4,7 +4,7 @@
 
 #include "qpool.h"
 
-/* What of a window lies inside the image. */
+/* The part of a window inside the image. */
 typedef struct {
     const int8_t *x; /* its first element */
     int32_t rows, columns;
@@ -13,7 +13,7 @@ typedef struct {
     int32_t channels;
 } bt_qwindow;
 
-/* Of a side: the first element inside, and how many from there. */
+/* The first element inside of a side, and how many from there. */
 BT_INLINE int32_t bt_inside(int32_t start, int32_t kernel, int32_t size, int32_t *first)
 {
     const int32_t end = start + kernel < size ? start + kernel : size;

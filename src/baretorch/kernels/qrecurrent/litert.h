@@ -1,5 +1,5 @@
-/* An LSTM as LiteRT computes it, number by number: a network passes on what it rounds, so what is only near drifts away
- * in a few steps. docs/arithmetic.md has the definition. */
+/* An LSTM as LiteRT computes it, number by number: a network passes on its rounding errors, so a result that is only
+ * close drifts away in a few steps. docs/arithmetic.md has the definition. */
 #ifndef BT_QRECURRENT_LITERT_H
 #define BT_QRECURRENT_LITERT_H
 

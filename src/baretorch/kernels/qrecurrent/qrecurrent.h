@@ -89,7 +89,7 @@ void bt_litert_lstm_ref(const bt_litert *p, const int8_t *x, const int8_t *h0, c
                         const BT_FLASH int8_t *w_ih, const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *biases,
                         const BT_FLASH int32_t *scales, int8_t *y, int16_t *c, void *scratch);
 
-/* Weights as those of bt_qlinear_dsp, each gate's apart. Reads up to three bytes behind x and h0. */
+/* Weights as those of bt_qlinear_dsp, each gate's apart. Reads up to three bytes after x and h0. */
 void bt_litert_lstm_dsp(const bt_litert *p, const int8_t *x, const int8_t *h0, const int16_t *c0, const int32_t *w_ih,
                         const int32_t *w_hh, const int32_t *biases, const int32_t *scales, int8_t *y, int16_t *c,
                         void *scratch);

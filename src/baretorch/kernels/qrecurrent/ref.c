@@ -28,7 +28,7 @@ typedef struct {
 
 typedef enum { BT_OF_X = 1, BT_OF_H = 2, BT_OF_BOTH = 3 } bt_of;
 
-/* What row r gives of these. */
+/* The sum of row r. */
 BT_INLINE int32_t bt_gate_ref(const bt_qrecurrent *p, bt_of of, bt_before before, const BT_FLASH int8_t *w_ih,
                               const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, int32_t r)
 {
@@ -69,7 +69,7 @@ BT_INLINE void bt_qrecurrent_layer(bt_kind kind, int32_t wide, const bt_qrecurre
             const bt_before before = { wide, wide ? (const void *)((const int16_t *)x + at) : (const int8_t *)x + at, h };
             for (int32_t r = 0; r < count; r++)
                 gates[r] = (int16_t)bt_sat16(bt_gate_ref(p, BT_OF_BOTH, before, w_ih, w_hh, rows, r));
-            for (int32_t r = 2 * n; kind == BT_QGRU && r < 3 * n; r++) /* what the reset gate applies to */
+            for (int32_t r = 2 * n; kind == BT_QGRU && r < 3 * n; r++) /* the part that the reset gate applies to */
                 gates[r] = (int16_t)bt_sat16(bt_gate_ref(p, BT_OF_H, before, w_ih, w_hh, rows, r));
             for (int32_t j = 0; j < n; j++) {
                 const int32_t v =

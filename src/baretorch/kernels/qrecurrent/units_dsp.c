@@ -8,7 +8,7 @@
 #include "../dsp.h"
 
 /* What a step reads and writes. Its assembler has a copy on the stack: the offsets below are those of the fields there,
- * behind six entries. */
+ * after six entries. */
 typedef struct {
     const int32_t *weights;
     int32_t single; /* where code for the input begins and where its first whole block does, see bt_entries */
@@ -28,7 +28,7 @@ typedef struct {
     int32_t zero;
     int32_t y_shift;
     int16_t *h_end;
-    int32_t below; /* gru: what tanh takes off twice a sigmoid, and half of what is dropped */
+    int32_t below; /* gru: what tanh subtracts from twice a sigmoid, and half of the bits dropped */
     int32_t half;
 } bt_step;
 
@@ -43,9 +43,9 @@ typedef struct {
 #define BT_AT_Y_SHIFT "60"
 #define BT_AT_H_END "64"
 #define BT_AT_BELOW "68" /* and half */
-#define BT_AT_APART "76" /* gru: what two candidates have of the input */
+#define BT_AT_APART "76" /* gru: the input's sums of two candidates */
 
-/* r0 has a bt_step: its fields from x on are copied to the stack, behind six words for entries, and r1 has the weights.
+/* r0 has a bt_step: its fields from x on are copied to the stack, after six words for entries, and r1 has the weights.
  * r2 to r5 have what leads to the entries. */
 #define BT_STEP_BEGINS                                                                                                 \
     ".balign 4\n\t" /* adr counts from a multiple of four */                                                           \
@@ -80,7 +80,7 @@ typedef struct {
 #define BT_FOUR_BLOCK                                                                                                  \
     "ldmia r0!, {r6, r7, r8, r9}\n\t" BT_FOUR_WORDS("r6") BT_FOUR_WORDS("r7") BT_FOUR_WORDS("r8") BT_FOUR_WORDS("r9")
 #define BT_FOUR_ENTRIES BT_ENTRIES("0", "r2", "r3", "2f")
-/* From what sums begin with to their multipliers' products, in r2 to r5. */
+/* Sums from their first values to the products with their multipliers, in r2 to r5. */
 #define BT_FOUR_ROWS                                                                                                   \
     "ldmia r1!, {r2, r3, r4, r5}\n\t"                                                                                  \
     "ldr r0, [sp, #" BT_AT_X "]\n\t"                                                                                   \
@@ -179,7 +179,7 @@ typedef struct {
         "str r7, [sp, #" BT_AT_C "]\n\t"                                                                               \
         "ldrd r11, r12, [sp, #" BT_AT_MULTIPLIER "]\n\t" give("r4", "r9") BT_NEXT("r8", "r9") BT_STEP_ENDS
 
-/* u = sigmoid of twice a candidate, from the sigmoid of reset and what the candidate has of the hidden state and of the
+/* u = sigmoid of twice a candidate, from the sigmoid of reset and the candidate's sums of the hidden state and of the
  * input. */
 #define BT_GRU_UNIT(r, u, v)                                                                                           \
     "ssat " u ", #16, " u "\n\t"                                                                                       \
@@ -322,7 +322,7 @@ BT_INLINE void bt_copy_words(int32_t *to, const int8_t *from, int32_t words)
                          : "r2", "r3", "r12", "lr", "cc", "memory");
 }
 
-/* `count` bytes as pairs of halfwords. Reads up to three bytes behind them, and writes up to a word behind theirs. */
+/* `count` bytes as pairs of halfwords. Reads up to three bytes after them, and writes up to a word after theirs. */
 BT_INLINE void bt_widen(int32_t *to, const int8_t *from, int32_t count)
 {
     int32_t eights = ((count + 3) >> 2) >> 1;
@@ -348,7 +348,7 @@ BT_INLINE void bt_widen(int32_t *to, const int8_t *from, int32_t count)
                          : "r2", "r3", "r12", "lr", "cc", "memory");
 }
 
-/* Reads up to a halfword behind them. */
+/* Reads up to a halfword after them. */
 BT_INLINE void bt_copy_halves(int32_t *to, const int16_t *from, int32_t count)
 {
     const int8_t *bytes = (const int8_t *)from;
@@ -369,7 +369,7 @@ typedef struct {
     int32_t block;
 } bt_unrolled;
 
-/* How many bytes behind the first single word it begins for this many words, and their first whole block; plus one, for
+/* How many bytes after the first single word it begins for this many words, and their first whole block; plus one, for
  * Thumb. The last turn is a whole one, so the first has what is left. */
 BT_INLINE void bt_entries(bt_unrolled code, int32_t words, int32_t *single, int32_t *block)
 {

@@ -3,7 +3,7 @@
  *   y[n, h, w, o] = sums[n, h, w, o] + the sum over kh, kw and i < in of x[.., .., i] * weight[o, kh, kw, i]
  *
  * with x_zero outside of the image; x points to the part's first channel. The first part begins with bias[o] instead of
- * sums. Pixels of x are x_stride bytes apart, those of sums and y y_stride elements. sums may be y itself, else they lie
+ * sums. Pixels of x are x_stride bytes apart, those of sums and y y_stride elements. sums may be y itself, else they are
  * apart. */
 #ifndef BT_QSUMS_H
 #define BT_QSUMS_H

@@ -1,6 +1,6 @@
 #include "qsums.h"
 
-/* The products of one output; (top, left) is where the window starts and may lie outside of the image. */
+/* The products of one output; (top, left) is where the window starts and may be outside of the image. */
 BT_INLINE int32_t bt_qsums_ref_dot(const bt_qsums *p, const int8_t *x, const BT_FLASH int8_t *weight, int32_t top,
                                    int32_t left)
 {

@@ -48,7 +48,7 @@ BT_SHARED void bt_qsums_four_by_four_xcv(bt_qsums_block *block)
                        "s8", "s9", "s10", "s11", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "memory");
 }
 
-/* The sums of one window from output `o` on. Gives what follows their weights. */
+/* The sums of one window from output `o` on. Returns the address after their weights. */
 BT_SHARED const int32_t *bt_qsums_window_xcv(int32_t words, int32_t out, const int32_t *w, const int8_t *window, int32_t o,
                                              int32_t *y)
 {

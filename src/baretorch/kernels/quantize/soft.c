@@ -76,7 +76,7 @@ BT_KERNEL void bt_dequantize_soft(const bt_quantize *p, const int8_t *x, float *
         const int32_t v = x[i] - p->zero;
         bt_float result = { 0 };
         if (v != 0) {
-            /* Bring the leading bit to the top, then round what is below 24 bits. */
+            /* Bring the leading bit to the top, then round the bits below 24. */
             uint32_t product = mantissa * (uint32_t)(v < 0 ? -v : v);
             uint32_t exponent = (factor >> 23) + 7;
             if (!(product >> 28)) {

@@ -1,4 +1,4 @@
-/* y[n, h, w] lies between the pixels (rows[h], columns[w]) of x and their next neighbours, of which down[h] and right[w]
+/* y[n, h, w] is between the pixels (rows[h], columns[w]) of x and their next neighbours, of which down[h] and right[w]
  * say how many of 2048 parts they count. At an image's end a pixel is its own neighbour. */
 #ifndef BT_QUPSAMPLE_H
 #define BT_QUPSAMPLE_H

@@ -4,14 +4,14 @@
 
 BT_BINARY_REF(bt_qadd16_ref, bt_qadd16, int16_t, int16_t, bt_qadd16_one(p, v, w))
 
-/* Of a side: the first element inside, and where the window ends. */
+/* The first element inside of a side, and where the window ends. */
 BT_INLINE int32_t bt_ends16(int32_t start, int32_t kernel, int32_t size, int32_t *first)
 {
     *first = start > 0 ? start : 0;
     return start + kernel < size ? start + kernel : size;
 }
 
-/* For every window, `each` renews `acc`, which begins with `begin`, by each number v; `last` is what it gives. */
+/* For every window, `each` updates `acc`, which begins with `begin`, by each number v; `last` is the result. */
 #define BT_POOL16(symbol, params, begin, each, last)                                                                \
     BT_KERNEL void symbol(const params *p, const int16_t *x, int16_t *y)                                            \
     {                                                                                                               \

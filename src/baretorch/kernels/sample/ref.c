@@ -55,7 +55,7 @@ BT_INLINE int32_t bt_grid_pixel(int32_t at, int32_t size)
     return at < size ? at : -1;
 }
 
-/* The weights of four neighbours for the place t behind the second. */
+/* The weights of four neighbours for the place t after the second. */
 BT_INLINE void bt_cubic_weights_f32(float t, float weight[4])
 {
     const float a = -0.75f;
@@ -66,7 +66,7 @@ BT_INLINE void bt_cubic_weights_f32(float t, float weight[4])
     weight[3] = ((a * (u + 1.0f) - 5.0f * a) * (u + 1.0f) + 8.0f * a) * (u + 1.0f) - 4.0f * a;
 }
 
-/* A kernel from what it does with a pixel y and its place, `across` and `down`, in pixels of the image x. */
+/* A kernel, from its work for a pixel y and its place, `across` and `down`, in pixels of the image x. */
 #define BT_GRID_REF(symbol, statement)                                                                          \
     BT_KERNEL void symbol(const bt_grid_sample2d_f32 *p, const float *x, const float *grid, float *y)           \
     {                                                                                                           \
@@ -110,7 +110,7 @@ BT_INLINE void bt_grid_bilinear_f32(const bt_grid_sample2d_f32 *p, const float *
 BT_INLINE void bt_grid_cubic_f32(float at, int32_t size, int32_t padding, int32_t corners, int32_t pixel[4],
                                  float weight[4])
 {
-    const float far = 8388608.0f; /* 2^23: from there on there is no place between pixels */
+    const float far = 8388608.0f; /* 2^23: beyond it all places are pixels */
     at = at > -far ? (at < far ? at : far) : -far;
     float first = bt_floor_f32(at);
     bt_cubic_weights_f32(at - first, weight);

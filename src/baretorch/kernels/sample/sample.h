@@ -16,7 +16,7 @@ typedef struct {
     int32_t batch;
     int32_t in_h, in_w, channels;
     int32_t out_h, out_w;
-    int32_t padding; /* what is outside: 0 is 0, 1 the nearest pixel, 2 the image mirrored */
+    int32_t padding; /* pixels outside: 0 is 0, 1 the nearest pixel, 2 the image mirrored */
     int32_t corners; /* 1: the middles of the outer pixels are at -1 and 1; 0: their outer borders are */
 } bt_grid_sample2d_f32;
 

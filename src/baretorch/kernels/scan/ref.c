@@ -65,7 +65,7 @@ BT_KERNEL void bt_topk_f32_ref(const bt_topk_f32 *p, const float *x, float *valu
             int64_t *index = indices + o * p->k * p->inner + i;
             for (int32_t a = 0; a < p->length; a++) {
                 float v = from[a * p->inner];
-                int32_t at = a < p->k ? a : p->k; /* behind the last of those found so far */
+                int32_t at = a < p->k ? a : p->k; /* after the last of those found so far */
                 while (at > 0 && bt_topk_before_f32(v, value[(at - 1) * p->inner], p->largest)) {
                     at--;
                     if (at + 1 < p->k) {

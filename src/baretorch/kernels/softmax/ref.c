@@ -26,7 +26,7 @@ BT_KERNEL void bt_softmax_f32_ref(const bt_softmax_f32 *p, const float *x, float
     }
 }
 
-/* What is taken out of every element comes in two parts, as the first, m, cancels exactly what is large. */
+/* The number subtracted from every element has two parts, because the first, m, cancels large numbers exactly. */
 BT_KERNEL void bt_log_softmax_f32_ref(const bt_softmax_f32 *p, const float *x, float *y)
 {
     for (int32_t o = 0; o < p->outer; o++) {

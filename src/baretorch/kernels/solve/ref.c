@@ -17,7 +17,7 @@ BT_INLINE void bt_exchange_f32(float *a, float *b, int32_t length)
     }
 }
 
-/* Makes the n x n matrix a upper triangular, and does to the rows of b what is done to its. Gives the sign of the
+/* Makes the n x n matrix a upper triangular, and applies the same row operations to b. Returns the sign of the
  * exchanges. */
 BT_SHARED float bt_eliminate_f32(float *a, float *b, int32_t n, int32_t columns)
 {
