@@ -71,13 +71,8 @@ class Conv2d(Limited, name="conv2d"):
         need_float32(self, inputs)
         need_channels(self, inputs, self.groups)
         x, weight = inputs[:2]
-        need(
-            min(*weight.shape[1:3], *self.stride, *self.dilation, *self.pool) > 0,
-            self,
-            "a window without size or stride",
-            inputs,
-            "kernel, stride, dilation and pool of 1 or more",
-        )
+        valid = min(*weight.shape[1:3], *self.stride, *self.dilation, *self.pool) > 0
+        need(valid, self, "a window without size or stride", inputs, "kernel, stride, dilation and pool of 1 or more")
         need(min(self.padding) >= 0, self, f"padding {self.padding} is negative", inputs, "padding of 0 or more")
         h, w = self._pooled(self._unpooled(x.shape, weight.shape))
         need(

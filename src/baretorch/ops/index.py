@@ -177,14 +177,8 @@ def _write(y: Array, at: tuple[object, ...], source: Array, accumulate: bool) ->
 
 
 def _need_indices(op: Op, inputs: Sequence[Tensor], index: Tensor, size: int) -> None:
-    need(
-        index.dtype in INDICES,
-        op,
-        f"{index.dtype.label} is not a valid index type",
-        inputs,
-        "int32 or int64",
-        "index.to(torch.int32)",
-    )
+    valid = index.dtype in INDICES
+    need(valid, op, f"{index.dtype.label} is not a valid index type", inputs, "int32 or int64", "index.to(torch.int32)")
     need(size > 0 or index.count == 0, op, "an axis without elements is indexed", inputs, "an axis with elements")
 
 
@@ -198,13 +192,8 @@ def _need_alike(op: Op, inputs: Sequence[Tensor], x: Tensor, index: Tensor, axis
 def _need_source(op: Op, inputs: Sequence[Tensor], accumulate: bool) -> None:
     x, _, source = inputs
     need(source.dtype is x.dtype, op, "source and input differ in type", inputs, "equal types")
-    need(
-        not accumulate or x.dtype in ADDABLE,
-        op,
-        f"adding {x.dtype.label} is not supported",
-        inputs,
-        "float32 or int32",
-    )
+    valid = not accumulate or x.dtype in ADDABLE
+    need(valid, op, f"adding {x.dtype.label} is not supported", inputs, "float32 or int32")
 
 
 # --- kernels ----------------------------------------------------------------------------------------------

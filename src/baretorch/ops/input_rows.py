@@ -25,7 +25,7 @@ class Pull(Op, name="pull", in_order=True):
         need(
             len(x.shape) == 4 and x.shape[0] == 1 and 0 <= self.first < self.first + self.count <= x.shape[1],
             self,
-            f"there are no {self.count} rows from row {self.first} on",
+            f"the image does not have {self.count} rows from row {self.first} on",
             inputs,
             "rows of one image, x[1, H, W, C]",
         )

@@ -26,13 +26,8 @@ class Permute(Op, name="permute", computes=False):
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         (x,) = inputs
         need_axes(self, self.dims, x)
-        need(
-            len(self.dims) == len(x.shape),
-            self,
-            f"{self.dims} does not name every dimension",
-            inputs,
-            f"each of 0 to {len(x.shape) - 1} once",
-        )
+        valid = len(self.dims) == len(x.shape)
+        need(valid, self, f"{self.dims} does not name every dimension", inputs, f"each of 0 to {len(x.shape) - 1} once")
         quant = x.quant
         if quant is not None and quant.axis is not None:
             quant = replace(quant, axis=self.dims.index(quant.axis))
@@ -95,7 +90,7 @@ class Pad(Op, name="pad", computes=False):
         need(
             all(n >= 0 for n in shape),
             self,
-            f"padding {self.padding} takes away more than there is",
+            f"padding {self.padding} crops more than the input has",
             inputs,
             "dimensions that stay at 0 or above",
         )

@@ -36,7 +36,7 @@ class Slice(AlongAxis, name="slice", computes=False):
         need(
             0 <= self.start <= self.stop <= x.shape[self.axis] and self.step > 0,
             self,
-            f"{self.start}:{self.stop}:{self.step} is no part of axis {self.axis}",
+            f"{self.start}:{self.stop}:{self.step} is not a part of axis {self.axis}",
             inputs,
             "0 <= start <= stop <= the axis' length, and a positive step",
         )
@@ -154,7 +154,7 @@ class SliceScatter(AlongAxis, Overwrite, name="slice_scatter", computes=False):
             and self.step > 0
             and last < x.shape[self.axis],
             self,
-            f"the source is no part of axis {self.axis} from {self.start} on in steps of {self.step}",
+            f"the source is not a part of axis {self.axis} from {self.start} on in steps of {self.step}",
             inputs,
             "a source of the input's type and, but for the axis, of its shape",
         )
@@ -228,13 +228,8 @@ class Choose(Assembled, name="choose", computes=False, carried=slice(1, None)):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         condition, a, b = inputs
-        need(
-            condition.dtype is DType.BOOL and condition.count == 1,
-            self,
-            "the condition is not a single truth value",
-            inputs,
-            "bool[] as first input",
-        )
+        valid = condition.dtype is DType.BOOL and condition.count == 1
+        need(valid, self, "the condition is not a single truth value", inputs, "bool[] as first input")
         alike = (a.shape, a.dtype) == (b.shape, b.dtype)
         need(alike, self, "the branches return different tensors", inputs, "the same shape and type from both")
         return (Signature(a.shape, a.dtype, a.quant),)

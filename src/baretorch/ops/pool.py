@@ -22,13 +22,8 @@ def _infer(op: MaxPool2d | AvgPool2d, windows: tuple[Axis, Axis], inputs: Sequen
     if x.dtype is not DType.INT8 or isinstance(op, AvgPool2d):
         need_float32(op, inputs)
     need(len(x.shape) == 4, op, "the input must have four dimensions", inputs, "x[N, H, W, C]")
-    need(
-        all(min(a.kernel, a.stride, a.dilation) > 0 for a in windows),
-        op,
-        "a window without size or stride",
-        inputs,
-        "kernel, stride and dilation of 1 or more",
-    )
+    valid = all(min(a.kernel, a.stride, a.dilation) > 0 for a in windows)
+    need(valid, op, "a window without size or stride", inputs, "kernel, stride and dilation of 1 or more")
     need(min(op.padding) >= 0, op, f"padding {op.padding} is negative", inputs, "padding of 0 or more")
     h, w = outputs(x.shape, windows)
     need(h > 0 and w > 0, op, "the output is empty", inputs, f"an image that holds the kernel {op.kernel}")

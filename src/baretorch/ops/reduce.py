@@ -178,7 +178,7 @@ def need_type(op: Op, types: Types, x: Tensor) -> None:
 
 
 def need_elements(op: Op, axes: Sequence[int], x: Tensor) -> None:
-    need(all(x.shape[a] for a in axes), op, "there is none among no elements", [x], "axes that are not empty")
+    need(all(x.shape[a] for a in axes), op, "the axes have no elements", [x], "axes that are not empty")
 
 
 def reduction_loops(shape: Shape, axes: Sequence[int], *others: Sequence[int]) -> tuple[tuple[str, Shape], ...] | None:

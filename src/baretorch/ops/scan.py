@@ -92,7 +92,7 @@ class TopK(AlongAxis, name="topk"):
         need_type(self, FLOAT, x)
         need_axes(self, (self.axis,), x)
         length = x.shape[self.axis]
-        need(0 <= self.k <= length, self, f"there are no {self.k} of {length} elements", inputs, f"k up to {length}")
+        need(0 <= self.k <= length, self, f"{self.k} of {length} elements are requested", inputs, f"k up to {length}")
         shape: Shape = (*x.shape[: self.axis], self.k, *x.shape[self.axis + 1 :])
         return (Signature(shape, DType.FLOAT32), Signature(shape, DType.INT64))
 
@@ -173,7 +173,7 @@ class KthValue(Chosen, name="kth_value"):
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         made = super().infer(inputs)
         length = inputs[0].shape[self.axis]
-        need(0 <= self.k < length, self, f"there is no place {self.k}", inputs, f"a place from 0 to {length - 1}")
+        need(0 <= self.k < length, self, f"place {self.k} is not in the row", inputs, f"a place from 0 to {length - 1}")
         return made
 
     def place(self, row: Array) -> int:

@@ -176,13 +176,8 @@ class GridSample2d(Op, name="grid_sample2d"):
             raise InternalError(f"grid_sample2d by {self.mode} and {self.padding}")
         need_float32(self, inputs)
         x, grid = inputs
-        need(
-            len(x.shape) == len(grid.shape) == 4 and x.shape[0] == grid.shape[0] and grid.shape[3] == 2,
-            self,
-            "the inputs are not images and places in them",
-            inputs,
-            "x[N, H, W, C] and grid[N, h, w, 2]",
-        )
+        valid = len(x.shape) == len(grid.shape) == 4 and x.shape[0] == grid.shape[0] and grid.shape[3] == 2
+        need(valid, self, "the inputs are not images and places in them", inputs, "x[N, H, W, C] and grid[N, h, w, 2]")
         need(min(x.shape[1:3]) > 0, self, "the image is empty", inputs, "a height and width of at least 1")
         return (Signature((*grid.shape[:3], x.shape[3]), DType.FLOAT32),)
 

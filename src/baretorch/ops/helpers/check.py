@@ -62,10 +62,5 @@ def need_channels(op: Op, inputs: Sequence[Tensor], groups: int) -> None:
         inputs,
         "weight[O, KH, KW, C / groups], with O a multiple of groups",
     )
-    need(
-        all(t.shape == (out,) for t in inputs[2:]),
-        op,
-        "the bias has not one value per output channel",
-        inputs,
-        f"bias[{out}]",
-    )
+    valid = all(t.shape == (out,) for t in inputs[2:])
+    need(valid, op, "the bias does not have one value per output channel", inputs, f"bias[{out}]")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from baretorch.ir.graph import Op, Permuted, Piece, Shape, Tensor
+from baretorch.ir.graph import DType, Op, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops.helpers import cut
 
 
@@ -28,6 +28,23 @@ class AlongAxis(Op):
     def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         axis: dict[str, Any] = {"axis": dims[self.axis]}
         return Permuted(replace(self, **axis), dims)
+
+
+class Quantized(Op):
+    """An integer operator with the shapes and products of a float operator, its `geometry`."""
+
+    @property
+    def geometry(self) -> Op:
+        """Return the float operator of the same shape."""
+        raise NotImplementedError
+
+    def infer_as_float(self, inputs: Sequence[Tensor], dtype: DType) -> tuple[Signature, ...]:
+        """Return what the float operator infers for these inputs, with this type."""
+        (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs])
+        return (replace(signature, dtype=dtype),)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        return self.geometry.macs(inputs, outputs)
 
 
 class Limited(Op):

@@ -15,13 +15,8 @@ Dims = tuple[int, ...]
 
 
 def need_dims(op: Op, dims: Dims, t: Tensor) -> None:
-    need(
-        not dims or sorted(dims) == list(range(len(t.shape))),
-        op,
-        f"{dims} is no order of {len(t.shape)} dimensions",
-        [t],
-        "every dimension once",
-    )
+    valid = not dims or sorted(dims) == list(range(len(t.shape)))
+    need(valid, op, f"{dims} is not an order of {len(t.shape)} dimensions", [t], "every dimension once")
 
 
 def permute_shape(shape: Shape, dims: Dims) -> Shape:

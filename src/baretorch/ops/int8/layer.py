@@ -41,13 +41,8 @@ def need_accumulator(op: Op, inputs: Sequence[Tensor], bits: int = 8, group: int
             f"4 bits, and in groups of {GROUP} inputs multiples of weights within -8..7",
         )
         return
-    need(
-        bits == 8 or (bits == 4 and (weight.data is None or bool((np.abs(weight.data * 2 + 1) <= 15).all()))),
-        op,
-        f"the weight is not one of {bits} bits",
-        inputs,
-        "8 bits, or 4 and weights within -8..7",
-    )
+    valid = bits == 8 or (bits == 4 and (weight.data is None or bool((np.abs(weight.data * 2 + 1) <= 15).all())))
+    need(valid, op, f"the weight is not one of {bits} bits", inputs, "8 bits, or 4 and weights within -8..7")
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,8 @@ class Lookup(Op, name="lookup", carried=slice(1)):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x, table = inputs
-        need(
-            x.dtype is table.dtype is DType.INT8 and table.shape == (256,),
-            self,
-            "the inputs are not int8 values and a table",
-            inputs,
-            "x int8[...] and table int8[256]",
-        )
+        valid = x.dtype is table.dtype is DType.INT8 and table.shape == (256,)
+        need(valid, self, "the inputs are not int8 values and a table", inputs, "x int8[...] and table int8[256]")
         return (Signature(x.shape, DType.INT8),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:

@@ -9,11 +9,12 @@ from math import log2
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor, fresh
+from baretorch.ir.graph import Array, DType, Node, Quant, Signature, Tensor, fresh
 from baretorch.ops import attention
 from baretorch.ops.attention import Attention
 from baretorch.ops.elementwise import Mul
 from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.families import Quantized
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, fields_of
 from baretorch.ops.helpers.loops import Dims
 from baretorch.ops.int8.arithmetic import multipliers, requantize
@@ -30,7 +31,7 @@ TABLE = np.rint(32767 * 2.0 ** (-np.arange(STEPS) / STEPS)).astype(np.int16)
 
 
 @dataclass(frozen=True)
-class QAttention(Op, name="qattention", values=slice(3)):
+class QAttention(Quantized, name="qattention", values=slice(3)):
     """q, k, v int8, optional mask -> int8, with shapes, orders and `causal` as in attention.
 
     The mask is int16, steps to add to a score, or bool, true where a key takes part."""
@@ -51,20 +52,14 @@ class QAttention(Op, name="qattention", values=slice(3)):
 
     @property
     def geometry(self) -> Attention:
-        """Return the float attention of the same shape."""
         return Attention(1.0, self.causal, self.q_dims, self.k_dims, self.v_dims, self.y_dims)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        need(
-            all(t.dtype is DType.INT8 for t in inputs[:3])
-            and all(t.dtype in (DType.INT16, DType.BOOL) for t in inputs[3:]),
-            self,
-            "the inputs are not quantized",
-            inputs,
-            "q, k and v int8, a mask int16 or bool",
+        valid = all(t.dtype is DType.INT8 for t in inputs[:3]) and all(
+            t.dtype in (DType.INT16, DType.BOOL) for t in inputs[3:]
         )
-        (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs])
-        return (replace(signature, dtype=DType.INT8),)
+        need(valid, self, "the inputs are not quantized", inputs, "q, k and v int8, a mask int16 or bool")
+        return self.infer_as_float(inputs, DType.INT8)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         orders = (self.q_dims, self.k_dims, self.v_dims)
@@ -87,9 +82,6 @@ class QAttention(Op, name="qattention", values=slice(3)):
         acc = weights @ v - weights.sum(axis=-1, keepdims=True) * self.v_zero
         y = requantize(acc, np.array(self.multiplier), self.shift, self.zero, -128, 127)
         return (y.transpose(self.y_dims or range(y.ndim)),)
-
-    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-        return self.geometry.macs(inputs, outputs)
 
 
 def attention_of(op: Attention, q: Quant, k: Quant, v: Quant, y: Quant) -> QAttention:

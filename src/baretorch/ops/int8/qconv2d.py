@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Node, Op, Piece, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Piece, Signature, Tensor
 from baretorch.ops import conv2d
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.families import Quantized
 from baretorch.ops.helpers.kernel import Kernel, has_constants
 from baretorch.ops.helpers.window import Padding, Pair
 from baretorch.ops.int8 import qconv2d16
@@ -26,7 +27,7 @@ from baretorch.targets.features import ANY_CPU, DSP
 
 
 @dataclass(frozen=True)
-class QConv2d(Op, name="qconv2d"):
+class QConv2d(Quantized, name="qconv2d"):
     """x int8[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int8.
 
     Padding is x's zero point `x_zero`; bias = real bias - x_zero * the sum of the channel's weights, in the
@@ -49,7 +50,6 @@ class QConv2d(Op, name="qconv2d"):
 
     @property
     def geometry(self) -> Conv2d:
-        """Return the float convolution of the same shape."""
         return Conv2d(self.stride, self.padding, self.dilation, self.groups, pool=self.pool)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -61,8 +61,7 @@ class QConv2d(Op, name="qconv2d"):
             inputs,
             "a pointwise convolution where weights have groups",
         )
-        (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs[:2]])
-        return (replace(signature, dtype=DType.INT8),)
+        return self.infer_as_float(inputs[:2], DType.INT8)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         """Compute it in float64, exactly: accumulators are integers below 2^53."""
@@ -75,9 +74,6 @@ class QConv2d(Op, name="qconv2d"):
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
         return conv2d.cut_convolution(self, inputs, axis, start, stop)
-
-    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-        return self.geometry.macs(inputs, outputs)
 
 
 def conv(walk: Walk, node: Node) -> None:

@@ -8,11 +8,12 @@ from math import prod
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Node, Op, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Shape, Signature, Tensor
 from baretorch.ops import conv2d
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.helpers import overlap
 from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.families import Quantized
 from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of, has_constants
 from baretorch.ops.helpers.window import Padding, Pair
 from baretorch.ops.int8.layer import store, weights_of
@@ -25,7 +26,7 @@ LOWEST, HIGHEST = -32768, 32767
 
 
 @dataclass(frozen=True)
-class QConv2d16(Op, name="qconv2d16"):
+class QConv2d16(Quantized, name="qconv2d16"):
     """x int16[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int16.
 
     All zero points are 0. Geometry as in conv2d."""
@@ -40,7 +41,6 @@ class QConv2d16(Op, name="qconv2d16"):
 
     @property
     def geometry(self) -> Conv2d:
-        """Return the float convolution of the same shape."""
         return Conv2d(self.stride, self.padding, self.dilation, self.groups)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -53,8 +53,7 @@ class QConv2d16(Op, name="qconv2d16"):
             inputs,
             "x int16, weight int8[out, ...], bias int32[out], multiplier int32[out]",
         )
-        (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs[:2]])
-        return (replace(signature, dtype=DType.INT16),)
+        return self.infer_as_float(inputs[:2], DType.INT16)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         """Compute it in float64, exactly: accumulators are integers below 2^53."""
@@ -62,9 +61,6 @@ class QConv2d16(Op, name="qconv2d16"):
         acc = (self.geometry.sums(x, weight) + bias).astype(np.int64) << self.shift
         y = (acc * multiplier.astype(np.int64) + (1 << 31)) >> 32
         return (np.clip(y, self.lo, self.hi).astype(np.int16),)
-
-    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-        return self.geometry.macs(inputs, outputs)
 
 
 def convolution(walk: Walk, node: Node, op: Conv2d) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import gcd
 
-from baretorch.ir.graph import Array, DType, Node, Op, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Signature, Tensor
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
+from baretorch.ops.helpers.families import Quantized
 from baretorch.ops.helpers.kernel import Call, Kernel, Params, fields_of, has_constants
 from baretorch.ops.helpers.window import Padding, Pair, padding_params, pair_params, size_params
 from baretorch.ops.int8.arithmetic import requantize
@@ -18,7 +19,7 @@ from baretorch.targets.features import DSP
 
 
 @dataclass(frozen=True)
-class QConvTranspose2d(Op, name="qconv_transpose2d"):
+class QConvTranspose2d(Quantized, name="qconv_transpose2d"):
     """x int8[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int8.
 
     Geometry is that of conv_transpose2d. A different number of inputs reaches each place, so the kernel subtracts x's
@@ -37,22 +38,17 @@ class QConvTranspose2d(Op, name="qconv_transpose2d"):
 
     @property
     def geometry(self) -> ConvTranspose2d:
-        """Return the float convolution of the same shape."""
         return ConvTranspose2d(self.stride, self.padding, self.dilation, self.groups)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         need_accumulator(self, inputs)
-        (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs[:2]])
-        return (replace(signature, dtype=DType.INT8),)
+        return self.infer_as_float(inputs[:2], DType.INT8)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         """Compute it in float64, exactly: accumulators are integers below 2^53."""
         x, weight, bias, multiplier = inputs
         acc = self.geometry.sums(x.astype(float) - self.x_zero, weight.astype(float)) + bias
         return (requantize(acc.astype(int), multiplier, self.shift, self.zero, self.lo, self.hi),)
-
-    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-        return self.geometry.macs(inputs, outputs)
 
 
 def conv_transpose(walk: Walk, node: Node) -> None:

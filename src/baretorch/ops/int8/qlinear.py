@@ -42,13 +42,8 @@ class QLinear(Op, name="qlinear", carried=slice(1), by_column=True):
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         need_accumulator(self, inputs, self.bits, self.group)
         x, weight = inputs[:2]
-        need(
-            len(weight.shape) == 2 and bool(x.shape) and x.shape[-1] == weight.shape[1],
-            self,
-            "the input's last dimension is not the weight's",
-            inputs,
-            "x[..., in] and weight[out, in]",
-        )
+        valid = len(weight.shape) == 2 and bool(x.shape) and x.shape[-1] == weight.shape[1]
+        need(valid, self, "the input's last dimension is not the weight's", inputs, "x[..., in] and weight[out, in]")
         return (Signature((*x.shape[:-1], weight.shape[0]), DType.INT8),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:

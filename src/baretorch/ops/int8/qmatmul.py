@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Node, Op, Quant, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Quant, Signature, Tensor
 from baretorch.ops import matmul
 from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.families import Quantized
 from baretorch.ops.helpers.kernel import Call, Kernel, Params, fields_of
 from baretorch.ops.helpers.loops import Dims
 from baretorch.ops.int8.arithmetic import multipliers, requantize
@@ -20,7 +21,7 @@ from baretorch.targets.features import DSP, MVE
 
 
 @dataclass(frozen=True)
-class QMatmul(Op, name="qmatmul"):
+class QMatmul(Quantized, name="qmatmul"):
     """a int8[..., m, k], b int8[..., k, n] -> the product of a - a_zero and b - b_zero, requantized.
 
     Broadcasting and the orders that operands are read in are those of matmul."""
@@ -38,13 +39,11 @@ class QMatmul(Op, name="qmatmul"):
 
     @property
     def geometry(self) -> Matmul:
-        """Return the float product of the same shape."""
         return Matmul(a_dims=self.a_dims, b_dims=self.b_dims, y_dims=self.y_dims)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         need(all(t.dtype is DType.INT8 for t in inputs), self, "the inputs are not quantized", inputs, "int8 and int8")
-        (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs])
-        return (replace(signature, dtype=DType.INT8),)
+        return self.infer_as_float(inputs, DType.INT8)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         orders = (self.a_dims, self.b_dims)
@@ -52,9 +51,6 @@ class QMatmul(Op, name="qmatmul"):
         acc = (a - self.a_zero) @ (b - self.b_zero)
         y = requantize(acc, np.array(self.multiplier), self.shift, self.zero, self.lo, self.hi)
         return (y.transpose(self.y_dims or range(y.ndim)),)
-
-    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-        return self.geometry.macs(inputs, outputs)
 
 
 def matmul_of(op: Matmul, a: Quant, b: Quant, y: Quant, lo: int, hi: int) -> QMatmul:

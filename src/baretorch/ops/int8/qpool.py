@@ -45,13 +45,8 @@ class QAvgPool2d(Op, name="qavg_pool2d"):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         (x,) = inputs
-        need(
-            x.dtype is DType.INT8 and len(x.shape) == 4,
-            self,
-            "the input is not an int8 image",
-            inputs,
-            "int8[N, H, W, C]",
-        )
+        valid = x.dtype is DType.INT8 and len(x.shape) == 4
+        need(valid, self, "the input is not an int8 image", inputs, "int8[N, H, W, C]")
         h, w = outputs(x.shape, self._windows())
         need(h > 0 and w > 0, self, "the output is empty", inputs, f"an image that holds the kernel {self.kernel}")
         return (Signature((x.shape[0], h, w, x.shape[3]), DType.INT8),)

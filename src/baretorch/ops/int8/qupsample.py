@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Node, Op, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Signature, Tensor
 from baretorch.ops.helpers.check import need
+from baretorch.ops.helpers.families import Quantized
 from baretorch.ops.helpers.kernel import Call, Kernel, Params
 from baretorch.ops.helpers.window import Pair, image_params
 from baretorch.ops.int8.arithmetic import dequantize
@@ -21,7 +22,7 @@ BITS = 11  # of a share: those of a row and a column multiply to 22, times a byt
 
 
 @dataclass(frozen=True)
-class QUpsampleBilinear2d(Op, name="qupsample_bilinear2d"):
+class QUpsampleBilinear2d(Quantized, name="qupsample_bilinear2d"):
     """x int8[N, H, W, C] -> upsample_bilinear2d with shares of 1/2048. Shares add up to 1, so the zero point stays
     where it is."""
 
@@ -35,8 +36,7 @@ class QUpsampleBilinear2d(Op, name="qupsample_bilinear2d"):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         need(inputs[0].dtype is DType.INT8, self, "the input is not quantized", inputs, "int8[N, H, W, C]")
-        (signature,) = self.geometry.infer([replace(inputs[0], dtype=DType.FLOAT32, data=None)])
-        return (replace(signature, dtype=DType.INT8),)
+        return self.infer_as_float(inputs, DType.INT8)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x = inputs[0].astype(np.int64)

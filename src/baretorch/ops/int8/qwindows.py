@@ -58,13 +58,8 @@ class QAvgWindows(Op, name="qavg_windows"):
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         shape = _shape(self, inputs)
         multiplier = inputs[1]
-        need(
-            (multiplier.dtype, multiplier.shape) == (DType.INT32, shape[1:3]),
-            self,
-            "the multipliers do not fit",
-            inputs,
-            f"int32{list(shape[1:3])}",
-        )
+        valid = (multiplier.dtype, multiplier.shape) == (DType.INT32, shape[1:3])
+        need(valid, self, "the multipliers do not fit", inputs, f"int32{list(shape[1:3])}")
         return (Signature(shape, DType.INT8),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
