@@ -1,10 +1,10 @@
-/* The bounds that the generated linker script gives, and the functions of start-up. */
+/* The bounds from the generated linker script, and the functions of start-up. */
 #ifndef BT_IMAGE_H
 #define BT_IMAGE_H
 
 #include <stdint.h>
 
-/* What is copied from flash to RAM at start: initialised data, and weights of which RAM is asked. */
+/* Data that is copied from flash to RAM at start-up: initialised data, and weights that are used from RAM. */
 typedef struct {
     const uint32_t *from;
     uint32_t *to, *end;
@@ -17,11 +17,11 @@ extern uint32_t bt_stack_limit[], bt_stack_top[]; /* the stack grows from top do
 
 /* Images that use two cores (BT_CORES in bt_board.h): core 1's stack, what starts it, and where it begins. */
 extern uint32_t bt_core1_stack_limit[], bt_core1_stack_top[];
-int bt_core1_start(void (*entry)(void), uint32_t *stack_top); /* cores/<driver>.c; 0 if it does not answer */
+int bt_core1_start(void (*entry)(void), uint32_t *stack_top); /* cores/<driver>.c; 0 if it does not respond */
 void bt_core1_entry(void);                                     /* arm/core1.c */
 
-/* Images that use several cores of a cluster (BT_TEAM in bt_board.h): the stacks of all but the first, one behind the
- * other; the second name is no address but how large each is. */
+/* Images that use several cores of a cluster (BT_TEAM in bt_board.h): the stacks of all but the first, one after
+ * the other; the second name is not an address but the size of each. */
 extern uint32_t bt_team_stacks[], bt_team_stack_bytes[];
 
 /* chip/<init>.c, of chips with BT_RAM_NEEDS_POWER: before RAM can be written. */

@@ -19,8 +19,8 @@
 /* chip/<init>.c: stops what may still write to memory since before the start; nothing is there yet. */
 void bt_chip_quiet(void);
 
-/* chip/<init>.c: clocks, resets, pins; everything that must happen before the console works. If a clock does not come
- * up, the chip stays on its internal oscillator, and bt_chip_missing says in words what it was; else it is NULL. */
+/* chip/<init>.c: clocks, resets, pins; everything that must happen before the console works. If a clock does not
+ * start, the chip stays on its internal oscillator, and bt_chip_missing names the clock in words; else it is NULL. */
 void bt_chip_init(void);
 #ifdef BT_FALLBACK_UART_HZ
 __attribute__((pure)) const char *bt_chip_missing(void);
@@ -45,13 +45,13 @@ void bt_console_put(uint8_t byte);
 int bt_console_ready(void);    /* whether a byte has come; if not, the next one ends bt_sleep */
 uint8_t bt_console_take(void); /* the byte that has come */
 
-/* console.c: waits for a byte, asleep; the second at most so many milliseconds, and says whether one came. */
+/* console.c: waits for a byte, asleep; the second with a limit in milliseconds, and returns whether one arrived. */
 uint8_t bt_console_get(void);
 int bt_console_get_soon(uint8_t *byte, uint32_t ms);
 void bt_nap(void); /* sleeps once with interrupts masked, lets in what woke it, and feeds the watchdog */
 
-/* interrupts/<driver>.c: sleep ends when an interrupt is pending, also one that came between a look for it and the
- * sleep, because interrupts are masked all the while. Chips whose console has none stay awake. */
+/* interrupts/<driver>.c: sleep ends when an interrupt is pending, also one that arrived between the check and the
+ * sleep, because interrupts are masked. Chips whose console has none stay awake. */
 #if defined(BT_UART_IRQ) || defined(BT_USB_IRQ)
 void bt_mask_interrupts(void);
 void bt_unmask_interrupts(void);
@@ -62,8 +62,8 @@ void bt_sleep(void);
 #define bt_sleep() ((void)0)
 #endif
 
-/* alarm/<driver>.c: rings after so many milliseconds, or a little later. It ends bt_sleep if it is to. Chips without one
- * (BT_ALARM_HZ) wait as long as it takes. */
+/* alarm/<driver>.c: rings after a number of milliseconds, or a little later. It ends bt_sleep if requested. Chips without
+ * one (BT_ALARM_HZ) wait without a limit. */
 #ifdef BT_ALARM_HZ
 #define BT_ALARM_PER_MS ((bt_chip_missing() ? BT_FALLBACK_ALARM_HZ : BT_ALARM_HZ) / 1000u) /* what it counts */
 void bt_alarm_start(uint32_t ms);
@@ -90,7 +90,7 @@ int bt_interrupts_blocked(void); /* by a fault */
 
 /* chip/<init>.c */
 int bt_usb_start(void);     /* its clock, and its controller out of reset; 0 if that fails */
-int bt_usb_can_abort(void); /* whether the controller gives buffers back when it is told to */
+int bt_usb_can_abort(void); /* whether the controller returns buffers on request */
 int bt_usb_sends_early(void); /* whether bulk IN buffers must be handed over early in a frame */
 uint32_t bt_usb_digit(uint32_t n); /* of the 16 hexadecimal ones of a number that no other chip has; all equal: none */
 void bt_usb_after_reset(void);
@@ -102,7 +102,7 @@ __attribute__((noreturn)) void bt_usb_boot_loader(void);
 #ifdef BT_WATCHDOG_MS
 void bt_watchdog_start(void);
 void bt_watchdog_feed(void);
-__attribute__((pure)) int bt_watchdog_bit(void); /* whether that is why the chip started; ask after the start */
+__attribute__((pure)) int bt_watchdog_bit(void); /* whether it has restarted the chip; call it after the start */
 #else
 #define bt_watchdog_start() ((void)0)
 #define bt_watchdog_feed() ((void)0)
@@ -120,13 +120,13 @@ uint32_t bt_stack_peak(void);
 void bt_print(const BT_FLASH char *text);
 void bt_print_hex(uint32_t value);
 
-/* serve.c: answers the host's frames for ever. */
+/* serve.c: replies to the host's frames forever. */
 __attribute__((noreturn)) void bt_serve(void);
 
 /* An application of the user's own, instead of that: for ever, too. */
 void bt_main(void);
 
-/* glue.c, generated with the model: where its inputs and outputs lie, and one call. */
+/* glue.c, generated with the model: the addresses of its inputs and outputs, and one call. */
 typedef struct {
     void *data;
     uint32_t bytes;

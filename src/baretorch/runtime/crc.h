@@ -1,4 +1,4 @@
-/* CRC-32 (reflected 0xedb88320, as in zlib), of one byte more: begin with BT_CRC_BEGIN, and invert what comes out. */
+/* CRC-32 (reflected 0xedb88320, as in zlib), of one more byte: begin with BT_CRC_BEGIN, and invert the result. */
 #ifndef BT_CRC_H
 #define BT_CRC_H
 

@@ -3,9 +3,9 @@
  *     'B' 'T'   type u8   seq u8   length u32   payload   crc u32
  *
  * crc is CRC-32 (reflected 0xedb88320, as in zlib) over type, seq, length and payload. Bytes outside frames are
- * text for people when the device sends them, and are skipped when the host does. An answer carries the seq of
- * its question. A frame whose next byte takes longer than BT_FRAME_PAUSE_MS is given up with an error, on chips that can
- * tell the time; a host that lost its place may as well send zero bytes until it is answered. */
+ * text for people when the device sends them, and are skipped when the host does. A reply has the seq of its
+ * request. A frame whose next byte takes longer than BT_FRAME_PAUSE_MS is dropped with an error, on chips that have a
+ * clock. A host that lost its place may also send zero bytes until there is a reply. */
 #ifndef BT_FRAME_H
 #define BT_FRAME_H
 
@@ -29,7 +29,7 @@ enum {
 /* Flags of BT_FRAME_MODEL. */
 enum { BT_MODEL_RESTARTED = 1 }; /* by its watchdog: a model ran too long, or the program stopped */
 
-/* Beside BT_ERROR_INPUT stands the name of an input that has NaN or infinite values; nothing has run. */
+/* After BT_ERROR_INPUT follows the name of an input that has NaN or infinite values; nothing has run. */
 enum { BT_ERROR_CRC = 1, BT_ERROR_TYPE = 2, BT_ERROR_LENGTH = 3, BT_ERROR_INPUT = 4, BT_ERROR_TIME = 5 };
 
 #endif

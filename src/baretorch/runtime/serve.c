@@ -4,8 +4,8 @@
 #include "crc.h"
 #include "frame.h"
 
-/* Functions that are not inlined, so that what they need is not on the stack while the model runs. bt_serve itself needs
- * next to nothing; on an AVR never, because it does not return. */
+/* Functions that are not inlined, so that their frames are not on the stack while the model runs. bt_serve itself needs
+ * almost nothing; on an AVR nothing, because it does not return. */
 #if defined(__AVR__)
 #define APART
 #else
@@ -13,7 +13,7 @@
 #endif
 
 static uint32_t crc; /* of the frame that is being received or sent */
-static uint8_t seq;  /* of the frame that is being answered */
+static uint8_t seq;  /* of the request that is being served */
 
 static void crc_add(uint8_t byte)
 {
@@ -47,7 +47,7 @@ static uint32_t get_u32(void)
     return value;
 }
 
-/* Receives the frame's last four bytes; true if they are the CRC of what came before. */
+/* Receives the frame's last four bytes; true if they are the CRC of the bytes before. */
 static int crc_matches(void)
 {
     const uint32_t expected = ~crc;
@@ -197,8 +197,8 @@ static void find_start(void)
     }
 }
 
-/* One frame: its type if it is to be answered, else what is wrong with it, BT_ERROR_…, which are other numbers. A header
- * that makes no sense is told at once, and the search for the next start begins. */
+/* Receives one frame: returns its type if it is valid, else its error, BT_ERROR_…, which are other numbers. An invalid
+ * header is reported immediately, and the search for the next start begins. */
 static APART uint8_t receive(void)
 {
     find_start();

@@ -1,4 +1,4 @@
-/* How deep the stack has ever been: it is filled with a pattern first, and what is left of it is looked at later. */
+/* The deepest stack so far: the stack is filled with a pattern first, and later searched for the rest of it. */
 #include "bt_board.h"
 #include "bt_image.h"
 #include "bt_runtime.h"
@@ -22,7 +22,7 @@ static uint32_t *stack_pointer(void)
 #define LOWEST bt_stack_limit
 #endif
 
-/* Nothing lies below the stack pointer: no core here has a red zone, and no interrupt is on. */
+/* Nothing is stored below the stack pointer: no core here has a red zone, and no interrupt is enabled. */
 void bt_stack_paint(void)
 {
     uint32_t *end = stack_pointer();

@@ -24,7 +24,7 @@ static void copy(const bt_copy *c, const bt_copy *end)
 #endif
 
 #ifdef BT_CORES
-/* Half of the model cannot run without it: whoever asks hears this, and no more. */
+/* Half of the model cannot run without it: this is the only reply to all requests. */
 static __attribute__((noreturn)) void stop(const char *why)
 {
     for (;;) {
@@ -56,7 +56,7 @@ void bt_start(void)
         bt_report_missing();
     }
 #ifdef BT_TEAM
-    bt_team_meet(); /* the other cores go on */
+    bt_team_meet(); /* the other cores continue */
 #endif
 #ifdef BT_CORES
     if (!bt_core1_start(bt_core1_entry, bt_core1_stack_top)) {

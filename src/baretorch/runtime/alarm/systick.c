@@ -10,7 +10,7 @@
 #define CSR_ENABLE_CORE_CLOCK 5u
 #define CSR_TICKINT 2u
 #define ICSR_PENDSTCLR (1u << 25)
-#define CSR_COUNTFLAG (1u << 16) /* it has come to zero since the last look */
+#define CSR_COUNTFLAG (1u << 16) /* it has reached zero since the last read */
 
 #define ROUND_MS 10u
 

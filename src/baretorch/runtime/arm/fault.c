@@ -153,7 +153,7 @@ static void print_registers(const frame *at, uint32_t exc_return)
     bt_print("\n");
 }
 
-/* What lies on the stack and may be where a call returns to: whoever has the ELF file can tell which layer ran. */
+/* Prints values on the stack that may be return addresses. With the ELF file they show which layer ran. */
 static void print_callers(const uint32_t *sp)
 {
     uint32_t found = 0;

@@ -21,8 +21,8 @@ void bt_usb_interrupt(void);
 #define VECTORS 16
 #endif
 
-/* No other interrupt than that of USB is ever taken, so the table ends there, or after the core's own sixteen entries; all
- * but reset mean trouble. */
+/* Only the interrupt of USB is ever taken, so the table ends there, or after the core's own sixteen entries. All others
+ * except reset are faults. */
 __attribute__((section(".vectors"), used)) static const vector vectors[VECTORS] = {
     {.stack = bt_stack_top},
     {.handler = bt_reset},

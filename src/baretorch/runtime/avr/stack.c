@@ -1,4 +1,4 @@
-/* How deep the stack has ever been: it is filled with a pattern first, and what is left of it is looked at later. */
+/* The deepest stack so far: the stack is filled with a pattern first, and later searched for the rest of it. */
 #include "bt_image.h"
 #include "bt_runtime.h"
 
@@ -7,7 +7,7 @@
 #define TOP ((uint8_t *)bt_stack_top)
 #define SP (*(uint8_t *volatile *)0x5d)
 
-/* The stack pointer says where the next byte goes. No interrupt is on. */
+/* The stack pointer is the address of the next byte. No interrupt is enabled. */
 void bt_stack_paint(void)
 {
     uint8_t *end = SP;

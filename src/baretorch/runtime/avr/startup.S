@@ -1,4 +1,4 @@
-/* AVR from reset, at the start of flash. Of interrupts only the counter's is ever on; vectors behind it are code. */
+/* AVR from reset, at the start of flash. Only the counter's interrupt is ever enabled; vectors after it are code. */
 #include "bt_board.h"
 
 #define SREG 0x3f
@@ -24,7 +24,7 @@ bt_reset:
     ldi r16, hi8(bt_stack_top - 1)
     out SPH, r16
 
-    ldi r30, lo8(bt_data_load)      /* .data; all that LPM reads lies in the first 64 KB */
+    ldi r30, lo8(bt_data_load)      /* .data; all that LPM reads is in the first 64 KB */
     ldi r31, hi8(bt_data_load)
     ldi r26, lo8(bt_data_start)
     ldi r27, hi8(bt_data_start)
@@ -50,7 +50,7 @@ bt_reset:
 5:  rjmp 5b
     .size bt_reset, . - bt_reset
 
-/* Objects that have such data ask for these by name; libgcc's would come otherwise. */
+/* Objects that have such data refer to these by name; otherwise libgcc's would be linked. */
     .globl __do_copy_data
     .globl __do_clear_bss
     .set __do_copy_data, bt_reset

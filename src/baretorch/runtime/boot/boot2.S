@@ -1,15 +1,15 @@
 /* The RP2040's second stage boot loader: the first 256 bytes of flash, of which the last four are a checksum
  * that the build fills in. The boot ROM copies it to RAM and calls it.
  *
- * It makes flash readable at its place in the memory map, as fast as the Pico's can be: four bits at a time at half the
- * system clock, and after the first read without a command (EBh in continuous mode: 20 clocks a word). For that the
- * flash chip must have its bit QE set, which is done once in its life. Then what flash reads as is compared with this
- * very code. A chip that does not answer as expected is read with the plainest command there is instead (03h, one bit
- * at a time, 64 clocks a word) at a quarter of the system clock.
+ * It makes flash readable in the memory map, as fast as the Pico's flash allows: four bits at a time at half the system
+ * clock and, after the first read, without a command (EBh in continuous mode: 20 clocks per word). For that the flash
+ * chip must have its bit QE set, which is done once in its life. Then flash is read and compared with this code. If that
+ * fails, the chip is read with the simplest command (03h, one bit at a time, 64 clocks per word) at a quarter of the
+ * system clock.
  *
- * For USB, the flash chip is asked first for the number that no other one has (4Bh): later, flash is always being read.
- * What it answers is kept with the last byte first. The number is the bytes 5 to 12 of 16, so that the three bytes of
- * shorter answers do not reach it. */
+ * For USB, the unique number of the flash chip is read first (4Bh), because later flash is always being read. The reply
+ * is kept with the last byte first. The number is in bytes 5 to 12 of 16, so that the three bytes of shorter replies do
+ * not reach it. */
 #include "bt_board.h"
 
     .syntax unified
@@ -85,7 +85,7 @@ ask:
     str r5, [r3, #DR0]
     adds r0, r6, #2
     bl send
-    lsrs r6, r1, #5       /* looks: 200 ms, and chips take 15 at most */
+    lsrs r6, r1, #5       /* polls: 200 ms; chips take at most 15 */
 writing:
     subs r6, #1
     beq serial
@@ -144,14 +144,14 @@ set_up:                             /* for CTRLR0 = r1, SPI_CTRLR0 = r2 */
     str r7, [r3, #BAUDR]
     str r2, [r5, #SPI_CTRLR0]
     movs r0, #1
-    str r0, [r5, #RX_SAMPLE_DLY]    /* look at a bit one clock later than it is asked for */
+    str r0, [r5, #RX_SAMPLE_DLY]    /* sample a bit one clock after its request */
     str r0, [r3, #SSIENR]
     bx lr
 
-/* r0 = the status register that the command r0 asks for. */
+/* r0 = the status register that the command r0 reads. */
 status:
     str r0, [r3, #DR0]
-send:                               /* r0, and wait until all is sent; r0 = what came in last, r4: all, the last first */
+send:                               /* r0, and wait until all is sent; r0 = the last byte received, r4: all, the last first */
     str r0, [r3, #DR0]
 wait:
     ldr r0, [r3, #SR]

@@ -1,4 +1,4 @@
-/* The block that the RP2350's boot ROM looks for in the first 4 KiB of flash: an Arm image, to be run in the
+/* The block that the RP2350's boot ROM searches for in the first 4 KiB of flash: an Arm image, to be run in the
  * secure state, with its vector table at the start of flash. */
 #include <stdint.h>
 

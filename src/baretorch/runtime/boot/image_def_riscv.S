@@ -1,4 +1,4 @@
-/* The block that the RP2350's boot ROM looks for in the first 4 KiB of flash: an image for its RISC-V cores, which
+/* The block that the RP2350's boot ROM searches for in the first 4 KiB of flash: an image for its RISC-V cores, which
  * begins at bt_reset. */
     .section .image_def, "a", @progbits
     .word 0xffffded3            /* start marker */

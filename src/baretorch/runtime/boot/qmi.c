@@ -18,14 +18,14 @@
 #define DIRECT_SELECT (1u << 2)
 #define DIRECT_BUSY (1u << 1)
 #define DIRECT_ENABLE 1u
-#define TX_NOPUSH (1u << 20) /* nobody wants to know what comes back */
+#define TX_NOPUSH (1u << 20) /* received bytes are not needed */
 
 #define READ_QUAD 0xebu
 #define CONTINUOUS 0xa0u
 #define COMMAND (1u << 12)
 #define QUAD 0x000482a8u /* address, mode, 4 clocks of silence and data on four lines */
-/* Half the system clock, and bits looked at two half cycles of it later. A chip that is read on within 64 cycles stays
- * selected. Once it is not, it stays so for 13 ns at 150 MHz, of which chips want 10. */
+/* Half the system clock; bits are sampled two half cycles later. The chip stays selected if the next read follows within
+ * 64 cycles. Otherwise it is deselected for 13 ns at 150 MHz; chips need 10. */
 #define HALF_CLOCK (1u << 30 | 1u << 12 | 2u << 8 | 2u)
 
 #define UNCACHED ((const volatile uint32_t *)0x14000000u)

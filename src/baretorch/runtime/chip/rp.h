@@ -27,7 +27,7 @@
 #define CLK_SYS_SELECTED (CLOCKS_BASE + 0x44u)
 #define CLK_PERI_CTRL BT_REG(CLOCKS_BASE + 0x48u)
 #define CLK_REF_XOSC 2u
-#define CLK_SYS_SRC 1u         /* 0: the reference clock, 1: what AUXSRC says */
+#define CLK_SYS_SRC 1u         /* 0: the reference clock, 1: that of AUXSRC */
 #define CLK_SYS_AUXSRC_PLL 0u
 #define CLK_PERI_ENABLE_SYS (1u << 11)
 #define CLK_USB_ENABLE_PLL (1u << 11)
@@ -47,7 +47,7 @@
 #define PAD_PULL_DOWN 0x56u /* input enabled, 4 mA, Schmitt trigger; on the RP2350 not isolated */
 #define PAD_PULL_UP 0x5au
 
-/* The reset of a debugger is the core's alone: what another program told DMA to do goes on. */
+/* A debugger resets the core only: DMA that another program has started continues. */
 void bt_chip_quiet(void)
 {
     RESETS_SET = RESET_DMA;

@@ -22,7 +22,7 @@
 #define RESET_PADS_BANK0 (1u << 8)
 #define RESET_PLL_SYS (1u << 12)
 #define RESET_PLL_USB (1u << 13)
-#define RESET_SYSINFO (1u << 19) /* what tells the chip's version */
+#define RESET_SYSINFO (1u << 19) /* the chip's version */
 #define RESET_TIMER (1u << 21)
 #define RESET_UART0 (1u << 22)
 #define RESET_USBCTRL (1u << 24)
@@ -53,7 +53,7 @@ int bt_usb_sends_early(void)
     return 1; /* RP2040-E15, of all versions */
 }
 
-/* boot/boot2.S asked the flash chip on the same board for it: bytes 5 to 12 of an answer that is kept from its end. */
+/* boot/boot2.S has read it from the board's flash chip: bytes 5 to 12 of a reply that is kept with the last byte first. */
 extern const uint8_t bt_flash_answer[16];
 
 uint32_t bt_usb_digit(uint32_t n)
@@ -81,8 +81,8 @@ uint32_t bt_usb_digit(uint32_t n)
 #define RESET_US 50000u /* no host's takes longer */
 #define FORCED_US 1000u
 
-/* RP2040-E5: first chips must see an idle line for 800 us after a reset, which others' traffic may prevent. So the line
- * is forced, by way of a pin that is given back. */
+/* RP2040-E5: first chips must see an idle line for 800 us after a reset, which traffic of other devices may prevent. So
+ * the line is forced, by way of a pin that is restored afterwards. */
 void bt_usb_after_reset(void)
 {
     if (CHIP_VERSION > 1) {
@@ -108,7 +108,7 @@ void bt_usb_after_reset(void)
     PAD(DP_PIN) = pad;
 }
 
-/* The boot ROM's function `UB`. It needs nothing of ours any more, not even the stack. */
+/* The boot ROM's function `UB`. It needs nothing of the image, not even the stack. */
 __attribute__((naked, noreturn)) void bt_usb_boot_loader(void)
 {
     __asm__ volatile("movs r0, #0x14\n\t" /* the table of functions */

@@ -56,7 +56,7 @@ int bt_usb_sends_early(void)
     return 0;
 }
 
-/* CHIPID in OTP, which has 16 bits in a row and begins with the lowest; nobody can lock that page. */
+/* CHIPID in OTP, which has 16 bits in a row and begins with the lowest. That page cannot be locked. */
 uint32_t bt_usb_digit(uint32_t n)
 {
     return BT_REG(n < 8 ? CHIPID_HIGH : CHIPID_LOW) >> (28u - 4u * (n % 8u)) & 0xfu;
@@ -66,7 +66,7 @@ void bt_usb_after_reset(void)
 {
 }
 
-/* The boot ROM's function `RB`: restart into its USB loader, in 10 ms. It needs nothing of ours any more. */
+/* The boot ROM's function `RB`: restart into its USB loader, in 10 ms. It needs nothing of the image. */
 __attribute__((naked, noreturn)) void bt_usb_boot_loader(void)
 {
     __asm__ volatile("ldr r0, =0x4252\n\t"

@@ -65,7 +65,7 @@ static void close_external_memory(void)
     barrier();
 }
 
-/* Caches hold anything after reset: both are emptied before they are switched on. No DMA runs beside us. */
+/* Caches have random contents after reset: both are invalidated before they are enabled. No DMA runs meanwhile. */
 static void enable_caches(void)
 {
     SCB_CSSELR = 0; /* the data cache */

@@ -1,5 +1,5 @@
 /* A cluster's cores together: the barrier of its event unit, its DMA engine, and counters of a core.
- * What is started must be waited for by a core before any core touches what it writes; the emulator tells if not. */
+ * A core must wait for a started copy before any core touches its target; the emulator detects violations. */
 #ifndef BT_CLUSTER_RUNTIME_H
 #define BT_CLUSTER_RUNTIME_H
 
@@ -45,7 +45,7 @@ static inline void bt_barrier_team(uint32_t cores)
 }
 
 #ifdef BT_DMA_BASE
-/* Copies `rows` rows of `bytes`, which lie `from_step` and `to_step` bytes apart; on a channel that nobody uses. */
+/* Copies `rows` rows of `bytes`, which are `from_step` and `to_step` bytes apart, on an unused channel. */
 static inline void bt_dma_start(uint32_t channel, void *to, uint32_t to_step, const void *from, uint32_t from_step,
                                 uint32_t bytes, uint32_t rows)
 {

@@ -1,5 +1,5 @@
-/* Where the cores of a cluster begin that help core 0, with their number in t0. Each fills its own stack with the pattern
- * that stack.c looks for. */
+/* The start of a cluster's cores other than core 0, with their number in t0. Each fills its own stack with the pattern that
+ * stack.c searches for. */
 
     .section .text.bt_team_reset, "ax", @progbits
     .globl bt_team_reset

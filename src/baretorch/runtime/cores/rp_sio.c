@@ -1,11 +1,11 @@
 /* Core 1 of the RP2040 and the RP2350. After reset it waits in its boot ROM for six words in the mailbox between the
- * cores (SIO's FIFOs), and answers each with the same word once it has come as far:
+ * cores (SIO's FIFOs), and returns each word when it has read it:
  *
  *     0   0   1   vector table   stack pointer   entry
  *
- * To any other word it answers 0 and begins again, and so do we when an answer is not what was sent, a few times. Before
- * that core 1 is reset: the reset of a debugger is core 0's alone, and core 1 still runs what it ran before. It is left
- * alone if it answers, because debuggers lose a core that is off. */
+ * To any other word it returns 0 and begins again. If core 1 does not return the same word, core 0 begins again, too, a
+ * few times. Before that core 1 is reset, because a debugger resets core 0 only, and core 1 still runs its old program. It
+ * is not reset if it responds, because debuggers lose a core that is off. */
 #include "bt_board.h"
 #include "bt_image.h"
 #include "bt_reg.h"
@@ -38,7 +38,7 @@ static void signal_event(void)
     __asm__ volatile("sev" : : : "memory");
 }
 
-/* Sends a word; true if core 1 answers the same. */
+/* Sends a word; true if core 1 returns the same. */
 static int is_answered(uint32_t word)
 {
     if (!bt_wait(FIFO_ST, FIFO_READY, FIFO_READY)) {
@@ -64,7 +64,7 @@ int bt_core1_start(void (*entry)(void), uint32_t *stack_top)
     };
     unsigned sent = 0;
     for (unsigned attempts = ATTEMPTS; sent < 6 && attempts > 0;) {
-        if (words[sent] == 0) { /* nothing of an earlier attempt may be taken for the answer */
+        if (words[sent] == 0) { /* no reply to an earlier attempt may count */
             while ((BT_REG(FIFO_ST) & FIFO_VALID) != 0) {
                 (void)FIFO_RD;
             }

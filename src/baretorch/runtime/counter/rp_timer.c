@@ -1,4 +1,4 @@
-/* The microsecond timer of the RP2040 and RP2350; the chip's start-up code gives it its tick. */
+/* The microsecond timer of the RP2040 and RP2350; the chip's start-up code starts its tick. */
 #include "bt_board.h"
 #include "bt_reg.h"
 #include "bt_runtime.h"

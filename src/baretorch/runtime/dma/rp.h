@@ -52,7 +52,7 @@ void bt_stream_wait(void)
 {
     while ((CTRL_TRIG & CTRL_BUSY) != 0) {
     }
-    __asm__ volatile("" : : : "memory"); /* what is read from now on is what came */
+    __asm__ volatile("" : : : "memory"); /* reads from now on see the copied bytes */
 }
 
 #endif

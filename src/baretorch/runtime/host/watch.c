@@ -1,6 +1,5 @@
-/* A model that is watched while it runs over many inputs, on this computer. It reads its constants once, then inputs
- * until there are no more, and writes what it gives for each. watched.c, generated with the model, says where all that
- * lies. */
+/* Runs a model over many inputs on this computer. It reads its constants once, then inputs until there are no more, and
+ * writes the outputs for each. watched.c, generated with the model, has the addresses. */
 #include <stdio.h>
 
 #include "watch.h"

@@ -14,7 +14,7 @@ void bt_mask_interrupts(void)
     __asm__ volatile("cpsid i" : : : "memory");
 }
 
-/* What was told the controller before, such as that the alarm no longer matters, is done by then. */
+/* Earlier writes to the controller, such as to disable the alarm, have taken effect by then. */
 void bt_unmask_interrupts(void)
 {
     __asm__ volatile("dsb\n\tcpsie i\n\tisb" : : : "memory");

@@ -136,9 +136,9 @@ static void check_npu(uint32_t needed)
     }
 }
 
-/* Before a stream is first started since the reset, it must be for this NPU, and it and its weights must be what was
- * compiled: the NPU would compute something else without a word. A model with more regions than are remembered is looked
- * at every time. */
+/* Before a stream is first started after a reset, it must be for this NPU, and it and its weights must be those that were
+ * compiled; otherwise the NPU would silently compute something else. A model with more regions than are remembered is
+ * checked every time. */
 static void check(const bt_npu_job *job, const int32_t *commands, const void *weights)
 {
     static const int32_t *whole[KNOWN];

@@ -1,4 +1,4 @@
-/* mtime and mtimecmp, wherever a chip has them: the including file says. */
+/* mtime and mtimecmp, at addresses that the including file defines. */
 #ifndef BT_MTIME_H
 #define BT_MTIME_H
 

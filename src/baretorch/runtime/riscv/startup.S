@@ -29,8 +29,8 @@ sleep:
     wfi
     j sleep
 
-/* Stores the registers that bt_trap prints, on a stack that works: a stack pointer out of bounds starts again at
- * the top. Nothing is ever restored. */
+/* Stores the registers that bt_trap prints, on a stack that works: a stack pointer out of bounds is set to
+ * the top. Nothing is restored. */
     .section .text.bt_trap_entry, "ax", @progbits
     .balign 4
     .globl bt_trap_entry

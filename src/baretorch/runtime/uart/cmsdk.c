@@ -28,7 +28,7 @@ void bt_console_put(uint8_t byte)
     DATA = byte;
 }
 
-/* The interrupt stays until it is cleared, which must come before the look: a byte may come in between. */
+/* The interrupt stays until it is cleared. Clear it before reading the state: a byte may arrive in between. */
 int bt_console_ready(void)
 {
     INT = INT_RX;

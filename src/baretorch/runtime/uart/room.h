@@ -1,4 +1,4 @@
-/* Room for a byte in a UART, or none for so long that its line is dead: what is put is lost then, and nobody hangs. */
+/* Room for a byte in a UART. If there is none for so long that its line is dead, bytes are lost, and the image goes on. */
 #ifndef BT_UART_ROOM_H
 #define BT_UART_ROOM_H
 

@@ -24,7 +24,7 @@
 static const uint8_t device_descriptor[18] = {
     18, 0x01,               /* device */
     0x00, 0x02,             /* USB 2.0 */
-    0xef, 0x02, 0x01,       /* its functions are told by interface associations */
+    0xef, 0x02, 0x01,       /* interface associations describe its functions */
     PACKET,                 /* of endpoint 0 */
     LOW(VENDOR), HIGH(VENDOR), LOW(PRODUCT), HIGH(PRODUCT), LOW(RELEASE), HIGH(RELEASE),
     MAKER_STRING, PRODUCT_STRING, SERIAL_STRING,

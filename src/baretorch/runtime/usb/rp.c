@@ -1,12 +1,11 @@
 /* The USB controller of the RP2040 and the RP2350, as a serial port that is the console.
  *
- * Only the interrupt handler touches the controller. Bytes go through two rings, which lie in what the endpoints leave
- * of the controller's own memory: a ring's head belongs to who fills it, its tail to who empties it. Whoever has work
- * for the handler raises its interrupt. In a fault handler, which no interrupt interrupts, it is called instead.
+ * Only the interrupt handler touches the controller. Bytes go through two rings in the part of the controller's memory
+ * that the endpoints do not use. A ring's head belongs to the code that fills it, its tail to the code that empties it.
+ * Code that has work for the handler raises its interrupt. A fault handler, which cannot be interrupted, calls it instead.
  *
- * What is put while nobody has the port open waits for somebody as far as there is room, and what is beyond that is lost.
- * What waits to be sent outlives bus resets, but not that the port is closed. A reset closes it, too, but whoever had it
- * open may open it again.
+ * Bytes that are put while the port is closed wait as far as there is room; the rest is lost. Waiting bytes survive bus
+ * resets, but not that the port is closed. A reset closes it, too, but the same program may open it again.
  *
  * RP2040-E15: a bulk IN buffer that is handed over in the last fifth of a frame can stop the controller for good. There,
  * as in the vendor's code, packets wait for the next frame to begin. */
@@ -45,7 +44,7 @@
 #define STATUS_BUS_RESET (1u << 19)
 #define STATUS_SETUP (1u << 17)
 #define MUXING_TO_PHY 9u
-#define PWR_VBUS_IS_THERE 0xcu /* no pin tells */
+#define PWR_VBUS_IS_THERE 0xcu /* there is no pin for it */
 #define INT_FRAME (1u << 17)
 #define INT_SETUP (1u << 16)
 #define INT_BUS_RESET (1u << 12)
@@ -54,7 +53,7 @@
 /* An endpoint has an IN buffer, number 2n, and an OUT buffer, number 2n + 1. */
 enum { EP0_IN = 0, EP0_OUT = 1, NOTICE_IN = 2, DATA_IN = 4, DATA_OUT = 5 };
 
-#define ENDPOINT(buffer) BT_REG(BT_USB_BASE + 4u * (buffer)) /* endpoint 0 has none: the setup packet lies there */
+#define ENDPOINT(buffer) BT_REG(BT_USB_BASE + 4u * (buffer)) /* endpoint 0 has none: the setup packet is there */
 #define ENDPOINT_ENABLE (1u << 31)
 #define ENDPOINT_INTERRUPTS (1u << 29)
 #define ENDPOINT_BULK (2u << 26)
@@ -66,7 +65,7 @@ enum { EP0_IN = 0, EP0_OUT = 1, NOTICE_IN = 2, DATA_IN = 4, DATA_OUT = 5 };
 #define STALL (1u << 11)
 #define AVAILABLE (1u << 10) /* the controller's; it clears the bit when it is done */
 #define LENGTH 0x3ffu
-#define PATIENCE 1000u /* looks */
+#define PATIENCE 1000u /* polls */
 #define EARLY_US 750u  /* of a frame of 1,000 */
 
 /* Places in the controller's memory. */
@@ -81,7 +80,7 @@ enum { EP0_IN = 0, EP0_OUT = 1, NOTICE_IN = 2, DATA_IN = 4, DATA_OUT = 5 };
 #define MEMORY_BYTES 0x1000u
 #define BYTES_AT(place) ((volatile uint8_t *)(uintptr_t)(BT_USB_BASE + (place)))
 
-/* The ring of bytes that came, and the one of those that are to go. */
+/* The ring of received bytes, and the ring of bytes to be sent. */
 static volatile uint32_t received_head, received_tail, sent_head, sent_tail;
 static volatile uint8_t sending;   /* a packet, or its zero-length end */
 static volatile uint8_t full;      /* the OUT buffer, because the ring has no room for it */
@@ -117,8 +116,8 @@ static void copy(volatile uint8_t *to, const volatile uint8_t *from, uint32_t by
     }
 }
 
-/* The controller runs on another clock than the core: what it is told must have settled before it may look, which takes
- * three of its cycles. */
+/* The controller runs on another clock than the core: values must have settled before it reads them, which takes three of its
+ * cycles. */
 static void settle(void)
 {
     for (volatile uint32_t n = 4; n > 0; n--) {
@@ -149,7 +148,7 @@ static void look_at_data(void)
     }
 }
 
-/* Takes a buffer back. Chips whose controller cannot be told so (RP2040-E2) just have it taken away. */
+/* Takes a buffer back, without a request on chips whose controller has none (RP2040-E2). */
 static void take_back(uint32_t buffer)
 {
     const uint32_t bit = 1u << buffer;
@@ -159,7 +158,7 @@ static void take_back(uint32_t buffer)
         for (uint32_t looks = PATIENCE; looks > 0 && (EP_ABORT_DONE & bit) == 0; looks--) {
         }
     }
-    look_at_data(); /* it may have come to its end just now, also before it was looked at */
+    look_at_data(); /* it may have ended just now, also before the check */
     CONTROL(buffer) = 0;
     if (aborts) {
         EP_ABORT_DONE_CLEAR = bit;
@@ -181,7 +180,7 @@ static int in_time(void)
         return 1;
     }
     if (watches_frames == 0) {
-        (void)SOF_RD; /* nobody knows when that one was */
+        (void)SOF_RD; /* the time of that one is unknown */
         watches_frames = 1;
         knows_frame = 0;
         if (faulted == 0) {
@@ -229,7 +228,7 @@ static int has_room(void)
     return RING - (received_head - received_tail) >= PACKET;
 }
 
-/* Empties the OUT buffer if there is room, and gives it back. */
+/* Empties the OUT buffer if there is room, and returns it to the controller. */
 static void receive(void)
 {
     if (full == 0 || !has_room()) {
@@ -264,7 +263,7 @@ static void acknowledge(void)
     arm(EP0_IN, FULL);
 }
 
-/* The host may ask for less, and it may end the transfer early by its empty packet, which is awaited from now on. */
+/* The host may request less, and may end the transfer early by its empty packet, which is expected from now on. */
 static void answer(const volatile uint8_t *data, uint32_t bytes)
 {
     if (control.asked == 0) {
@@ -297,7 +296,7 @@ static int has_number(void)
     return n < SERIAL_DIGITS;
 }
 
-/* 0 behind the last one. Within its caller it would cost the interrupt's frame eight bytes. */
+/* 0 after the last one. Within its caller it would cost the interrupt's frame eight bytes. */
 __attribute__((noinline)) static uint8_t character(uint32_t number, uint32_t n)
 {
     if (number != SERIAL_STRING) {
@@ -476,7 +475,7 @@ static void serve_device(uint32_t request, uint32_t value)
     } else if (request == 0x0880u) { /* GET_CONFIGURATION */
         BYTES_AT(STRING_PLACE)[0] = configuration;
         answer(BYTES_AT(STRING_PLACE), 1);
-    } else if (request == 0x0080u) { /* GET_STATUS: powered by the bus, wakes nobody */
+    } else if (request == 0x0080u) { /* GET_STATUS: powered by the bus, no remote wake-up */
         answer_status(0);
     } else {
         refuse();
@@ -489,7 +488,7 @@ static void serve_setup(void)
     take_back(EP0_IN);
     take_back(EP0_OUT);
     BUFF_STATUS_CLEAR = 3;
-    SIE_STATUS_CLEAR = STATUS_SETUP; /* before it is read: another one that comes now is noted, and served next */
+    SIE_STATUS_CLEAR = STATUS_SETUP; /* before it is read: another one that arrives now is recorded, and served next */
     const uint32_t first = ENDPOINT(0), second = ENDPOINT(1);
     const uint32_t request = first & 0xffffu, value = first >> 16, index = second & 0xffffu;
     toggles |= 3; /* data and status begin with DATA1 */
@@ -533,7 +532,7 @@ static void control_sent(void)
 
 static void control_received(void)
 {
-    if (control.stage == DATA_TO_HOST) { /* the host has what it wants */
+    if (control.stage == DATA_TO_HOST) { /* the host has all that it requested */
         take_back(EP0_IN);
         control.stage = IDLE;
     } else if (control.stage == DATA_FROM_HOST && (CONTROL(EP0_OUT) & LENGTH) == sizeof line_coding) {
@@ -609,7 +608,7 @@ static void call_handler(void)
 void bt_console_init(void)
 {
     if (!bt_usb_start()) {
-        return; /* nobody ever opens the port */
+        return; /* the port is never opened */
     }
     for (uint32_t at = 0; at < MEMORY_BYTES; at += 4) {
         BT_REG(BT_USB_BASE + at) = 0;

@@ -1,5 +1,5 @@
 /* The independent watchdog of STM32s, which runs from their slow internal oscillator: the including file names it, and
- * the register that tells why the chip started. */
+ * the register with the reason of the last start. */
 #ifndef BT_WATCHDOG_STM32_H
 #define BT_WATCHDOG_STM32_H
 
