@@ -17,7 +17,7 @@ enum { BT_UNITS = 4, BT_UNIT_SIZES = 8, BT_UNIT_REGISTERS = 30 };
 struct bt_memory {
     uint32_t origin, size;
     uint32_t wait;  /* cycles that each access takes more than one */
-    uint32_t banks; /* words that follow each other lie in banks that do; 0: nobody is ever in the way */
+    uint32_t banks; /* consecutive words are in consecutive banks; 0: no conflicts */
 };
 
 /* An accelerator unit: `sizes` are the numbers of its table that its simulation, `kind`, uses. */
@@ -43,14 +43,14 @@ struct bt_config {
 /* What stopped a core for good. */
 enum bt_fault {
     BT_NO_FAULT,
-    BT_ILLEGAL,     /* an instruction that the core does not have, or whose effect we do not know */
+    BT_ILLEGAL,     /* an instruction that the core does not have, or whose effect is not known here */
     BT_NO_CODE,     /* a jump to where no memory is */
     BT_NO_MEMORY,   /* an access to where nothing is */
     BT_STOPPED,     /* ebreak or ecall */
     BT_LOOP_RULE,   /* a hardware loop that the core's manual forbids */
     BT_RACE,        /* two cores touch a byte between two barriers, one of them writes */
-    BT_IN_TRANSFER, /* a byte that the DMA engine or a unit works on, and nobody has waited for it */
-    BT_UNIT_RULE,   /* a unit asked for what it cannot do */
+    BT_IN_TRANSFER, /* a byte that the DMA engine or a unit works on, without waiting for it */
+    BT_UNIT_RULE,   /* an invalid request to a unit */
     BT_DEADLOCK,    /* all cores wait */
 };
 
@@ -65,7 +65,7 @@ struct bt_wait {
     uint64_t load_use, conflict, slow, barrier, dma, unit;
 };
 
-/* What a core did on a visit to a site: behind a call in the run function, or in it (site 0). */
+/* The work of a core on a visit to a site: after a call in the run function, or in it (site 0). */
 struct bt_span {
     uint32_t core, site;
     uint64_t begin, end, instructions;
@@ -79,7 +79,7 @@ struct bt_pause {
     uint64_t begin, end;
 };
 
-/* What a unit did: it was `asked`, began and ended. `site` is where the core was that asked. */
+/* The work of a unit: when it was requested (`asked`), began and ended. `site` is that of the core that requested it. */
 struct bt_work {
     uint32_t channel, core, site, source, target, bytes; /* of what it writes */
     uint64_t asked, begin, end;
@@ -97,7 +97,7 @@ struct bt_core {
     uint64_t at;      /* the cycle in which the next instruction is in the execute stage */
     uint64_t retired; /* instructions */
     uint32_t loaded;  /* the register that the instruction before loads; 32: none */
-    uint32_t slack;   /* cycles that the instruction before stood in the execute stage beyond its first */
+    uint32_t slack;   /* cycles after its first that the instruction before was in the execute stage */
     const struct bt_op *before, *before2;
     uint32_t loop_start[2], loop_end[2], loop_count[2];
     uint32_t csr[8]; /* BT_MSTATUS and so on, in core.c */
@@ -105,8 +105,8 @@ struct bt_core {
     bool counts;
     bool blocked; /* until an event */
     bool halfway; /* the first word of an access to two is done */
-    bool asked;   /* the instruction at hand asked for memory before: its other stalls are in `at` */
-    uint32_t half, stood; /* the first word; cycles that it has stood so far */
+    bool asked;   /* the current instruction has requested memory before: its other stalls are in `at` */
+    uint32_t half, stood; /* the first word; cycles that it has waited so far */
     uint32_t site;
     bool measured; /* between run and returned */
     uint64_t since, since_retired;
@@ -122,7 +122,7 @@ enum { BT_READS = 4 };
 
 /* What the DMA engine copies or a unit computes. */
 struct bt_transfer {
-    bool open; /* until somebody has waited for it */
+    bool open; /* until a core has waited for it */
     uint32_t core, site;
     struct bt_rows writes, reads[BT_READS];
     uint64_t ends;
@@ -135,14 +135,14 @@ struct bt_shadow {
     uint8_t writer, reader, readers; /* core; of `readers` a bit each */
 };
 
-/* An access, as it was asked for. */
+/* A requested access. */
 struct bt_event {
     uint64_t cycle;
     uint32_t core, address, bytes, write, data, pc; /* pc: of the simulator only */
     int32_t answer; /* cycles until the grant, or BT_RETRY and so on */
 };
 
-enum { BT_OUT = 1 << 22 }; /* what the image says between two looks: a byte takes five cycles and more */
+enum { BT_OUT = 1 << 22 }; /* the output between two reads: a byte takes at least five cycles */
 
 struct bt_cluster {
     struct bt_config config;
@@ -168,7 +168,7 @@ struct bt_cluster {
     uint8_t out[BT_OUT];
     uint32_t out_bytes;
     uint8_t line_control;
-    uint32_t polls; /* looks at an empty console since something came or went */
+    uint32_t polls; /* reads of an empty console since the last byte in either direction */
     /* every access, if there is room for them: for the judge */
     struct bt_event *trace;
     uint64_t trace_count, trace_room;
@@ -182,7 +182,7 @@ struct bt_cluster {
     uint64_t span_count, span_room, pause_count, pause_room, work_count, work_room;
 };
 
-/* What bt_access answers if not the cycle in which the request is granted, which may be later. */
+/* Results of bt_access other than the cycle in which the request is granted, which may be later. */
 enum { BT_RETRY = -1, BT_BLOCKED = -2, BT_NOWHERE = -3, BT_FAULTED = -4 };
 
 /* memory.c */
@@ -192,9 +192,9 @@ bool bt_cluster_load(struct bt_cluster *c, uint32_t address, const uint8_t *data
 bool bt_cluster_peek(struct bt_cluster *c, uint32_t address, uint8_t *data, uint32_t bytes);
 bool bt_cluster_input(struct bt_cluster *c, const uint8_t *data, uint64_t bytes);
 uint32_t bt_cluster_output(struct bt_cluster *c, uint8_t *data, uint32_t room);
-/* Keeps accesses: the first `room`; all, or those to registers that were answered. */
+/* Keeps accesses: the first `room`; all, or those to registers that were granted. */
 bool bt_cluster_trace(struct bt_cluster *c, uint64_t room, bool registers);
-/* What Python looks at; `count` is how many there are. */
+/* The results for Python; `count` is their number. */
 const struct bt_report *bt_cluster_report(const struct bt_cluster *c);
 const struct bt_event *bt_cluster_events(const struct bt_cluster *c, uint64_t *count);
 const struct bt_span *bt_cluster_spans(const struct bt_cluster *c, uint64_t *count);
@@ -203,7 +203,7 @@ const struct bt_work *bt_cluster_works(const struct bt_cluster *c, uint64_t *cou
 const uint64_t *bt_cluster_calls(const struct bt_cluster *c, bool cycles, uint64_t *count);
 /* An array with room for one more than `count`. */
 void *bt_room(void *array, uint64_t count, uint64_t *room, uint64_t size);
-/* The memory that an address lies in; BT_MEMORIES if none. */
+/* The memory of an address; BT_MEMORIES if none. */
 unsigned bt_memory_at(const struct bt_cluster *c, uint32_t address);
 /* A request for the bytes (a bit each) of one word, as the core's data port makes it; cores ask in the order of their
  * priority in a cycle, which is core cycle % cores first. What is read or written is so at once. */

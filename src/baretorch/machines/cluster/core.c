@@ -1,13 +1,13 @@
-/* The cores: what instructions do, and when.
+/* The cores: the effects of instructions, and their times.
  *
  * The core has four stages. `at` is the cycle in which an instruction enters the execute stage; most are there for one.
- * What takes longer, as found in the core's manual and held against its RTL:
+ * Others take more cycles, as in the core's manual, and checked against its RTL:
  *   - a register that the instruction before loads: 1 (also if both load the same one)
  *   - a branch that is taken, from the execute stage: 2; a jump, from the decode stage, where it may have waited long
  *     enough to cost nothing: 1; a target of 4 bytes that is not aligned to them: 1 more
- *   - a jump to what a register says: until that is written, with loads one stage later; one more if it writes its own
+ *   - a jump to the address in a register: until that is written, with loads one stage later; one more if it writes its own
  *   - mulh and its like 4; division 2 and as many as the divisor has leading bits without meaning
- *   - memory: see bt_access. An access to two words asks twice
+ *   - memory: see bt_access. An access to two words makes two requests
  *   - reading or writing most CSRs, fence, cv.elw: the pipeline is emptied, and once more waited if cv.elw loads the
  *     register with its address
  *   - a hardware loop's jump: nothing */
@@ -140,7 +140,7 @@ static uint64_t counter(const struct bt_core *core, uint64_t at)
     return core->counter_base + (core->counts ? at - core->counter_at : 0);
 }
 
-/* The value of a CSR; false if there is none that we know. `flush`: whether reading or writing it empties the pipeline. */
+/* The value of a CSR; false if it is not known here. `flush`: whether reading or writing it empties the pipeline. */
 static bool csr_read(const struct bt_core *core, uint32_t csr, uint64_t at, uint32_t *value, bool *flush)
 {
     static const uint16_t known[] = {0x300, 0x305, 0x341, 0x342, 0x340, 0x304, 0x343, 0x320};
@@ -233,7 +233,7 @@ static bool csr_op(struct bt_core *core, const struct bt_op *op, uint64_t at, bo
     return true;
 }
 
-/* Hardware loops: what the manual asks of a loop's body. ------------------------------------------------------------ */
+/* Hardware loops: the manual's rules for a loop's body. ------------------------------------------------------------ */
 
 static bool loop_keeps_rules(struct bt_cluster *c, const struct bt_core *core, unsigned which)
 {
@@ -402,7 +402,7 @@ static int ask(struct bt_cluster *c, struct bt_core *core, struct access *a, uin
     return DONE;
 }
 
-/* For a core that is alone: nobody is in its way. */
+/* For a core that is alone: it has no conflicts. */
 static int ask_alone(struct bt_cluster *c, struct bt_core *core, struct access *a, uint64_t *at)
 {
     int answer = ask(c, core, a, at);
@@ -496,8 +496,8 @@ static inline int32_t clip_bound(uint32_t width)
         }                                                                                                              \
         break;
 
-/* Runs a core: if it is alone, for a while; else what it does at memory in cycle `limit`, which has come, and then all
- * up to the next time it asks for memory. Instructions between two requests concern no other core. */
+/* Runs a core: if it is alone, for a while; else its memory request of cycle `limit`, which has begun, and then all
+ * instructions up to its next request. Instructions between two requests concern no other core. */
 static inline __attribute__((always_inline)) int run_core(struct bt_cluster *c, struct bt_core *core, uint64_t limit,
                                                           const bool alone)
 {

@@ -235,8 +235,8 @@ static bool touch_rows(struct bt_cluster *c, unsigned core, struct bt_rows r, bo
     return true;
 }
 
-/* What a unit does is as if the core that starts it did it, and again the one that waits for it: until that has been
- * granted, which may take long, and until a barrier then tells the others, none of them may write what is read. */
+/* A unit's accesses count for the core that starts it, and again for the one that waits for it: until the wait has been
+ * granted, which may take long, and until a barrier after it, no other core may write what is read. */
 static bool touch_all(struct bt_cluster *c, unsigned core, const struct bt_transfer *t)
 {
     for (unsigned i = 0; i < BT_READS; i++) {
@@ -355,7 +355,7 @@ static int64_t wait_for(struct bt_cluster *c, unsigned core, uint64_t cycle, uns
     return (int64_t)(t->ends > cycle ? t->ends : cycle);
 }
 
-/* Event unit: the load that is the barrier is granted to all, in the cycle after the last has asked. --------------- */
+/* Event unit: the load that is the barrier is granted to all, in the cycle after the last request. --------------- */
 
 static int64_t barrier(struct bt_cluster *c, unsigned core, uint64_t cycle, uint32_t *data)
 {

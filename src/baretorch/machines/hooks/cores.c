@@ -1,10 +1,9 @@
-/* What images that use two cores need besides: clocks, events, the mailbox between the cores, and a look at what both do
- * to memory.
+/* The additional needs of images that use two cores: clocks, events, the mailbox between the cores, and a check of what
+ * both do to memory.
  *
- * Each core has a clock: its instructions, and what it has waited. A core runs until it waits, however far ahead of the
- * other that is, so clocks are set where cores meet (bt_meet of kernels/cores.h): nobody leaves a meeting before the
- * other has come. Between meetings cores do not share what one of them writes, or that is the error which bt_on_touch
- * finds.
+ * Each core has a clock: its instructions and the time that it has waited. A core runs until it waits, however far ahead
+ * of the other it is. So clocks are set where cores meet (bt_meet of kernels/cores.h): no core leaves a meeting before the
+ * other has arrived. Between meetings cores must not share what one of them writes; bt_on_touch detects that error.
  */
 #include "unicorn.h"
 

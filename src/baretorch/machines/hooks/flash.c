@@ -1,9 +1,9 @@
-/* What reading flash takes: which accesses the caches answer, and which parts of lines are read from flash for the rest.
+/* Simulate reads of flash: which accesses hit the caches, and which parts of lines are read from flash for the others.
  *
  * A basic block is fetched when it is entered, from its first byte to its last; then its loads follow, in their order.
- * Of a line that is not there, the part is read that was asked for: a fill. Of the lines of a full set, the one goes
- * that was used longest ago. What a fill costs is not known here: fills are counted by what decides that. What interrupt
- * handlers read goes through the caches, and is not counted: it is not the model's.
+ * If a line is not in the cache, the requested part of it is read: a fill. In a full set, the least recently used line is
+ * evicted. The cost of a fill is not known here: fills are counted by the facts that determine it. Reads of interrupt
+ * handlers go through the caches, and are not counted, because they are not the model's.
  */
 #include "unicorn.h"
 

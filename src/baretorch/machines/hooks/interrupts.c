@@ -1,6 +1,5 @@
-/* Interrupts as far as sleeping goes: lines that devices raise, and the NVIC, which remembers that a line was raised
- * until it is told to forget. That of USB is taken, see
- * machines/unicorn/exceptions.py. */
+/* Interrupts, as far as sleeping needs them: lines that devices raise, and the NVIC, where a raised line stays pending
+ * until it is cleared. Only that of USB is taken, see machines/unicorn/exceptions.py. */
 #include "unicorn.h"
 
 enum { SET_ENABLED = 0x000, CLEAR_ENABLED = 0x080, SET_PENDING = 0x100, CLEAR_PENDING = 0x180 };
@@ -88,7 +87,7 @@ static int input_would_wake(const bt_core *c)
     return m->irq != NO_IRQ && m->wakes && m->console & RECEIVES && c->enabled[m->irq / 32] >> m->irq % 32 & 1;
 }
 
-/* WFI: what the core does now. Time goes on at once to when a timer rings, but not while there is something to tell. */
+/* WFI: returns the state of the core. Time passes to the next alarm, but not while there is output. */
 uint32_t bt_doze(bt_core *c)
 {
     bt_chip *m = c->chip;

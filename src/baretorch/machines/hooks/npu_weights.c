@@ -1,7 +1,7 @@
-/* The weight decoders of the emulated Ethos-U: streams of bits become numbers, and numbers find their place.
+/* The weight decoders of the emulated Ethos-U: they decode streams of bits to numbers, and find the place of each number.
  *
- * What comes in is not trusted: nothing is read behind the end of a stream, nothing is written behind the end of a
- * buffer, and a stream that says what no decoder understands is refused with a negative number. */
+ * Input is not trusted: nothing is read after the end of a stream, nothing is written after the end of a buffer, and the
+ * result for an invalid stream is a negative number. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -209,7 +209,7 @@ int bt_npu_decode_fast(const uint8_t *data, int size, int16_t *out, int count)
     return in.ended ? ENDED : count;
 }
 
-/* Where weights lie in a stream, and where they go: [output][row][column][input], of int16. */
+/* The order of weights in a stream, and their destination: [output][row][column][input], of int16. */
 typedef struct {
     int32_t outputs, rows, columns, inputs; /* of the layer; a depthwise one has 1 input */
     int32_t block, input_block;             /* depths of blocks: outputs and inputs */
@@ -232,7 +232,7 @@ typedef struct {
     const int16_t *in;
     int16_t *out;
     int count, at;
-    bool stray; /* something that is not zero stood where nothing belongs */
+    bool stray; /* a place without a weight had a number other than zero */
 } walk_t;
 
 static void place(walk_t *w, int output, int row, int column, int input)

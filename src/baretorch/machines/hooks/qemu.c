@@ -35,8 +35,8 @@ EXPORT int qemu_plugin_install(uint64_t id, const void *info, int argc, char **a
 
 enum { CALL_ROOM = 1 << 12, ROW_ROOM = 1 << 20 };
 
-/* A basic block of a call of the run function. `site` is 0 in the run function itself, and in all that it calls the
- * address behind the call. */
+/* A basic block of a call of the run function. `site` is 0 in the run function itself, and the address after
+ * its call in all functions that it calls. */
 typedef struct {
     uint64_t executed;
     uint64_t taken; /* how often something else followed than the next instruction */
@@ -127,7 +127,7 @@ static void on_block(unsigned vcpu, void *data)
     }
 }
 
-/* QEMU's own answer is too much where it has looked at what comes behind the instruction. */
+/* QEMU's own result is too large where it has read bytes after the instruction. */
 static uint64_t size(const struct qemu_plugin_insn *insn)
 {
     const uint8_t *bytes = qemu_plugin_insn_data(insn);

@@ -26,8 +26,8 @@ static uint32_t console_status(bt_chip *m, void *unicorn, const bt_register *r)
         return dead_console(m, unicorn);
     if (m->input_taken < m->input_bytes && m->console & RECEIVES)
         return r->filled;
-    /* Senders look at the same register, but once per byte, and a core that sleeps can be woken once by what it has taken
-     * already: who looks more often than that waits for input. */
+    /* Senders read the same register, but once per byte, and a core that sleeps can be woken once by a byte that it has
+     * already taken. Code that reads it more often waits for input. */
     enum { OFTEN = 4 };
     if (++m->polls > OFTEN)
         stop(m, unicorn, WAITS_FOR_INPUT);

@@ -29,8 +29,8 @@ enum { CALL_ROOM = 1 << 12, ROW_ROOM = 1 << 20, QUEUE_ROOM = 1 << 16 };
 enum { UCSRA = 0, UBRRL = 4, UBRRH = 5, DOUBLE = 2 }; /* of the USART */
 enum { IDLE_CYCLES = 100000, LOOK_STEPS = 4096 };
 
-/* A basic block of a call of the run function. `site` is 0 in the run function itself, and in all that it calls the
- * address behind the call. */
+/* A basic block of a call of the run function. `site` is 0 in the run function itself, and the address after
+ * its call in all functions that it calls. */
 typedef struct {
     uint64_t executed;
     uint64_t taken; /* how often something else followed than the next instruction */

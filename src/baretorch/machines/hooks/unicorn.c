@@ -1,7 +1,7 @@
 /* The inner loop of the Unicorn machine, on the host: counts instructions.
  *
- * Unicorn calls bt_on_block before every basic block. Python lets one core at a time run, and looks at what was counted
- * whenever emulation stops.
+ * Unicorn calls bt_on_block before every basic block. Python runs one core at a time, and reads the counts whenever
+ * emulation stops.
  *
  * Counting by blocks is exact: the run function is entered by a call and left by a return, both of which end a block.
  * An instruction in an IT block counts whether its condition holds or not, as in QEMU: it takes its cycle either way.

@@ -1,4 +1,5 @@
-/* What the hooks know of an emulated chip. Python fills it in: state.py mirrors the structures. */
+/* The state of an emulated chip, for the hooks. Python reads the structures and constants from this file (structs.py), and
+ * fills them in (state.py). A line of a structure declares fields of one type; values are numbers, or two with an operator. */
 #ifndef BT_UNICORN_H
 #define BT_UNICORN_H
 
@@ -47,8 +48,8 @@ typedef struct {
     uint32_t instructions;
 } bt_block;
 
-/* A basic block of a call of the run function. `site` is 0 in the run function itself, and in all that it calls the
- * address behind the call. */
+/* A basic block of a call of the run function. `site` is 0 in the run function itself, and the address after
+ * its call in all functions that it calls. */
 typedef struct {
     uint64_t executed, taken;
     uint32_t site, address, instructions, unused;
@@ -77,7 +78,7 @@ typedef struct {
     uint32_t reload;  /* SysTick: instructions in a round, less one; else what it is compared with */
     uint32_t on;
     uint32_t wakes;   /* whether it interrupts */
-    uint32_t rang;    /* and was not asked about since */
+    uint32_t rang;    /* and was not read since */
     uint32_t pending; /* SysTick: it has interrupted, and that was not cleared */
     uint32_t unused;
 } bt_alarm;
@@ -88,26 +89,26 @@ typedef struct {
     uint32_t filled;
 } bt_line;
 
-/* Each set has its ways beside each other, the one that was used last first. */
+/* The ways of a set are next to each other, the most recently used one first. */
 typedef struct {
     bt_line *lines;
     uint32_t ways, set_mask, line_bits;
     uint32_t on;
 } bt_cache;
 
-/* How flash may be read: where no source tells, it is simulated in two ways. */
+/* A way in which flash may be read: where no source documents it, two ways are simulated. */
 typedef struct {
     bt_cache caches[2];
     uint32_t cache_of[2]; /* which of them serves CODE and DATA */
     uint32_t fill_bits;
-    uint32_t next;        /* the address behind the last fill, or what AHEAD reads next */
+    uint32_t next;        /* the address after the last fill, or the next one that AHEAD reads */
     uint64_t when;        /* clock of that fill */
-    uint32_t window;      /* instructions in which the next fill goes on; 0: none does */
+    uint32_t window;      /* instructions within which the next fill continues; 0: none does */
     uint32_t page;        /* bytes, at whose multiples none does; 0: no such */
-    uint32_t ahead;       /* what goes on is code, behind what was fetched last */
+    uint32_t ahead;       /* code after the last fetch is read ahead */
 } bt_view;
 
-/* Fills that began anew, of CODE and of DATA, and those that went on. */
+/* Fills with a new address, of CODE and of DATA, and those that continued. */
 typedef struct {
     uint64_t fills[2][2];
 } bt_fills;
@@ -129,7 +130,7 @@ typedef struct {
 
 typedef struct {
     bt_view views[VIEWS];
-    bt_event *events; /* NULL: nobody asks */
+    bt_event *events; /* NULL: not recorded */
     uint64_t event_count;
     uint32_t event_room;
     uint32_t view_count;
@@ -141,8 +142,8 @@ typedef struct {
     uint64_t due;                  /* clock: when it bites */
     double instructions_per_count; /* of the core's, while that runs at its full rate */
     uint32_t kind, base;
-    uint32_t cause[3];  /* address and bit of the register that tells why the chip started, and the bit that clears it */
-    uint32_t select[2]; /* address and bits: what it must be told to restart */
+    uint32_t cause[3];  /* address and bit of the register with the reason of the last start, and the bit that clears it */
+    uint32_t select[2]; /* address and bits of the register that selects what to restart */
     uint32_t count, on, open, selects;
     uint32_t bit;     /* why the chip started */
     uint32_t scratch; /* a register that a bite does not clear */
@@ -158,7 +159,7 @@ typedef struct {
     int (*write_register)(void *unicorn, int name, const void *value);
     int xpsr; /* Unicorn's name of the program status register */
     int (*change)(uint32_t address, uint32_t value, uint32_t why, uint64_t clock); /* the model's; true: stop */
-    bt_flash *flash; /* NULL: reading it takes no time, or nobody asks */
+    bt_flash *flash; /* NULL: reading it takes no time, or is not simulated */
     uint32_t (*usb)(uint32_t offset, uint32_t value, uint32_t why, uint64_t clock); /* a register's value, or: stop */
     uint8_t *usb_memory;
     uint32_t (*dma)(uint32_t address, uint32_t value, uint32_t why, uint64_t clock); /* as well */
@@ -172,7 +173,7 @@ typedef struct {
     double ticks_per_instruction;
     double first_tick;    /* of the counter, at the clock counting_from */
     uint64_t counting_from;
-    uint64_t next_change; /* clock: when the model must have a look */
+    uint64_t next_change; /* clock: when the model changes next */
     uint64_t call_count;
     uint32_t register_count;
     uint32_t input_bytes, input_taken;
@@ -189,7 +190,7 @@ typedef struct {
     uint32_t sticky[2];     /* those that clear its interrupt, which stays until then; or 0 */
     uint32_t wakes, stuck;  /* whether it may interrupt, and whether it did and was not cleared */
     uint32_t alarm, alarm_base, alarm_irq; /* which timer that is */
-    uint64_t idle_until; /* clock: how long a core that waits for input may wait for timers, while nobody writes */
+    uint64_t idle_until; /* clock: how long a core that waits for input may wait for timers without input */
     bt_watchdog watchdog;
     uint32_t lines[IRQ_WORDS]; /* interrupts that devices raise now */
     uint32_t taken_irq;        /* the one that is taken, or NO_IRQ: that of USB */
@@ -197,7 +198,7 @@ typedef struct {
     uint32_t meets[2 * MEETINGS]; /* ranges of addresses: the functions bt_meet */
     uint32_t stacks[2];           /* a range of addresses */
     uint32_t first_phase; /* of the call */
-    uint32_t turn;        /* instructions, after which the other core may run, and the clock gets a look */
+    uint32_t turn;        /* instructions, after which the other core may run, and the time limit is checked */
     uint32_t watching;    /* for races: while the run function runs */
     uint32_t closing;     /* it has returned, and what core 1 did is not yet settled */
     uint32_t dma_base[2]; /* its registers, and those of the stream from flash */
@@ -219,7 +220,7 @@ struct bt_core {
     uint64_t entered[3];   /* instructions, met and clock when the run function was entered */
     uint64_t taken[2];     /* instructions and met of the last call */
     uint64_t event_clock;  /* of the latest event */
-    uint64_t signalled[2]; /* the clock when it came to the last two meetings */
+    uint64_t signalled[2]; /* the clock on arrival at the last two meetings */
     uint64_t next_look;    /* at the clock, and for the other core */
     uint64_t row_count;    /* those that found no room included */
     uint64_t visit_count;  /* as well */

@@ -1,5 +1,5 @@
-/* The USB controller: its memory is here, its registers are the model's, which is told when the memory's first part is
- * written, where endpoints and buffers are controlled. */
+/* The USB controller. Its memory is here, its registers are in the model. Writes to the first part of the memory, which
+ * controls endpoints and buffers, call the model. */
 #include "unicorn.h"
 
 #include <string.h>

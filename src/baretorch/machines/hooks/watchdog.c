@@ -35,7 +35,7 @@ static void write_iwdg(bt_core *c, uint32_t offset, uint32_t value)
         if (value == 0xcccc || value == 0xaaaa)
             feed(c);
     } else if (w->open && offset == IWDG_PR) {
-        w->selects = value == 6; /* the divider that its rate is told for */
+        w->selects = value == 6; /* the divider of its configured rate */
     } else if (w->open && offset == IWDG_RLR) {
         w->count = w->selects ? value & 0xfff : 0;
     }
@@ -77,7 +77,7 @@ void tell_watchdog(bt_core *c, uint32_t address, uint32_t value)
     }
 }
 
-/* True if the register tells why the chip started, or is kept meanwhile. */
+/* True if the register has the reason of the last start, or is kept over a restart. */
 int ask_watchdog(const bt_core *c, uint32_t address, uint32_t *value)
 {
     const bt_watchdog *w = &c->chip->watchdog;

@@ -1,10 +1,10 @@
-/* What is attached to the chip's pins: a camera, a display. Their models say what happened, and fail when they are told. */
+/* The devices at the chip's pins: a camera, a display. Their models report events, and fail on request. */
 import { writeSync } from 'node:fs';
 import { about, chip, clock } from './chip.mjs';
 
 export const attached = about.attached ?? null;
 
-/* Lines of JSON, for who started us. */
+/* Lines of JSON, for the parent process. */
 export function tell(event) {
     writeSync(attached.events, `${JSON.stringify({ ...event, ms: clock.nanos / 1e6 })}\n`);
 }

@@ -1,7 +1,7 @@
 /* An HM01B0 (hm01b0.mjs) at the pins: registers over I2C, pixels over one data line with PCLK, HREF and VSYNC, at the rate
- * that its registers and the PWM that is its clock give. Pixels come from a file of frames.
+ * of its registers and of the PWM that is its clock. Pixels come from a file of frames.
  *
- * Ours, because of what version 1.4.1 of the package does: I2C takes time; the PWM of the clock is not run, only its
+ * Differences from version 1.4.1 of the package: I2C takes time; the PWM of the clock is not run, only its
  * registers are read, because two events per clock would take longer than all the rest; a state machine of PIO is stepped
  * by the camera alone, `cycles` times per bit, and only while it is enabled. With `attached.by` 'bytes' not even that is
  * done: each byte goes straight to the FIFO from which DMA takes it, as the program would have put it there. */

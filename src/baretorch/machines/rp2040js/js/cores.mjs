@@ -52,7 +52,7 @@ chip.ppb.writeUint32 = (offset, value) => {
     else ppb_write(offset, value);
 };
 
-/* The package does not look at alignment, or lets flash be written. */
+/* The package does not check alignment, and allows writes to flash. */
 function fault_as_the_chip(core) {
     core.readUint16 = (address) => {
         if (address & 1) complain('RP2040', `unaligned read at ${hex(address)}`);
@@ -91,8 +91,8 @@ export function signal(from) {
     else other.core.eventRegistered = true;
 }
 
-/* 0, 0, 1, vector table, stack pointer, entry: each is answered with itself. Anything else is answered with 0, and
- * begins the sequence anew. */
+/* 0, 0, 1, vector table, stack pointer, entry: each is returned. The reply to anything else is 0, and the sequence begins
+ * again. */
 function answer_as_boot_rom() {
     const { got } = boot_rom;
     while (mail[1].length && !boot_rom.launched) {

@@ -1,7 +1,7 @@
-/* An ST7735S with glass of 80x160 at the pins: commands and data over SPI, its window, its memory, RGB565, and the answer
- * to `read ID` on the line that it is written by. Each whole picture is reported, with its PNG if asked.
+/* An ST7735S with glass of 80x160 at the pins: commands and data over SPI, its window, its memory, RGB565, and the reply
+ * to `read ID` on the line of its input. Each complete picture is reported, with its PNG on request.
  *
- * Ours, because version 1.4.1 of the package sends at once: what is sent takes its time. */
+ * It replaces the SPI of version 1.4.1 of the package, which takes no time to send. */
 import { chip, clock, give_up } from './chip.mjs';
 import { attached, fails, tell, when_reset } from './attached.mjs';
 import { png } from './png.mjs';
@@ -86,7 +86,7 @@ export function attach_display() {
         spi.rxFIFO.reset();
     });
 
-    // By hand: it reads a bit when the clock rises, and gives its next one when that falls
+    // By hand: it reads a bit when the clock rises, and outputs the next one when it falls
 
     let command = 0, clocks = 0;
     mosi.setInputValue(true); // pulled up

@@ -13,8 +13,8 @@ function read_uf2() {
     return contents;
 }
 
-/* What start-up code can know of a W25Q16JV: status registers, and how it is to be read. Its bit QE is not set, as in a
- * chip that nobody has used yet. Until the SSI is set up so that the two understand each other, flash reads as ones. */
+/* The parts of a W25Q16JV that start-up code uses: status registers, and the formats of reads. Its bit QE is not set, as in
+ * a new chip. Flash reads as ones until the SSI is set up in a format that the chip understands. */
 export const flash = { contents: read_uf2(), status: [0, 0], sent: [], continuous: false, writable: false, busy: 0 };
 const QE = 2, WRITE_NANOS = 10e6;
 export const NUMBER = Buffer.from('E66118604B3A7C25', 'hex'), SILENCE = 5; // what no other chip has, and bytes before it

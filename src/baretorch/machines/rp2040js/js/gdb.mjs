@@ -1,5 +1,5 @@
-/* gdb's remote protocol, as gdb_stub.py speaks it for Unicorn. gdb comes to a socket before the first instruction; while it
- * looks at a core that has stopped, all of the chip waits. */
+/* gdb's remote protocol, as gdb_stub.py speaks it for Unicorn. gdb connects to a socket before the first instruction; while a
+ * core is stopped, the whole chip waits. */
 import { createServer } from 'node:net';
 import { FLASH, RAM, about, chip } from './chip.mjs';
 import { cores } from './cores.mjs';
@@ -17,7 +17,7 @@ const DESCRIPTION = '<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dt
 class Debugger {
     constructor(path) {
         this.breakpoints = new Set();
-        this.watched = cores[0]; // the core that gdb looks at
+        this.watched = cores[0]; // the core that gdb examines
         this.stepping = false;
         this.passes = null; // the core that may execute an instruction whatever is there
         this.signal = TRAP; // why it has stopped
@@ -37,7 +37,7 @@ class Debugger {
         process.on('exit', () => server.close()); // which removes the socket
     }
 
-    /* `released` comes when gdb lets the chip go on. */
+    /* `released` is called when gdb lets the chip continue. */
     pause() {
         this.halted = true;
         this.released = new Promise((resolve) => { this.release = resolve; });
@@ -55,7 +55,7 @@ class Debugger {
         return (stepped || this.breakpoints.has(next.core.PC & ~1)) && this.halt(next, TRAP);
     }
 
-    /* The core stands in its fault handler. */
+    /* The core is in its fault handler. */
     fault() {
         this.asked = SEGMENT;
     }
@@ -119,7 +119,7 @@ class Debugger {
         this.socket.write(`$${text}#${byte(sum & 0xff)}`);
     }
 
-    /* To a packet that lets nothing run; '' says that we do not know it. */
+    /* The reply to a packet that runs nothing; '' for an unknown packet. */
     answer(packet) {
         const [kind, rest] = [packet[0], packet.slice(1)];
         if (packet === '?') return this.stopped();

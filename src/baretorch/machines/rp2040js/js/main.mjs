@@ -1,8 +1,8 @@
-/* An RP2040 of the npm package rp2040js with what the package lacks, as a process: bytes of the console come on standard
- * input and go to standard output. What calls of the run function took is written to an open file as JSON, before the
- * answer is sent. The only argument says what to run, see rp2040js.py.
+/* An RP2040 of the npm package rp2040js with what the package lacks, as a process: bytes of the console are read from
+ * standard input and written to standard output. The figures of calls of the run function are written to an open file as
+ * JSON, before the reply is sent. The only argument describes what to run, see machine.py.
  *
- * What is ours, because version 1.4.1 does not have it or does otherwise than the chip: the boot ROM's way into the UF2's
+ * These files add what version 1.4.1 lacks, or does differently from the chip: the boot ROM's way into the UF2's
  * second stage; core 1, interrupts and faults (cores.mjs); the flash chip (flash.mjs); a host on the
  * other end of the USB cable (usb.mjs); a camera and a display (camera.mjs, display.mjs); what gdb talks to (gdb.mjs). */
 import { ftruncateSync, writeSync } from 'node:fs';
@@ -21,8 +21,8 @@ import { feed_usb } from './usb.mjs';
 const BOOT2 = 0x20041f00; // where the boot ROM copies the second stage to
 const BOOT2_BYTES = 256;
 const HARD_FAULT = 3;
-const SLICE = 20000; // instructions between looks at the standard input
-const CALL_ROOM = 4096; // calls that are told of, the last ones
+const SLICE = 20000; // instructions between reads of the standard input
+const CALL_ROOM = 4096; // the number of last calls that are reported
 const PACED = 1e6; // nanoseconds: sleep of at least that is slept
 
 // The console
@@ -150,7 +150,7 @@ function end_call(pc) {
     writeSync(about.counts, text, 0, text.length, 0);
 }
 
-/* The core that is behind; null if none can run. */
+/* The core whose clock is behind; null if none can run. */
 function next_core() {
     let next = null;
     for (const watched of cores) {
@@ -164,7 +164,7 @@ function next_core() {
     return next;
 }
 
-/* 0 if it goes on, else for how many milliseconds it waits: until a byte comes, or a timer rings. Shorter sleep, such as
+/* 0 if it continues, else for how many milliseconds it waits: until a byte arrives, or a timer rings. Shorter sleep, such as
  * that for a packet of USB, takes no time here. `slept` is how many nanoseconds it has just slept. */
 function run_slice(slept) {
     feed();
@@ -204,9 +204,9 @@ process.stdin.on('data', (data) => {
     on_input();
 });
 process.stdin.on('end', () => process.exit(0));
-process.on('exit', send); // what the image said before its end
+process.on('exit', send); // the output of the image before its end
 
-/* Until there is more input, or so many milliseconds have passed: then true. */
+/* Waits until there is more input, or until a number of milliseconds have passed: then true. */
 function sleep(milliseconds) {
     return new Promise((resolve) => {
         const timer = milliseconds === Infinity ? null : setTimeout(() => resolve(true), milliseconds);

@@ -15,7 +15,7 @@ function chunk(type, data) {
     return Buffer.concat([size, body, sum]);
 }
 
-/* `colour(x, y)` gives RGB565. */
+/* `colour(x, y)` returns RGB565. */
 export function png(wide, high, colour) {
     const rows = Buffer.alloc(high * (1 + 3 * wide)), head = Buffer.alloc(13);
     let at = 0;

@@ -1,5 +1,5 @@
 /* The stream from flash, which the package lacks, and the DMA that takes its words: channel 0, as runtime/dma/ uses it.
- * What it copies is there when somebody looks whether it is. */
+ * The copied words arrive when a core checks whether the copy is done. */
 import { chip } from './chip.mjs';
 
 const DMA = 0x50000, XIP = 0x14000; // keys of the package

@@ -1,4 +1,4 @@
-/* A host that brings the serial port up as computers do. The package's own asks for little, and in a way that none does;
+/* A host that brings the serial port up as computers do. The package's own host makes few requests, and not as computers do;
  * its controller completes transfers at once, without toggles and NAK: machines/unicorn/usb/host.py is the strict one. */
 import { chip, clock, give_up } from './chip.mjs';
 import { NUMBER } from './flash.mjs';
@@ -59,7 +59,7 @@ function find_endpoints(bytes) {
     }
 }
 
-/* Frames, each of a millisecond, of which the package tells no device. */
+/* Frames, each of a millisecond, which the package does not report to devices. */
 const SOF_RD = 0x48, INTR = 0x8c, INTE = 0x90, FRAME = 1 << 17, FRAME_NANOS = 1e6;
 const frames = { noted: 0, due: false };
 const next_frame = clock.createAlarm(() => {
