@@ -185,7 +185,8 @@ def match_trace(plan: Plan, trace: ClusterTrace, cluster: Cluster, ran: Sequence
         steps = tuple(s for s in plan.steps if s.executor.host.number == core and done[id(s)])
         for step, span in zip(steps, _layer_spans(trace, core, len(steps)), strict=True):
             place = (number[step.layer], phase_of[id(step)])
-            visits.append(Visit(core, *place, span.begin, span.end, _use_of(span), span.instructions))
+            use = Use(span.busy, span.load_use, span.conflict, span.slow, span.barrier, span.dma, span.unit)
+            visits.append(Visit(core, *place, span.begin, span.end, use, span.instructions))
     bounds = _bounds(plan, trace, visits)
     copies = _match_copies(plan, trace, number)
     layer_of_phase = [number[phase.main.layer] for phase in plan.phases]
@@ -230,10 +231,6 @@ def _is_layer(name: str) -> bool:
     return not any(other in name for other in OTHERS)
 
 
-def _use_of(span: CoreSpan) -> Use:
-    return Use(span.busy, span.load_use, span.conflict, span.slow, span.barrier, span.dma, span.unit)
-
-
 def _bounds(plan: Plan, trace: ClusterTrace, visits: Sequence[Visit]) -> list[int]:
     """Return the cycles at which each phase begins, and at which the last is done. A phase begins when all cores are
     done with the phase before, and before core 0 sleeps until copies for it are done."""
@@ -256,7 +253,8 @@ def _bounds(plan: Plan, trace: ClusterTrace, visits: Sequence[Visit]) -> list[in
         if meets:
             end = next(meeting)
             others = [pause.begin for pause in meetings[end] if pause.core]
-            begin = min(max([_idle_since(trace, meetings[end], free, end), *others]), end)
+            came = next((pause.begin for pause in meetings[end] if pause.core == 0), end)
+            begin = min(max([_first_sleep(trace, free, came), *others]), end)
         elif several and begins is None:
             begin = free
         else:
@@ -266,12 +264,6 @@ def _bounds(plan: Plan, trace: ClusterTrace, visits: Sequence[Visit]) -> list[in
         free = max(free, done) if done is not None else max(free, bounds[-1])
     bounds.append(max(ends[-1] if several else free, *bounds[-1:]))
     return bounds
-
-
-def _idle_since(trace: ClusterTrace, meeting: Sequence[Pause], free: int, end: int) -> int:
-    """Return when core 0 reaches a meeting, or begins to sleep until copies that it awaits before that are done."""
-    came = next((pause.begin for pause in meeting if pause.core == 0), end)
-    return _first_sleep(trace, free, came)
 
 
 def _first_sleep(trace: ClusterTrace, since: int, until: int) -> int:

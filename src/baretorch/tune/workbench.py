@@ -7,7 +7,6 @@ image need not run if all of its layers are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -254,16 +253,16 @@ class Workbench:
                 raise
             large = self._compile(compiled.graph, roomy(self.board))
             return self._measure(large, folder, False)
-        steps = [step_key(step) for step in compiled.plan.steps]
-        known = all(key in self._layers for key in steps)
+        keys = [step_key(step) for step in compiled.plan.steps]
+        known = all(key in self._layers for key in keys)
         milliseconds, together = None, None
         if fits and (self.timed or not known):
             found = measure_model(compiled, image)
             counts = _by_layer(found)
-            self._layers.update(zip(steps, counts, strict=False))
+            self._layers.update(zip(keys, counts, strict=False))
             together = None if counts else found.run.instructions
             milliseconds = None if found.time is None else 1e3 * found.time.all.expected / self.board.chip.clock_hz
-        counted = zip(steps, _macs(compiled), strict=True)  # MACs stand for layers that were never run
+        counted = zip(keys, _macs(compiled), strict=True)  # MACs stand for layers that were never run
         instructions = together or sum(self._layers.get(key, macs) for key, macs in counted)
         ram = image.ram.total - (image.ram.weights if not self.board.chip.has_scratchpad else 0)
         lacks = 0.0 if fits else self._lacks(image.flash.total, ram)
@@ -281,8 +280,8 @@ class Workbench:
 
     def metrics(self, graph: Graph) -> dict[str, float]:
         """Run the model file's evaluate() with a graph, in C on the host."""
-        with _OnHost(graph) as run:
-            return self.task(run)
+        with on_host(graph) as run:
+            return self.task(_GraphRunner(graph, run))
 
     def accuracy(self, graph: Graph, metric: str) -> float:
         """Return one of the metrics; NO_NUMBER if it is not a finite number."""
@@ -370,26 +369,17 @@ def _macs(compiled: Compiled) -> list[int]:
     return [call.op.macs(call.inputs, call.outputs) for call in calls]
 
 
-class _OnHost:
+@dataclass
+class _GraphRunner:
     """Runs a graph for evaluate()."""
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._stack = ExitStack()
-
-    def __enter__(self) -> _OnHost:
-        self._run: RunGraph = self._stack.enter_context(on_host(self._graph))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
+    graph: Graph
+    run: RunGraph
 
     def __call__(self, *inputs: Any) -> Answer:
-        graph = self._graph
-        found = self._run(store_inputs(graph, arrange_inputs(graph, inputs)))
+        graph = self.graph
+        found = self.run(store_inputs(graph, arrange_inputs(graph, inputs)))
         return arrange_outputs(graph, real_outputs(graph, [found[n] for n in graph.outputs]))
 
     def reset(self) -> None:
-        if self._graph.state:  # the program begins anew
-            self._stack.close()
-            self._run = self._stack.enter_context(on_host(self._graph))
+        self.run.reset()

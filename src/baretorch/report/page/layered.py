@@ -43,7 +43,10 @@ def arrange(nodes: Sequence[str], edges: Sequence[tuple[str, str]], width: float
     spots: dict[str, Spot] = {}
     for node in nodes:
         spots[node] = Spot(1 + max((spots[b].row for b in before[node]), default=-1), width)
-    paths = [(spots[a], *_bends(spots[a], spots[b], gap), spots[b]) for a, b in edges]
+    paths = []
+    for a, b in edges:
+        bends = (Spot(row, gap) for row in range(spots[a].row + 1, spots[b].row))
+        paths.append((spots[a], *bends, spots[b]))
     rows: list[list[Spot]] = [[] for _ in range(1 + max((s.row for s in spots.values()), default=-1))]
     for spot in (*spots.values(), *(bend for path in paths for bend in path[1:-1])):
         rows[spot.row].append(spot)
@@ -52,10 +55,6 @@ def arrange(nodes: Sequence[str], edges: Sequence[tuple[str, str]], width: float
     for spot in (spot for row in rows for spot in row):
         spot.x -= left
     return Drawing(spots, paths)
-
-
-def _bends(a: Spot, b: Spot, gap: float) -> list[Spot]:
-    return [Spot(row, gap) for row in range(a.row + 1, b.row)]
 
 
 def _arrange_rows(rows: list[list[Spot]], paths: Sequence[tuple[Spot, ...]], gap: float) -> None:
