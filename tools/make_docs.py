@@ -26,7 +26,7 @@ import source_tree
 from tables import cell, table
 
 from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
-from baretorch.explore.support import aten_names, support
+from baretorch.explore.support import aten_names, support, types_of
 from baretorch.frontends.tflite.table import NOT_INT8
 from baretorch.frontends.tflite.table import TABLE as TFLITE
 from baretorch.frontends.tinygrad import math, moves, nn
@@ -106,7 +106,7 @@ def ops_page() -> str:
             [
                 (
                     f"[{o.name}](#{o.name})",
-                    ", ".join(sorted({t for k in o.kernels for t in k.dtypes})) or "any",
+                    ", ".join(sorted({t for k in o.kernels for t in types_of(k)})) or "any",
                     ", ".join(f"`{a}`" for a in o.aten),
                 )
                 for o in operators
@@ -118,7 +118,7 @@ def ops_page() -> str:
     ]
     for o in operators:
         text += ["", f"## {o.name}", "", cell(o.meaning), ""]
-        kernels = [(f"`{k.symbol}`", f"`kernels/{k.source}`", ", ".join(k.dtypes), str(k.needs)) for k in o.kernels]
+        kernels = [(f"`{k.symbol}`", f"`kernels/{k.source}`", ", ".join(types_of(k)), str(k.needs)) for k in o.kernels]
         if kernels:
             text += table(("kernel", "file", "types", "CPU features"), kernels, "llll")
         else:

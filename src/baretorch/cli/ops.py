@@ -85,13 +85,14 @@ def _unknown(name: str, plain: str, known: set[str]) -> Exception:
 
 
 def _table(rows: tuple[OpSupport, ...]) -> Table:
+    from baretorch.explore.support import types_of
     from baretorch.report.terminal.layout import columns
 
     table = columns("operator", "types", "kernels", "PyTorch operators that become it")
     table.columns[0].no_wrap = table.columns[2].no_wrap = True
     table.columns[1].max_width = 22
     for row in rows:
-        types = sorted({t for k in row.kernels for t in k.dtypes})
+        types = sorted({t for k in row.kernels for t in types_of(k)})
         variants = "\n".join(k.unit or (f"{k.variant} ({k.needs})" if k.needs else k.variant) for k in row.kernels)
         table.add_row(row.name, ", ".join(types) or "any", variants or "none: a view", ", ".join(row.aten))
     return table
@@ -101,6 +102,7 @@ def _details(name: str, rows: list[OpSupport]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
+    from baretorch.explore.support import types_of
     from baretorch.report.terminal.layout import label_grid
 
     if not rows:
@@ -114,7 +116,7 @@ def _details(name: str, rows: list[OpSupport]) -> RenderableType:
         table.add_row("meaning", Text(row.meaning))
         for k in row.kernels:
             need = f"the unit {k.unit}" if k.unit else f"needs {k.needs}" if k.needs else "any CPU"
-            table.add_row("kernel", f"{k.symbol}  {', '.join(k.dtypes)}; {need}")
+            table.add_row("kernel", f"{k.symbol}  {', '.join(types_of(k))}; {need}")
         if row.aten:
             table.add_row("from", ", ".join(row.aten))
         parts.append(table)

@@ -11,7 +11,6 @@ from baretorch.frontends.aten.table import TABLE
 from baretorch.ir.graph import DType
 from baretorch.ops import OPS, OpRow
 from baretorch.ops.helpers.kernel import Kernel
-from baretorch.targets.features import Needs
 from baretorch.targets.types import Chip
 from baretorch.units import units_of
 
@@ -28,29 +27,17 @@ _TYPES = {
 
 
 @dataclass(frozen=True)
-class KernelSupport:
-    """One C function: the element types it computes and the CPU features it needs."""
-
-    symbol: str
-    source: str
-    variant: str  # `ref`, `fpu`
-    dtypes: tuple[str, ...]
-    needs: Needs
-    unit: str = ""
-
-
-@dataclass(frozen=True)
 class OpSupport:
     """An operator of the Graph: its meaning, its kernels and the ATen operators that become it."""
 
     name: str
     meaning: str
-    kernels: tuple[KernelSupport, ...]
+    kernels: tuple[Kernel[Any], ...]
     aten: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         kernels = [
-            {"symbol": k.symbol, "source": k.source, "dtypes": list(k.dtypes), "needs": k.needs.names()}
+            {"symbol": k.symbol, "source": k.source, "dtypes": types_of(k), "needs": k.needs.names()}
             | ({"unit": k.unit} if k.unit else {})
             for k in self.kernels
         ]
@@ -70,7 +57,7 @@ def support(chip: Chip | None = None) -> tuple[OpSupport, ...]:
         OpSupport(
             row.op.name,
             inspect.getdoc(row.op) or "",
-            tuple(map(_kernel, own(row))),
+            tuple(own(row)),
             tuple(sorted(target for target, ops in made.items() if row.op in ops)),
         )
         for row in OPS
@@ -82,7 +69,7 @@ def aten_names() -> tuple[str, ...]:
     return tuple(sorted(target.removeprefix("aten::") for target, row in TABLE.items() if not row.refused))
 
 
-def _kernel(kernel: Kernel[Any]) -> KernelSupport:
+def types_of(kernel: Kernel[Any]) -> list[str]:
+    """Return the element types that a kernel computes, which its symbol names."""
     parts = kernel.symbol.split("_")
-    dtypes = tuple(t.label for part, t in _TYPES.items() if part in parts)
-    return KernelSupport(kernel.symbol, kernel.source, kernel.variant, dtypes, kernel.needs, kernel.unit)
+    return [t.label for part, t in _TYPES.items() if part in parts]
