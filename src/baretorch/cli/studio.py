@@ -83,15 +83,15 @@ def make_tabs(
     from baretorch.studio.digits import MODEL
     from baretorch.studio.server import Tab
 
-    asked = live_model(model or str(MODEL), board, port, options, folder / "model", stage)
-    asked.describe()  # reports errors before the page is served
-    if asked.made.reads_digits:
-        return {"digits": Tab("Draw a digit", asked), "model": Tab("All inputs", asked)}
+    own = live_model(model or str(MODEL), board, port, options, folder / "model", stage)
+    own.describe()  # reports errors before the page is served
+    if own.made.reads_digits:
+        return {"digits": Tab("Draw a digit", own), "model": Tab("All inputs", own)}
     plain = replace(
         DEFAULT, int8=options.int8, emulator=options.emulator, console=options.console, toolchain=options.toolchain
     )
     other = live_model(str(MODEL), board, None, plain, folder / "digits", stage)
-    return {"model": Tab(asked.made.compiled.graph.name, asked), "digits": Tab("Draw a digit", other)}
+    return {"model": Tab(own.made.compiled.graph.name, own), "digits": Tab("Draw a digit", other)}
 
 
 def live_model(model: str, board: Board, port: str | None, options: Options, folder: Path, stage: Stage) -> LiveModel:

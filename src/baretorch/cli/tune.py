@@ -104,8 +104,8 @@ def tune(as_json: bool, model: str, board: Board, options: Options, **request: A
         raise click.UsageError(f"--accuracy-drop {request['accuracy_drop']} is not a finite number of points")
     choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
-        asked = SearchRequest(model, board, options, **request)
-        found = search(asked, opener(stage), tuning_page, stage.show, lambda text: click.echo(text, err=True))
+        search_request = SearchRequest(model, board, options, **request)
+        found = search(search_request, opener(stage), tuning_page, stage.show, lambda text: click.echo(text, err=True))
     if isinstance(found, Joined):
         return Answer(asdict(found), f"{found.trials} trials are done: the result is where the search was begun")
     files = list(found.files)

@@ -109,8 +109,8 @@ def _listens(port: int) -> bool:
     return False
 
 
-def _check(server: subprocess.Popen[bytes], who: str, output: IO[bytes]) -> None:
+def _check(server: subprocess.Popen[bytes], name: str, output: IO[bytes]) -> None:
     """Raise CompileError with the server's last lines if it has ended."""
     if server.poll() is not None:
         output.seek(0)
-        raise CompileError(f"{who} ended", have=[plain_text(line) for line in output.read().splitlines()[-5:]])
+        raise CompileError(f"{name} ended", have=[plain_text(line) for line in output.read().splitlines()[-5:]])

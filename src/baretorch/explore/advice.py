@@ -128,8 +128,8 @@ def _bands(case: _Case) -> Iterator[Advice]:
 
 
 def _input_rows(case: _Case) -> Iterator[Advice]:
-    pulled = case.options.input is Input.ROWS
-    smaller = "" if pulled or case.is_filled else case.smaller(case.replan(input=Input.ROWS))
+    in_rows = case.options.input is Input.ROWS
+    smaller = "" if in_rows or case.is_filled else case.smaller(case.replan(input=Input.ROWS))
     if smaller:
         text = f"{smaller}: a callback supplies the image's rows, so the image need not be in RAM"
         yield Advice("--input rows", text)

@@ -148,7 +148,7 @@ _CHANGES: tuple[_Change, ...] = (
         lambda t: t.flash.room < 0 and t.options.optimize is Optimize.SPEED,
         lambda t: replace(t.options, optimize=Optimize.SIZE),
     ),
-    _Change(  # the plan fits, and what the runtime needs beside it does not: bands make the plan smaller
+    _Change(  # the plan fits but not together with the runtime: bands make the plan smaller
         lambda t: t.planned and t.short_of_ram,
         lambda t: replace(t.options, ram=t.arena + min(use.room for use in t.uses[1:])),
     ),

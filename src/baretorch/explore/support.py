@@ -1,4 +1,4 @@
-"""List what is supported, from the tables of operators and of ATen rows."""
+"""List the supported operators, from the tables of operators and of ATen rows."""
 
 from __future__ import annotations
 

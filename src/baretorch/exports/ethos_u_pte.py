@@ -51,7 +51,7 @@ def write_npu_pte(model: LoweredModel, board: Board, path: Path) -> PteInfo:
         raise CompileError(
             "--npu: a model with state cannot be exported",
             have=", ".join(s.name for s in graph.state),
-            try_="`baretorch build`: its images keep state beside an NPU",
+            try_="`baretorch build`: its images combine state with an NPU",
         )
     judge = Judgement(graph, store_inputs(graph, source.examples))
     found = partitioned(graph, npu, most=True, judge=judge)

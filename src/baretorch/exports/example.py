@@ -101,7 +101,7 @@ extern "C" {{
 #define {up}_EXAMPLE_STEPS {example.steps}
 void {name}_example_run(void);
 
-/* How many numbers of the last answer differ from what {example.judge} says. */
+/* Returns how many numbers of the last output differ from {example.judge}. */
 int {name}_example_wrong(void);
 
 /* The answer's first numbers, for people. */
@@ -164,7 +164,7 @@ def _run_comment(example: Example) -> str:
         return "/* Runs the model on the example's input. To measure time, measure this. */"
     return (
         "/* Runs the model on the example's input once. To measure time, measure this. As the model remembers, each\n"
-        f" * call is a step with an answer of its own; after {example.steps} of them it is reset and begins anew. */"
+        f" * call is a step with an output of its own; after {example.steps} steps it is reset. */"
     )
 
 

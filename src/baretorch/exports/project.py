@@ -142,7 +142,7 @@ def _stack(board: Board, figures: Mapping[str, object]) -> tuple[int, str]:
     known = figures.get("stack_bytes")
     if isinstance(known, int) and not board.hosted:
         return -(-known // 8) * 8, f"No chain of its calls needs more than {known} bytes of stack."
-    return UNKNOWN_BYTES, f"No bound is known here: {UNKNOWN_BYTES} bytes are a guess, look at what is printed."
+    return UNKNOWN_BYTES, f"No bound is known here: {UNKNOWN_BYTES} bytes are a guess; the program prints the real use."
 
 
 def _fill(text: str, words: Mapping[str, str]) -> str:

@@ -1,1 +1,1 @@
-"""Measure what was built and run: facts, cycles, profiles, memory maps, and what units did."""
+"""Measure images and runs: facts, cycles, profiles, memory maps, and the use of units."""

@@ -125,7 +125,7 @@ class RunFacts:
             return (self.wrong,)
         int8, steps = self.compiled.graph.is_int8, self.max_lsb or 0.0
         tolerance = INT8_TOLERANCE if int8 else TOLERANCE
-        judged = int8 and self.compiled.model.quantization  # by those who quantized it
+        judged = int8 and self.compiled.model.quantization  # with real data, by `evaluate`
         fits = self.max_error <= tolerance * self.largest or 0 < steps <= FEW_STEPS
         if self.calls > 2 or judged or fits:  # more calls were judged together
             return ()

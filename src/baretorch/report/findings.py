@@ -146,8 +146,8 @@ class Report:
             name = "Against rounded float" if ours else f"Against {source.library}"
             found.append(Figure(name, f"{facts.max_lsb:g}", "LSB", note))
         if facts.layerwise is not None:
-            beside = f"each layer on the same inputs: {facts.layerwise.words}"
-            found.append(Figure("Layer by layer", f"{facts.layerwise.largest}", "LSB", beside))
+            note = f"each layer on the same inputs: {facts.layerwise.words}"
+            found.append(Figure("Layer by layer", f"{facts.layerwise.largest}", "LSB", note))
         last = [row.accuracy for row in self.rows if row.accuracy]
         if last:
             db = last[-1].sqnr_db

@@ -48,7 +48,7 @@ def round_weights(
     graph: Graph, grids: Mapping[str, Grid], samples: Iterable[Sequence[Array]], runner: Runner
 ) -> tuple[Graph, Graph]:
     """Return the graph with weights on the grids of layers, by their outputs, and that graph with corrected biases."""
-    layers = [n for n in graph.nodes if n.outputs[0] in grids and _is_dense(graph, n)]
+    layers = [n for n in graph.nodes if n.outputs[0] in grids and _is_dense(n)]
     layers = [n for n in layers if _columns(graph, n) <= COLUMNS]
     moments, means = inputs_of(graph, layers, samples, runner)
     tensors, right = dict(graph.tensors), {}
@@ -134,7 +134,7 @@ def _input_rows(graph: Graph, node: Node, x: Array) -> Array:
     return np.moveaxis(taken, 3, 5).reshape(-1, height * width * x.shape[3])
 
 
-def _is_dense(graph: Graph, node: Node) -> bool:
+def _is_dense(node: Node) -> bool:
     return isinstance(node.op, Linear) or (isinstance(node.op, Conv2d) and node.op.groups == 1)
 
 

@@ -156,7 +156,7 @@ class _Search:
         """Read the model and measure the original."""
         request, path = self.request, self.request.path
         offer = load_offer(path)
-        load_evaluate(path, request.samples)  # first: what is missing is reported before the model is read
+        load_evaluate(path, request.samples)  # first: a missing function is reported before the model is read
         benches = Benches(offer, self._workbench)
         bench = benches.default
         self.show("original", 0, 0)

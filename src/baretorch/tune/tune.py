@@ -112,11 +112,11 @@ class Tuner:
         change the results."""
         graph, board, budget, options = self.bench.graph, self.bench.board, self.budget, self.bench.options
         shapes = tuple(t.type for t in graph.tensors.values())
-        asked = (options.words(), self.metric, self.samples, self.file, budget.flash, budget.ram, budget.milliseconds)
+        given = (options.words(), self.metric, self.samples, self.file, budget.flash, budget.ram, budget.milliseconds)
         tools = find_toolchain(board, options.toolchain)
         made_by = (__version__, tools.name, tools.version)
         offered = tuple(self.benches.offer.choices.items())
-        whole = repr((graph.nodes, shapes, asked, offered, _describe_board(board), made_by))
+        whole = repr((graph.nodes, shapes, given, offered, _describe_board(board), made_by))
         return f"{graph.name}-{board.name}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
 
     @property
@@ -321,7 +321,7 @@ class Tuner:
 
     def confirm(self, winners: list[Winner], on_board: Callable[[Variant], Confirmed]) -> tuple[Winner, Confirmed]:
         """Return the best winner that meets the budgets on the board too. Layers in float may be less accurate there,
-        and the results of a study may be older than the data. `winners` are updated with what was measured."""
+        and the results of a study may be older than the data. `winners` are updated with the measurements."""
         while True:
             best = self.best(winners)
             variant = self.rebuild(best.variant)

@@ -100,7 +100,7 @@ class Workbench:
     _variants: dict[object, Variant] = field(default_factory=dict)
     _scales: dict[object, tuple[Graph, Mapping[str, Quant]]] = field(default_factory=dict)
     _costs: dict[object, Costs] = field(default_factory=dict)
-    _layers: dict[object, int] = field(default_factory=dict)  # instructions of what was run
+    _layers: dict[object, int] = field(default_factory=dict)  # instructions of layers that were run
     _orders: dict[str, list[int]] = field(default_factory=dict)
 
     @cached_property

@@ -287,7 +287,7 @@ def _draw_buffer(
         yield _path([_box(found, begin, end, top, height)], f"buffer c{number % COLOURS}", tip)
         return
     work, layer = copy.work, found.layers[copy.layer].name
-    times = f"asked for at {work.asked - found.trace.begin:,}, there at {work.end - found.trace.begin:,}"
+    times = f"requested at {work.asked - found.trace.begin:,}, done at {work.end - found.trace.begin:,}"
     what = "weights of" if copy.copy.source.constant else f"{copy.copy.source.tensor} for"
     tip = f"{what} {layer}\n{place}\n{times}, used until {end - found.trace.begin:,}"
     yield _path([_box(found, work.asked, work.end, top, height)], "filling", tip)

@@ -15,7 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 24, 20, 48  # around the plot
 
 
 def tuning_page(tuning: Tuning, command: str) -> str:
-    """Return one HTML page that needs nothing else; `command` runs what was chosen."""
+    """Return one HTML page that needs no other files; `command` runs the chosen candidate."""
     widest, low = _bounds(tuning)
     outside = sum(c.flash > widest or c.accuracy < low for c in tuning.candidates)
     titles = titles_of(tuning)

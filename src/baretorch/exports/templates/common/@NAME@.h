@@ -2,7 +2,7 @@
  *
  * On @BOARD@:
  *   @EACH_FIGURE@
- * model.json has the same for programs. */
+ * model.json has the same figures for programs. */
 #ifndef @UP@_H
 #define @UP@_H
 
