@@ -57,7 +57,7 @@ LAYERS: dict[str, str] = {
     "measure": "errors files.write firmware frontends ir ir.io ir.layerwise ir.ties machines npu ops options passes "
     "pipeline plan quantize stopwatch targets units",
     "explore": "emit errors files.write firmware frontends ir ir.io ir.ties machines measure ops options passes "
-    "pipeline plan targets targets.features units",
+    "pipeline plan targets units",
     "tune": "errors escape explore files.ownership files.read files.write firmware frontends ir ir.io machines "
     "machines.host_program measure ops options passes pipeline plan quantize targets targets.features "
     "version",
