@@ -20,7 +20,7 @@ from torch import nn
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import AtenProgram, Ref
-from baretorch.frontends.aten.source import shared_state
+from baretorch.frontends.aten.source import share_state
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
@@ -117,7 +117,7 @@ def together(methods: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]], **o
 def test_methods_that_share_nothing_each_keep_their_own_state() -> None:
     first, second = case("window"), case("swap")
     data = together({"a": (first.module(), first.inputs()), "b": (second.module(), second.inputs())})
-    programs = shared_state(read_pte_methods(data, "both"))
+    programs = share_state(read_pte_methods(data, "both"))
     names = ["state0", "state1", "state2", "state3", "state4"]
     assert all([s.name for s in p.state] == names for p in programs.values())
     for method, one in (("a", first), ("b", second)):

@@ -21,7 +21,7 @@ from baretorch.firmware.chunks import Chunk, load_chunks
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import RP2040, RP2350_ARM, check_uf2, encode_uf2
 from baretorch.frontends.aten.program import check_sizes
-from baretorch.frontends.aten.source import shared_state
+from baretorch.frontends.aten.source import share_state
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.frontends.source import random_inputs
@@ -63,7 +63,7 @@ def make_pte(rng: random.Random) -> bytes:
 
 
 def read_pte(data: bytes) -> None:
-    programs = shared_state(read_pte_methods(data, "fuzz"))
+    programs = share_state(read_pte_methods(data, "fuzz"))
     for program in programs.values():
         check_sizes(program)
         optimize(to_graph(replace(program, file="fuzz.pte")))
@@ -76,7 +76,7 @@ def ethos_us() -> tuple[bytes, ...]:
 
 def read_ethos_u(data: bytes) -> None:
     """Read the file like `read_pte`, and run the result on the emulated NPU."""
-    for program in shared_state(read_pte_methods(data, "fuzz")).values():
+    for program in share_state(read_pte_methods(data, "fuzz")).values():
         check_sizes(program)
         graph = optimize(to_graph(replace(program, file="fuzz.pte")))
         interpret(graph, random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs)))
@@ -186,7 +186,7 @@ def read_frames(data: bytes) -> None:
 @cache
 def graphs() -> tuple[str, ...]:
     return tuple(
-        to_text(to_graph(program)) for raw in ptes() for program in shared_state(read_pte_methods(raw, "fuzz")).values()
+        to_text(to_graph(program)) for raw in ptes() for program in share_state(read_pte_methods(raw, "fuzz")).values()
     )
 
 

@@ -1,8 +1,8 @@
 """A small FlatBuffers reader for files that may be damaged or malicious.
 
 Every offset and length is checked before it is used, and a budget bounds the total work, so that a damaged file ends in
-a CompileError and nothing else. What a field is called and where it stands, its reader knows: it asks by slot number,
-which is the place of the field in its table of the schema, where a union takes two.
+a CompileError and nothing else. Readers name a field by its slot number, which is its place in its table of the schema,
+where a union takes two.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from baretorch.frontends.source import Asked, Source
 from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.source import from_methods as from_tinygrad
 from baretorch.frontends.torch.source import from_methods as from_torch
-from baretorch.frontends.user_code import beside, import_file, show_value, user_code
+from baretorch.frontends.user_code import import_file, import_neighbours, show_value, user_code
 from baretorch.stopwatch import timed
 
 Evaluate: TypeAlias = Callable[[Callable[..., Any]], dict[str, float]]
@@ -73,7 +73,7 @@ def load_model_file(
     """Return the result of model() (an nn.Module, a callable of tinygrad, or the path of another model file), example
     inputs for each of its methods (those of methods(), or inputs() for forward), and the samples of calibration(), if
     it exists. All functions are called with the `asked` choices."""
-    with beside(path), watching():  # also for what these functions import
+    with import_neighbours(path), watching():  # also for what these functions import
         file = import_file(path)
         if asked:
             read_offer(path, file).check(path, asked)
@@ -184,7 +184,7 @@ def load_offer(path: str) -> Offer:
     file = need_file(path)
     if file.suffix != ".py":
         return Offer()
-    with beside(file):
+    with import_neighbours(file):
         return read_offer(file, import_file(file))
 
 
@@ -198,7 +198,7 @@ def load_evaluate(path: str, samples: int | None = None, asked: Arguments = NOTH
             need="a Python model file, whose model() may return the path of this one",
             try_=f"`baretorch new {file.stem}.py --from {path}` writes one",
         )
-    with beside(file):
+    with import_neighbours(file):
         module = import_file(file)
     function = getattr(module, "evaluate", None)
     if not callable(function):
@@ -215,7 +215,7 @@ def load_evaluate(path: str, samples: int | None = None, asked: Arguments = NOTH
 
     def evaluate(run: Callable[..., Any]) -> dict[str, float]:
         try:
-            with user_code(file, "evaluate()"), beside(file):
+            with user_code(file, "evaluate()"), import_neighbours(file):
                 found = function(run, **given)
         except CompileError as error:
             if isinstance(error.__cause__, AttributeError) and error.__cause__.obj is run:
@@ -237,7 +237,7 @@ def load_train(path: str, asked: Arguments = NOTHING) -> Callable[[Any], object]
     file = need_file(path)
     if file.suffix != ".py":
         return f"{file.name} is not a Python file with a train(model)"
-    with beside(file):
+    with import_neighbours(file):
         function = getattr(import_file(file), "train", None)
     if not callable(function):
         return f"{file.name} has no train(model)"
@@ -247,7 +247,7 @@ def load_train(path: str, asked: Arguments = NOTHING) -> Callable[[Any], object]
     given = choices_for(function, asked)
 
     def train(model: Any) -> object:
-        with user_code(file, "train()"), beside(file):
+        with user_code(file, "train()"), import_neighbours(file):
             return function(model, **given)
 
     return train

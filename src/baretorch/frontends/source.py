@@ -71,20 +71,20 @@ class Source:
     examples: tuple[Array, ...]
     expected: tuple[Array, ...] | None = None
     expected_again: tuple[Array, ...] | None = None
-    library: str = "nobody"  # whose answers these are
+    library: str = "nobody"  # which computed the results
     method: str = "forward"
-    references: Mapping[str, Reference] = field(default_factory=dict)  # of each method, where the model can be asked
-    eager: Callable[[], Runner] | None = None  # the model itself, begun anew, called as an image is
-    named: Path | None = None  # the file that a Python file names as its model
-    calibration: Iterable[Any] | None = None  # inputs of the kind it will see, where the model brings some
+    references: Mapping[str, Reference] = field(default_factory=dict)  # of each method, if the model can run
+    eager: Callable[[], Runner] | None = None  # starts the original model, which is called like an image
+    named: Path | None = None  # the model file that a Python file names
+    calibration: Iterable[Any] | None = None  # typical inputs, if the model has some
     warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what the reader wants the user to know
-    texts: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # for people: its forms before the Graph
-    layers: Callable[[], Iterable[RecordedLayer]] | None = (
-        None  # of a file with a runtime: its layers, as that computes them
-    )
-    calls: int | None = None  # how many operators the form before the Graph has …
-    calls_are: str = "operator"  # … and what each of them is
+    notes: tuple[str, ...] = ()  # notes of the reader for the user
+    texts: Mapping[str, Callable[[], str]] = field(
+        default_factory=dict
+    )  # the forms of the model before the Graph, for people
+    layers: Callable[[], Iterable[RecordedLayer]] | None = None  # the results of each layer in the file's own runtime
+    calls: int | None = None  # number of operators in the form before the Graph
+    calls_are: str = "operator"  # what these operators are called
     torch: Torch | None = None
 
     def __post_init__(self) -> None:

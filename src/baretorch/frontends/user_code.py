@@ -48,7 +48,7 @@ def _import(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    with user_code(path, "the file"), beside(path), watching():
+    with user_code(path, "the file"), import_neighbours(path), watching():
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
@@ -77,7 +77,7 @@ def user_code(path: Path, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[None]:
+def import_neighbours(path: Path) -> Iterator[None]:
     """Let the file import modules from its own folder, and forget them afterwards: another model file may have a
     neighbour with the same name."""
     folder = str(path.resolve().parent)

@@ -58,7 +58,7 @@ class Windows:
         return (self.kernel, self.strides, self.dilations, self.before, self.after)
 
 
-def sliding(kernel: Ints, stride: Ints, padding: Ints | str, dilation: Ints = (1,), dims: int = 0) -> Windows:
+def make_windows(kernel: Ints, stride: Ints, padding: Ints | str, dilation: Ints = (1,), dims: int = 0) -> Windows:
     """Return PyTorch's windows over `dims` dimensions, by default those of `kernel`. One number stands for all."""
     size, step, reach = (_each(v, dims or len(kernel)) for v in (kernel, stride, dilation))
     if not isinstance(padding, str):

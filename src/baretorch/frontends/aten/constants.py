@@ -16,7 +16,7 @@ from baretorch.ops.index import IndexPut
 from baretorch.ops.move import Slice
 
 
-def known(g: Lowering, name: str, data: Array) -> str:
+def add_constant(g: Lowering, name: str, data: Array) -> str:
     """Return a constant, if its type is supported."""
     if DType.of(data.dtype.name) is None:
         raise CompileError(f"{name}: {data.dtype.name} is not supported", need=DTYPES)
@@ -24,7 +24,7 @@ def known(g: Lowering, name: str, data: Array) -> str:
 
 
 def full(g: Lowering, shape: Ints, value: Scalar, dtype: str | None = None, *_: Any) -> str:
-    return known(g, "full", np.full(tuple(shape), value, dtype or _type_of(value)))
+    return add_constant(g, "full", np.full(tuple(shape), value, dtype or _type_of(value)))
 
 
 def full_like(g: Lowering, x: str, value: Scalar, dtype: str | None = None, *_: Any) -> str:
@@ -40,12 +40,12 @@ def arange(g: Lowering, *args: Any) -> str:
     numbers, dtype = args[:-4], args[-4] or _type_of(*args[:-4])
     if np.dtype(dtype).kind != "f":
         numbers = tuple(int(n) for n in numbers)  # as PyTorch does, before it counts
-    return known(g, "arange", np.arange(*numbers, dtype=dtype))
+    return add_constant(g, "arange", np.arange(*numbers, dtype=dtype))
 
 
 def eye(g: Lowering, *args: Any) -> str:
     sizes, dtype = args[:-4], args[-4]
-    return known(g, "eye", np.eye(*sizes).astype(dtype or "float32"))
+    return add_constant(g, "eye", np.eye(*sizes).astype(dtype or "float32"))
 
 
 def _type_of(*numbers: Scalar) -> str:

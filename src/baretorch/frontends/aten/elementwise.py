@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.promotion import cast, common_type, floating, operand, promoted, truths
+from baretorch.frontends.aten.promotion import cast, common_type, operand, promote, to_bool, to_float
 from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.lowering import DTYPES, Lowering, Scalar, named_operators
 from baretorch.ir.graph import DType
@@ -57,7 +57,7 @@ Operand = str | Scalar
 
 
 def add(g: Lowering, x: Operand, y: Operand, alpha: Scalar = 1) -> str:
-    x, y = promoted(g, x, y)
+    x, y = promote(g, x, y)
     if g[x].dtype is DType.BOOL:
         return g.b.add(LogicalOr(), x, y)
     return g.b.add(Add(), x, _times(g, y, alpha))
@@ -65,14 +65,14 @@ def add(g: Lowering, x: Operand, y: Operand, alpha: Scalar = 1) -> str:
 
 def sub(g: Lowering, x: Operand, y: Operand, alpha: Scalar = 1) -> str:
     """Lower a difference. A constant is added, so that a pass can fold it into the layer before."""
-    x, y = promoted(g, x, y)
+    x, y = promote(g, x, y)
     if g[y].data is not None and g[y].dtype is not DType.UINT8:
         return g.b.add(Add(), x, _times(g, y, -alpha))
     return g.b.add(Sub(), x, _times(g, y, alpha))
 
 
 def mul(g: Lowering, x: Operand, y: Operand) -> str:
-    x, y = promoted(g, x, y)
+    x, y = promote(g, x, y)
     return g.b.add(LogicalAnd() if g[x].dtype is DType.BOOL else Mul(), x, y)
 
 
@@ -80,8 +80,8 @@ def div(g: Lowering, x: Operand, y: Operand, rounding_mode: str | None = None) -
     """Lower a quotient. Division by a constant becomes multiplication by its reciprocal: one more rounding, a tenth of
     the time."""
     if rounding_mode is not None:
-        return g.b.add(FloorDivide() if rounding_mode == "floor" else TruncDivide(), *promoted(g, x, y))
-    x, y = floating(g, x, y)
+        return g.b.add(FloorDivide() if rounding_mode == "floor" else TruncDivide(), *promote(g, x, y))
+    x, y = to_float(g, x, y)
     data = g[y].data
     if data is not None:
         with np.errstate(all="ignore"):
@@ -93,7 +93,7 @@ def div(g: Lowering, x: Operand, y: Operand, rounding_mode: str | None = None) -
 
 def pow_(g: Lowering, x: Operand, y: Operand) -> str:
     if isinstance(x, str) and y in (1, 2, 3):
-        (x,) = floating(g, x) if isinstance(y, float) else (x,)
+        (x,) = to_float(g, x) if isinstance(y, float) else (x,)
         square = x if y == 1 else g.b.add(Mul(), x, x)
         return square if y != 3 else g.b.add(Mul(), square, x)
     if common_type(g, (x, y)) is not DType.FLOAT32:
@@ -104,7 +104,7 @@ def pow_(g: Lowering, x: Operand, y: Operand) -> str:
         )
     if isinstance(x, str) and y in (0.5, -0.5, -1):
         return g.b.add(Sqrt() if y == 0.5 else Rsqrt() if y == -0.5 else Reciprocal(), x)
-    return g.b.add(Pow(), *floating(g, x, y))
+    return g.b.add(Pow(), *to_float(g, x, y))
 
 
 def clamp(g: Lowering, x: str, lo: Operand | None = None, hi: Operand | None = None) -> str:
@@ -126,14 +126,14 @@ def _times(g: Lowering, x: str, factor: Scalar) -> str:
 # --- functions of one number ------------------------------------------------------------------------------
 
 
-def rounded(g: Lowering, op: Rounding, x: str) -> str:
+def round_floats(g: Lowering, op: Rounding, x: str) -> str:
     return g.b.add(op, x) if g[x].dtype is DType.FLOAT32 else x
 
 
 def round_(g: Lowering, x: str, decimals: int = 0) -> str:
     """Lower round. With decimals, x times a power of ten is rounded, in float32 as in PyTorch."""
     if not decimals or g[x].dtype is not DType.FLOAT32:
-        return rounded(g, Round(), x)
+        return round_floats(g, Round(), x)
     power = operand(g, 10.0 ** abs(decimals), DType.FLOAT32)
     before, after = (Mul(), Div()) if decimals > 0 else (Div(), Mul())
     return g.b.add(after, g.b.add(Round(), g.b.add(before, x, power)), power)
@@ -144,14 +144,14 @@ def square(g: Lowering, x: str) -> str:
 
 
 def tan(g: Lowering, x: str) -> str:
-    (x,) = floating(g, x)
+    (x,) = to_float(g, x)
     return g.b.add(Div(), g.b.add(Sin(), x), g.b.add(Cos(), x))
 
 
 # --- truth values -----------------------------------------------------------------------------------------
 
 
-def compared(g: Lowering, op: Comparison, x: Operand, y: Operand) -> str:
+def compare(g: Lowering, op: Comparison, x: Operand, y: Operand) -> str:
     dtype = common_type(g, (x, y))
     if dtype not in op.types:  # bytes
         dtype = DType.INT32
@@ -159,11 +159,11 @@ def compared(g: Lowering, op: Comparison, x: Operand, y: Operand) -> str:
 
 
 def isinf(g: Lowering, x: str) -> str:
-    return compared(g, Eq(), g.b.add(Abs(), *floating(g, x)), inf)
+    return compare(g, Eq(), g.b.add(Abs(), *to_float(g, x)), inf)
 
 
 def isfinite(g: Lowering, x: str) -> str:
-    return compared(g, Lt(), g.b.add(Abs(), *floating(g, x)), inf)
+    return compare(g, Lt(), g.b.add(Abs(), *to_float(g, x)), inf)
 
 
 def where(g: Lowering, condition: str, x: Operand | None = None, y: Operand | None = None) -> str:
@@ -172,11 +172,11 @@ def where(g: Lowering, condition: str, x: Operand | None = None, y: Operand | No
             "where with a condition alone is not supported: the size of its result depends on values",
             try_="torch.where(condition, a, b)",
         )
-    return g.b.add(Where(), *truths(g, condition), *promoted(g, x, y))
+    return g.b.add(Where(), *to_bool(g, condition), *promote(g, x, y))
 
 
 def masked_fill(g: Lowering, x: str, mask: str, value: Operand) -> str:
-    return g.b.add(Where(), *truths(g, mask), operand(g, value, g[x].dtype), x)
+    return g.b.add(Where(), *to_bool(g, mask), operand(g, value, g[x].dtype), x)
 
 
 # --- bits of integers; for booleans they are the logical operators ------------------------------------------
@@ -185,7 +185,7 @@ def masked_fill(g: Lowering, x: str, mask: str, value: Operand) -> str:
 def bitwise(g: Lowering, integers: Bitwise, truths: Elementwise | None, *operands: Operand) -> str:
     dtype = common_type(g, operands)
     if dtype is DType.BOOL and truths is not None:
-        return g.b.add(truths, *promoted(g, *operands))
+        return g.b.add(truths, *promote(g, *operands))
     if dtype not in integers.types:
         raise CompileError(
             f"{integers.name}: {dtype.label} is not supported",
@@ -193,7 +193,7 @@ def bitwise(g: Lowering, integers: Bitwise, truths: Elementwise | None, *operand
             need=" or ".join(t.label for t in integers.types),
             try_="cast the tensors to torch.int32 in the model",
         )
-    return g.b.add(integers, *promoted(g, *operands))
+    return g.b.add(integers, *promote(g, *operands))
 
 
 def invert(g: Lowering, x: str) -> str:
@@ -222,10 +222,10 @@ def with_pytorch_types(kind: type[Elementwise]) -> Callable[..., str]:
     """Return the row of an operator whose operands become one type as in PyTorch."""
     op = kind()
     if isinstance(op, Rounding):
-        return lambda g, x: rounded(g, op, x)
+        return lambda g, x: round_floats(g, op, x)
     if isinstance(op, Comparison):
-        return lambda g, x, y: compared(g, op, x, y)
-    convert = floating if op.types == FLOAT else truths if op.types == BOOL else promoted
+        return lambda g, x, y: compare(g, op, x, y)
+    convert = to_float if op.types == FLOAT else to_bool if op.types == BOOL else promote
     if isinstance(op, Unary):
         return lambda g, x: g.b.add(op, *convert(g, x))
     return lambda g, x, y: g.b.add(op, *convert(g, x, y))
@@ -250,12 +250,12 @@ ROWS: dict[str, AtenRow] = {
     **rows("abs", lambda g, x: g.b.add(Abs(), x), Abs, Magnitude),
     **rows("round", round_, Mul, Div, Round),
     **rows("tan", tan, Div, Sin, Cos),
-    **rows("gt", lambda g, x, y: compared(g, Lt(), y, x), Lt),
-    **rows("ge", lambda g, x, y: compared(g, Le(), y, x), Le),
-    **rows("isnan", lambda g, x: compared(g, Ne(), x, x), Ne),
+    **rows("gt", lambda g, x, y: compare(g, Lt(), y, x), Lt),
+    **rows("ge", lambda g, x, y: compare(g, Le(), y, x), Le),
+    **rows("isnan", lambda g, x: compare(g, Ne(), x, x), Ne),
     **rows("isinf", isinf, Abs, Eq),
     **rows("isfinite", isfinite, Abs, Lt),
-    **rows("logical_xor", lambda g, x, y: g.b.add(Ne(), *truths(g, x, y)), Ne),
+    **rows("logical_xor", lambda g, x, y: g.b.add(Ne(), *to_bool(g, x, y)), Ne),
     **rows("where", where, Where),
     **rows("masked_fill", masked_fill, Where),
     **rows("type_as", to, Cast),

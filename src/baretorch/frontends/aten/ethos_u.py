@@ -54,10 +54,10 @@ def delegate(
         scratch,
         "",
         config,
-        _unknown(inputs, outputs),
+        _region_graph(inputs, outputs),
         inputs,
         outputs,
-        _emulated(payload),
+        _emulate(payload),
     )
     x = xs[0] if len(xs) == 1 else g.b.add(Cat(0), *(g.reshape(x, (prod(g.shape(x)),)) for x in xs))
     y = g.b.add(op, x, commands, weights)
@@ -73,7 +73,7 @@ def _parts(shapes: Sequence[Shape], places: Sequence[int]) -> tuple[DelegatePort
     return tuple(DelegatePort(tuple(s), at, place) for s, at, place in zip(shapes, starts, places, strict=True))
 
 
-def _unknown(inputs: Sequence[DelegatePort], outputs: Sequence[DelegatePort]) -> Graph:
+def _region_graph(inputs: Sequence[DelegatePort], outputs: Sequence[DelegatePort]) -> Graph:
     """Return a graph with the only known facts of the region: its inputs and outputs."""
     xs = {f"x{i}": p.shape for i, p in enumerate(inputs)}
     ys = {f"y{i}": p.shape for i, p in enumerate(outputs)}
@@ -81,7 +81,7 @@ def _unknown(inputs: Sequence[DelegatePort], outputs: Sequence[DelegatePort]) ->
     return Graph("delegate", tensors, (), tuple(xs), tuple(ys))
 
 
-def _emulated(payload: Payload) -> Computes:
+def _emulate(payload: Payload) -> Computes:
     @lru_cache(REMEMBERED)
     def answers(given: tuple[bytes, ...]) -> tuple[bytes, ...]:
         try:

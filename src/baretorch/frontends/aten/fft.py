@@ -15,7 +15,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import elementwise, reduce, shapes
 from baretorch.frontends.aten.moves import expand, flip
-from baretorch.frontends.aten.promotion import floating
+from baretorch.frontends.aten.promotion import to_float
 from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.lowering import Complex, Ints, Lowering, Result
 from baretorch.ops.elementwise import Add, Mul, Sub
@@ -35,13 +35,13 @@ def r2c(g: Lowering, x: str, dims: Ints, normalization: int, onesided: bool) -> 
     *others, last = (d % rank for d in dims)
     n = g.shape(x)[last]
     scale = _scale(normalization, prod(g.shape(x)[d] for d in (*others, last)))
-    (x,) = floating(g, x)
-    half = g.b.add(Rfft(scale), _moved(g, x, last, rank - 1))
+    (x,) = to_float(g, x)
+    half = g.b.add(Rfft(scale), _move_axis(g, x, last, rank - 1))
     if not onesided:
-        half = _mirrored(g, half, n)
-    z = Complex(_moved(g, half, rank - 1, last))
+        half = _mirror(g, half, n)
+    z = Complex(_move_axis(g, half, rank - 1, last))
     for d in others:
-        z = _along(g, Fft(), z, d)
+        z = _transform_axis(g, Fft(), z, d)
     return z
 
 
@@ -50,15 +50,15 @@ def c2r(g: Lowering, z: Complex, dims: Ints, normalization: int, n: int) -> str:
     *others, last = (d % rank for d in dims)
     scale = _scale(normalization, n * prod(g.shape(z)[d] for d in others))
     for d in others:
-        z = _along(g, Fft(inverse=True), z, d)
-    return _moved(g, g.b.add(Irfft(n, scale), _moved(g, z, last, rank - 1)), rank - 1, last)
+        z = _transform_axis(g, Fft(inverse=True), z, d)
+    return _move_axis(g, g.b.add(Irfft(n, scale), _move_axis(g, z, last, rank - 1)), rank - 1, last)
 
 
 def c2c(g: Lowering, z: Complex, dims: Ints, normalization: int, forward: bool) -> Complex:
     rank = len(g.shape(z)) - 1
     scale = _scale(normalization, prod(g.shape(z)[d % rank] for d in dims))
     for d in dims:
-        z = _along(g, Fft(not forward, scale), z, d % rank)
+        z = _transform_axis(g, Fft(not forward, scale), z, d % rank)
         scale = 1.0
     return z
 
@@ -68,16 +68,16 @@ def _scale(normalization: int, n: int) -> float:
     return (1.0, n**-0.5, 1.0 / n)[normalization]
 
 
-def _along(g: Lowering, op: Fft, z: Complex, axis: int) -> Complex:
+def _transform_axis(g: Lowering, op: Fft, z: Complex, axis: int) -> Complex:
     last = len(g.shape(z)) - 2
-    return Complex(_moved(g, g.b.add(op, _moved(g, z, axis, last)), last, axis))
+    return Complex(_move_axis(g, g.b.add(op, _move_axis(g, z, axis, last)), last, axis))
 
 
-def _moved(g: Lowering, x: str, source: int, destination: int) -> str:
+def _move_axis(g: Lowering, x: str, source: int, destination: int) -> str:
     return x if source == destination else shapes.movedim(g, x, source, destination)
 
 
-def _mirrored(g: Lowering, half: str, n: int) -> str:
+def _mirror(g: Lowering, half: str, n: int) -> str:
     """Return all n numbers of a spectrum from its first half."""
     axis = len(g.shape(half)) - 2
     rest = shapes.slice_(g, half, axis, 1, (n + 1) // 2)
@@ -89,7 +89,7 @@ def _mirrored(g: Lowering, half: str, n: int) -> str:
 
 def make(g: Lowering, re: str, im: str) -> Complex:
     full = np.broadcast_shapes(g.shape(re), g.shape(im))
-    return Complex(shapes.stack(g, [expand(g, part, full) for part in floating(g, re, im)], -1))
+    return Complex(shapes.stack(g, [expand(g, part, full) for part in to_float(g, re, im)], -1))
 
 
 def polar(g: Lowering, size: str, angle: str) -> Complex:
@@ -102,7 +102,7 @@ def view_as_complex(g: Lowering, x: str) -> Complex:
 
 def to(g: Lowering, x: str, *args: Any) -> str:
     """Lower a cast, which may convert real numbers to complex ones."""
-    return _whole(g, x) if "complex64" in args else elementwise.to(g, x, *args)
+    return _as_complex(g, x) if "complex64" in args else elementwise.to(g, x, *args)
 
 
 def cast(g: Lowering, z: Complex, dtype: str | None = None, *_: Any) -> Complex:
@@ -119,7 +119,7 @@ def part(g: Lowering, z: str, index: int) -> str:
     """Return the real or the imaginary part; the real part of a real tensor is the tensor."""
     if not isinstance(z, Complex):
         return z
-    return shapes.select(g, _plain(z), len(g.shape(z)) - 1, index)
+    return shapes.select(g, _as_floats(z), len(g.shape(z)) - 1, index)
 
 
 def angle(g: Lowering, z: Complex) -> str:
@@ -128,12 +128,12 @@ def angle(g: Lowering, z: Complex) -> str:
 
 def angle_of_real(g: Lowering, x: str) -> str:
     """Return pi for negative numbers, and NaN for NaN."""
-    (x,) = floating(g, x)
-    nothing = elementwise.where(g, elementwise.compared(g, Ne(), x, x), x, 0.0)
-    return elementwise.where(g, elementwise.compared(g, Lt(), x, 0.0), pi, nothing)
+    (x,) = to_float(g, x)
+    nothing = elementwise.where(g, elementwise.compare(g, Ne(), x, x), x, 0.0)
+    return elementwise.where(g, elementwise.compare(g, Lt(), x, 0.0), pi, nothing)
 
 
-def _plain(z: Complex) -> str:
+def _as_floats(z: Complex) -> str:
     """Return the float tensor that represents a complex one."""
     return str(z)
 
@@ -150,13 +150,13 @@ def _operand(g: Lowering, x: Value) -> Complex | str:
     if isinstance(x, Complex):
         return x
     if isinstance(x, str):
-        return shapes.unsqueeze(g, floating(g, x)[0], -1)
+        return shapes.unsqueeze(g, to_float(g, x)[0], -1)
     if isinstance(x, complex):
         return Complex(g.b.const("scalar", np.array([x.real, x.imag], np.float32)))
     return g.b.const("scalar", np.array([x], np.float32))
 
 
-def _whole(g: Lowering, x: Value) -> Complex:
+def _as_complex(g: Lowering, x: Value) -> Complex:
     """Convert to complex numbers."""
     z = _operand(g, x)
     if isinstance(z, Complex):
@@ -166,8 +166,8 @@ def _whole(g: Lowering, x: Value) -> Complex:
 
 def sum_of(g: Lowering, op: Add | Sub, x: Value, y: Value, alpha: Any = 1) -> Complex:
     if alpha != 1:
-        y = mul(g, _whole(g, y), alpha)
-    return Complex(g.b.add(op, _whole(g, x), _whole(g, y)))
+        y = mul(g, _as_complex(g, y), alpha)
+    return Complex(g.b.add(op, _as_complex(g, x), _as_complex(g, y)))
 
 
 def mul(g: Lowering, x: Value, y: Value) -> Complex:
@@ -185,7 +185,7 @@ def div(g: Lowering, x: Value, y: Value, rounding_mode: str | None = None) -> Co
     if isinstance(y, complex):
         return mul(g, x, 1 / y)
     if not isinstance(y, Complex):
-        return Complex(elementwise.div(g, _whole(g, x), _operand(g, y)))
+        return Complex(elementwise.div(g, _as_complex(g, x), _operand(g, y)))
     numerator = mul(g, x, Complex(_conj(g, y)))
     return Complex(elementwise.div(g, numerator, shapes.unsqueeze(g, g.b.add(Magnitude(squared=True), y), -1)))
 
@@ -206,21 +206,16 @@ def _axis(g: Lowering, z: str, axis: int) -> int:
     return axis % max(len(g.shape(z)) - 1, 1)
 
 
-def same(row: Callable[..., str]) -> Callable[..., Complex]:
-    """Wrap a row that treats both parts alike."""
-    return lambda g, z, *args: Complex(row(g, _plain(z), *args))
-
-
-def shaped(row: Callable[..., str]) -> Callable[..., Complex]:
+def with_shape(row: Callable[..., str]) -> Callable[..., Complex]:
     """Wrap a row with an argument that is the new shape."""
-    return lambda g, z, shape, *args: Complex(row(g, _plain(z), (*shape, 2), *args))
+    return lambda g, z, shape, *args: Complex(row(g, _as_floats(z), (*shape, 2), *args))
 
 
-def axial(row: Callable[..., Result], axes: int = 1) -> Callable[..., Result]:
+def with_axes(row: Callable[..., Result], axes: int = 1) -> Callable[..., Result]:
     """Wrap a row whose first arguments are axes."""
 
     def lifted(g: Lowering, z: str, *args: Any) -> Result:
-        made = row(g, _plain(Complex(z)), *(_axis(g, z, a) for a in args[:axes]), *args[axes:])
+        made = row(g, _as_floats(Complex(z)), *(_axis(g, z, a) for a in args[:axes]), *args[axes:])
         return Complex(made) if isinstance(made, str) else tuple(map(Complex, made))
 
     return lifted
@@ -239,13 +234,13 @@ def squeeze(g: Lowering, z: Complex, dims: int | Ints | None = None) -> Complex:
     return Complex(shapes.squeeze(g, z, tuple(_axis(g, z, d) for d in some)))
 
 
-def joined(g: Lowering, tensors: Any, axis: int = 0) -> Complex:
-    whole = [_whole(g, t) for t in tensors]
+def join(g: Lowering, tensors: Any, axis: int = 0) -> Complex:
+    whole = [_as_complex(g, t) for t in tensors]
     return Complex(shapes.cat(g, whole, _axis(g, whole[0], axis)))
 
 
-def stacked(g: Lowering, tensors: Any, axis: int = 0) -> Complex:
-    whole = [_whole(g, t) for t in tensors]
+def stack(g: Lowering, tensors: Any, axis: int = 0) -> Complex:
+    whole = [_as_complex(g, t) for t in tensors]
     at = axis + len(g.shape(whole[0])) if axis < 0 else axis
     return Complex(shapes.cat(g, [shapes.unsqueeze(g, t, at) for t in whole], at))
 
@@ -256,7 +251,7 @@ def summary(row: Callable[..., str]) -> Callable[..., Complex]:
     def lifted(g: Lowering, z: Complex, *rest: Any) -> Complex:
         axes, keepdim = (rest[0], rest[1]) if len(rest) == 3 else (None, False)
         named = (axes,) if isinstance(axes, int) else tuple(axes or ()) or range(len(g.shape(z)) - 1)
-        return Complex(row(g, _plain(z), tuple(_axis(g, z, a) for a in named), keepdim, None))
+        return Complex(row(g, _as_floats(z), tuple(_axis(g, z, a) for a in named), keepdim, None))
 
     return lifted
 
@@ -268,7 +263,7 @@ ROWS: dict[str, AtenRow] = {
     **rows("complex", make, Cat),
     **rows("polar", polar, Mul, Sin, Cos),
     **rows("view_as_complex", view_as_complex),
-    **rows("view_as_real", lambda g, z: _plain(z)),
+    **rows("view_as_real", lambda g, z: _as_floats(z)),
     **rows("real", lambda g, z: part(g, z, 0), Slice),
     **rows("imag", lambda g, z: part(g, z, 1), Slice),
     **rows("angle", angle_of_real, Ne, Lt, Where, Atan2),
@@ -304,19 +299,19 @@ COMPLEX: dict[str, Callable[..., Result]] = {
     "aten::pow": power,
     "aten::sum": summary(reduce.sum_),
     "aten::mean": summary(reduce.mean),
-    "aten::view": shaped(shapes.reshape),
-    "aten::reshape": shaped(shapes.reshape),
-    "aten::_unsafe_view": shaped(shapes.reshape),
-    "aten::expand": shaped(expand),
+    "aten::view": with_shape(shapes.reshape),
+    "aten::reshape": with_shape(shapes.reshape),
+    "aten::_unsafe_view": with_shape(shapes.reshape),
+    "aten::expand": with_shape(expand),
     "aten::permute": permute,
-    "aten::transpose": axial(shapes.transpose, 2),
+    "aten::transpose": with_axes(shapes.transpose, 2),
     "aten::unsqueeze": unsqueeze,
     "aten::squeeze": squeeze,
-    "aten::slice": axial(shapes.slice_),
-    "aten::select": axial(shapes.select),
-    "aten::unbind": axial(shapes.unbind),
-    "aten::cat": joined,
-    "aten::stack": stacked,
+    "aten::slice": with_axes(shapes.slice_),
+    "aten::select": with_axes(shapes.select),
+    "aten::unbind": with_axes(shapes.unbind),
+    "aten::cat": join,
+    "aten::stack": stack,
     "aten::constant_pad_nd": lambda g, z, padding, value=0: Complex(shapes.constant_pad(g, z, (0, 0, *padding), value)),
 }
 

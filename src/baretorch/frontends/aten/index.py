@@ -22,7 +22,7 @@ from baretorch.ops.move import SliceScatter
 
 def take(g: Lowering, x: str, axis: int, index: Array) -> str:
     """Take entries of an axis that are known ahead of time; the axis becomes the index's dimensions."""
-    index = _checked(g, x, axis, index)
+    index = _check_indices(g, x, axis, index)
     shape = g.shape(x)
     flat = index.reshape(-1)
     step = int(flat[1] - flat[0]) if flat.size > 1 else 1
@@ -86,7 +86,7 @@ def take_along_dim(g: Lowering, x: str, index: str, axis: int | None = None) -> 
     axis = g.axis(x, axis)
     shapes = [(*s[:axis], 1, *s[axis + 1 :]) for s in (g.shape(x), g.shape(index))]
     full = np.broadcast_shapes(*shapes)
-    x, index = (expanded(g, t, (*full[:axis], g.shape(t)[axis], *full[axis + 1 :])) for t in (x, index))
+    x, index = (expand_to(g, t, (*full[:axis], g.shape(t)[axis], *full[axis + 1 :])) for t in (x, index))
     return gather(g, x, axis, index)
 
 
@@ -120,7 +120,7 @@ def index(g: Lowering, x: str, indices: Sequence[str | None]) -> str:
 def index_put(g: Lowering, x: str, indices: Sequence[str | None], values: str, accumulate: bool = False) -> str:
     rows, axis, at, order = _one_axis(g, x, indices)
     shape = g.shape(rows)
-    source = expanded(g, values, (*shape[:axis], *g.shape(at), *shape[axis + 1 :]))
+    source = expand_to(g, values, (*shape[:axis], *g.shape(at), *shape[axis + 1 :]))
     put = g.b.add(IndexPut(axis, accumulate), rows, at, source)
     apart = reshape(g, put, tuple(g.shape(x)[d] for d in order))
     return apart if order == tuple(range(len(order))) else permute(g, apart, tuple(int(i) for i in np.argsort(order)))
@@ -141,7 +141,7 @@ def index_fill(g: Lowering, x: str, axis: int, at: str, value: str | Scalar) -> 
     axis = g.axis(x, axis)
     at = _int32(g, x, axis, reshape(g, at, (-1,)))
     shape = (*g.shape(x)[:axis], g[at].count, *g.shape(x)[axis + 1 :])
-    return g.b.add(IndexPut(axis), x, at, expanded(g, g.operand(value, x), shape))
+    return g.b.add(IndexPut(axis), x, at, expand_to(g, g.operand(value, x), shape))
 
 
 def _one_axis(g: Lowering, x: str, indices: Sequence[str | None]) -> tuple[str, int, str, tuple[int, ...]]:
@@ -157,9 +157,9 @@ def _one_axis(g: Lowering, x: str, indices: Sequence[str | None]) -> tuple[str, 
     first, shape = axes[0], g.shape(x)
     names = [_int32(g, x, axis, at) for axis, at in zip(axes, found.values(), strict=True)]
     to = np.broadcast_shapes(*map(g.shape, names))
-    at, size = expanded(g, names[0], to), shape[first]
+    at, size = expand_to(g, names[0], to), shape[first]
     for axis, name in zip(axes[1:], names[1:], strict=True):
-        at = g.b.add(RavelIndex((size, shape[axis])), at, expanded(g, name, to))
+        at = g.b.add(RavelIndex((size, shape[axis])), at, expand_to(g, name, to))
         size *= shape[axis]
     return reshape(g, x, (*shape[:first], size, *shape[axes[-1] + 1 :])), first, at, order
 
@@ -196,10 +196,10 @@ def _by_axis(g: Lowering, indices: Sequence[str | None]) -> dict[int, str]:
 def _int32(g: Lowering, x: str, axis: int, name: str) -> str:
     """Convert an index; a constant one is checked and takes half the flash."""
     known = known_value(g, name)
-    return name if known is None else g.b.const("index", _checked(g, x, axis, known).astype(np.int32))
+    return name if known is None else g.b.const("index", _check_indices(g, x, axis, known).astype(np.int32))
 
 
-def _checked(g: Lowering, x: str, axis: int, index: Array) -> Array:
+def _check_indices(g: Lowering, x: str, axis: int, index: Array) -> Array:
     length = g.shape(x)[axis]
     outside = index[(index < -length) | (index >= length)]
     if outside.size:
@@ -211,7 +211,7 @@ def _checked(g: Lowering, x: str, axis: int, index: Array) -> Array:
     return np.where(index < 0, index + length, index)
 
 
-def expanded(g: Lowering, x: str, shape: Ints) -> str:
+def expand_to(g: Lowering, x: str, shape: Ints) -> str:
     return x if g.shape(x) == tuple(shape) else g.b.add(Expand(tuple(shape)), x)
 
 

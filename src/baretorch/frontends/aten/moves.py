@@ -134,11 +134,11 @@ def _pad_from_inside(g: Lowering, x: str, padding: Ints, mode: str) -> str:
     for i in range(len(padding) // 2):
         axis = len(g.shape(x)) - 1 - i
         before, after = int(padding[2 * i]), int(padding[2 * i + 1])
-        x = take(g, x, axis, _source(np.arange(-before, g.shape(x)[axis] + after), g.shape(x)[axis], mode))
+        x = take(g, x, axis, _source_places(np.arange(-before, g.shape(x)[axis] + after), g.shape(x)[axis], mode))
     return x
 
 
-def _source(at: Array, length: int, mode: str) -> Array:
+def _source_places(at: Array, length: int, mode: str) -> Array:
     """Return the entry of 0 … length - 1 for each of these places."""
     if mode == "reflect":
         last = length - 1

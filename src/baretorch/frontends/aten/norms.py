@@ -13,7 +13,7 @@ from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.norm import GroupNorm, LayerNorm
 
 
-def trains(name: str, running: bool) -> CompileError:
+def training_error(name: str, running: bool) -> CompileError:
     """Return the error for a norm that uses the statistics of the batch itself, because it is in training mode or has
     no others."""
     if running:
@@ -32,7 +32,7 @@ def batch_norm(
 
     batch_norm has (training, momentum, eps, cudnn) after the four tensors, the core variants (momentum, eps)."""
     if isinstance(rest[0], bool) and rest[0]:
-        raise trains("batch_norm", running=mean is not None)
+        raise training_error("batch_norm", running=mean is not None)
     eps = rest[2] if isinstance(rest[0], bool) else rest[1]
     channels = g.shape(x)[1]
     gamma = g.constant(weight, "batch_norm: weight") if weight else np.ones(channels)
@@ -94,13 +94,13 @@ def instance_norm(
     if not use_input_stats:
         return batch_norm(g, x, weight, bias, running_mean, running_var, False, momentum, eps)
     if running_mean is not None:
-        raise trains("instance_norm", running=True)
+        raise training_error("instance_norm", running=True)
     return group_norm(g, x, g.shape(x)[1], weight, bias, eps)
 
 
 def batch_norm_of_batch(g: Lowering, x: str, weight: str | None, bias: str | None, *rest: Any) -> str:
     """Lower batch_norm with the statistics of the batch itself."""
-    raise trains("batch_norm", running=not isinstance(rest[0], bool))
+    raise training_error("batch_norm", running=not isinstance(rest[0], bool))
 
 
 ROWS: dict[str, AtenRow] = {

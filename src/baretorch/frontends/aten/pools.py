@@ -8,7 +8,7 @@ from functools import partial
 from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.aten.volumes import pool_volume
 from baretorch.frontends.lowering import Ints, Lowering, spatial
-from baretorch.frontends.windows import Windows, sliding
+from baretorch.frontends.windows import Windows, make_windows
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Mean
 
@@ -37,7 +37,7 @@ def max_pool(
     ceil_mode: bool = False,
     dims: int = 2,
 ) -> str:
-    windows = sliding(kernel, stride or kernel, padding, dilation, dims)
+    windows = make_windows(kernel, stride or kernel, padding, dilation, dims)
     return pool(g, x, windows, lambda w: MaxPool2d(w.size, w.step, w.around, w.reach, ceil_mode))
 
 
@@ -58,7 +58,7 @@ def avg_pool(
     def average(w: Windows, divisor: int = divisor or 0) -> AvgPool2d:
         return AvgPool2d(w.size, w.step, w.around, ceil_mode, count_include_pad, divisor)
 
-    windows = sliding(kernel, stride or kernel, padding, dims=dims)
+    windows = make_windows(kernel, stride or kernel, padding, dims=dims)
     return pool(g, x, windows, average, partial(average, divisor=1) if divisor else None)
 
 

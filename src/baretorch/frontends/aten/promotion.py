@@ -55,18 +55,18 @@ def operand(g: Lowering, x: str | Scalar, dtype: DType) -> str:
         return g.b.const("scalar", np.array(x, dtype.numpy))
 
 
-def promoted(g: Lowering, *operands: str | Scalar) -> tuple[str, ...]:
+def promote(g: Lowering, *operands: str | Scalar) -> tuple[str, ...]:
     """Return all operands as tensors of one type."""
     dtype = common_type(g, operands)
     return tuple(operand(g, x, dtype) for x in operands)
 
 
-def floating(g: Lowering, *operands: str | Scalar) -> tuple[str, ...]:
+def to_float(g: Lowering, *operands: str | Scalar) -> tuple[str, ...]:
     """Return all operands as float32, for functions without integer results."""
     return tuple(operand(g, x, DType.FLOAT32) for x in operands)
 
 
-def truths(g: Lowering, *operands: str) -> tuple[str, ...]:
+def to_bool(g: Lowering, *operands: str) -> tuple[str, ...]:
     """Return all operands as booleans: whether they are not 0."""
     return tuple(cast(g, x, DType.BOOL) for x in operands)
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from baretorch.frontends.aten import elementwise, shapes
-from baretorch.frontends.aten.index import expanded
-from baretorch.frontends.aten.promotion import floating
+from baretorch.frontends.aten.index import expand_to
+from baretorch.frontends.aten.promotion import to_float
 from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.lowering import Ints, Lowering, Result, Scalar
 from baretorch.ops.cdist import Cdist
@@ -188,18 +188,18 @@ def middle(g: Lowering, x: str, axis: int | None, keepdim: bool, quiet: bool) ->
     """Lower median. Without an axis it is that of all elements, and only the value is returned."""
     if axis is None:
         return g.b.add_many(Median(0, quiet), g.reshape(x, (g[x].count,)))[0]
-    return chosen(g, Median(g.axis(x, axis), quiet), x, keepdim)
+    return choose(g, Median(g.axis(x, axis), quiet), x, keepdim)
 
 
 def kthvalue(g: Lowering, x: str, k: int, axis: int = -1, keepdim: bool = False) -> Result:
-    return chosen(g, KthValue(g.axis(x, axis), k - 1), x, keepdim)
+    return choose(g, KthValue(g.axis(x, axis), k - 1), x, keepdim)
 
 
 def mode(g: Lowering, x: str, axis: int = -1, keepdim: bool = False) -> Result:
-    return chosen(g, Mode(g.axis(x, axis)), x, keepdim)
+    return choose(g, Mode(g.axis(x, axis)), x, keepdim)
 
 
-def chosen(g: Lowering, op: Chosen, x: str, keepdim: bool) -> Result:
+def choose(g: Lowering, op: Chosen, x: str, keepdim: bool) -> Result:
     """Return values and indices. A single number is a row of one."""
     shape = g.shape(x)
     kept = (*shape[: op.axis], 1, *shape[op.axis + 1 :]) if shape else ()
@@ -212,9 +212,9 @@ def chosen(g: Lowering, op: Chosen, x: str, keepdim: bool) -> Result:
 def cdist(g: Lowering, a: str, b: str, order: Scalar = 2.0, *_: object) -> str:
     """Lower cdist exactly. For many rows, PyTorch may use the matrix product, which loses digits where rows are
     near."""
-    a, b = floating(g, a, b)
+    a, b = to_float(g, a, b)
     batch = np.broadcast_shapes(g.shape(a)[:-2], g.shape(b)[:-2])
-    a, b = (expanded(g, t, (*batch, *g.shape(t)[-2:])) for t in (a, b))
+    a, b = (expand_to(g, t, (*batch, *g.shape(t)[-2:])) for t in (a, b))
     return g.b.add(Cdist(float(order)), a, b)
 
 

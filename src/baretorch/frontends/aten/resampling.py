@@ -41,14 +41,14 @@ def _nearest(g: Lowering, x: str, sizes: list[int], steps: list[float], exact: b
 
 def linear(g: Lowering, x: str, size: Ints | None, align_corners: bool, *scales: Any) -> str:
     """Lower upsample_linear1d or bilinear2d."""
-    sizes, steps = _aligned(g, x, size, align_corners, scales)
+    sizes, steps = _aligned_steps(g, x, size, align_corners, scales)
     dims = len(sizes)
     op = UpsampleBilinear2d(spatial(sizes, dims, 1), (steps[0] if dims == 2 else 1.0, steps[-1]), align_corners)
     return g.nhwc(op, x, dims=dims)
 
 
 def bicubic(g: Lowering, x: str, size: Ints | None, align_corners: bool, *scales: Any) -> str:
-    (height, width), (down, across) = _aligned(g, x, size, align_corners, scales)
+    (height, width), (down, across) = _aligned_steps(g, x, size, align_corners, scales)
     return g.nhwc(UpsampleBicubic2d((height, width), (down, across), align_corners), x)
 
 
@@ -56,7 +56,7 @@ def grid_sample(g: Lowering, x: str, grid: str, mode: int, padding: int, align_c
     return g.nhwc(GridSample2d(MODES[mode], PADDINGS[padding], align_corners), x, grid)
 
 
-def _aligned(
+def _aligned_steps(
     g: Lowering, x: str, size: Ints | None, align_corners: bool, scales: tuple[Any, ...]
 ) -> tuple[list[int], list[float]]:
     """Return sizes and steps as `_steps` does; with aligned corners, the first output is the first input and the last

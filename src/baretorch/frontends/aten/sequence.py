@@ -23,20 +23,20 @@ from baretorch.ops.recurrent import Gru, Lstm, Recurrent, Rnn
 def lstm(
     g: Lowering, x: str, states: tuple[str, ...], weights: tuple[str, ...], *rest: bool | int | float
 ) -> tuple[str, ...]:
-    return _stacked(g, Lstm(), x, states, weights, *rest)
+    return _add_layers(g, Lstm(), x, states, weights, *rest)
 
 
 def gru(g: Lowering, x: str, state: str, weights: tuple[str, ...], *rest: bool | int | float) -> tuple[str, ...]:
-    return _stacked(g, Gru(), x, (state,), weights, *rest)
+    return _add_layers(g, Gru(), x, (state,), weights, *rest)
 
 
 def rnn(
     g: Lowering, relu: bool, x: str, state: str, weights: tuple[str, ...], *rest: bool | int | float
 ) -> tuple[str, ...]:
-    return _stacked(g, Rnn(relu=relu), x, (state,), weights, *rest)
+    return _add_layers(g, Rnn(relu=relu), x, (state,), weights, *rest)
 
 
-def _stacked(
+def _add_layers(
     g: Lowering,
     op: Recurrent,
     x: str,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.promotion import promoted
+from baretorch.frontends.aten.promotion import promote
 from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
 from baretorch.ops.layout import Pad, Permute, Reshape
@@ -121,7 +121,7 @@ def dropout(g: Lowering, x: str, p: float, train: bool) -> str:
 
 def cat(g: Lowering, tensors: Sequence[str], axis: int = 0) -> str:
     some = [t for t in tensors if g.shape(t) != (0,)]  # PyTorch lets an empty vector pass for any shape
-    return some[0] if len(some) == 1 else g.b.add(Cat(g.axis(some[0], axis)), *promoted(g, *some))
+    return some[0] if len(some) == 1 else g.b.add(Cat(g.axis(some[0], axis)), *promote(g, *some))
 
 
 def stack(g: Lowering, tensors: Sequence[str], axis: int = 0) -> str:

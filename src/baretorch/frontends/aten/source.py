@@ -33,7 +33,7 @@ class LoweredMethods(Mapping[str, Graph]):
         return len(self._programs)
 
 
-def shared_state(programs: Mapping[str, AtenProgram]) -> dict[str, AtenProgram]:
+def share_state(programs: Mapping[str, AtenProgram]) -> dict[str, AtenProgram]:
     """Give all methods the state that one of them changes, including methods that only read it or do not use it."""
     initial = {s.name: p.constants[s.name] for p in programs.values() for s in p.state}
     shared = {}
@@ -51,7 +51,7 @@ def load_pte(asked: Asked) -> Source:
     asked.need_fixed("a .pte")
     with timed("model"):
         read = read_pte_methods(asked.file.read_bytes(), asked.name, asked.method)
-        programs = shared_state({m: replace(p, file=str(asked.file)) for m, p in read.items()})
+        programs = share_state({m: replace(p, file=str(asked.file)) for m, p in read.items()})
         for program in programs.values() if not asked.trust else ():
             check_sizes(program)
         method = one_of(programs, asked.method or ("forward" if "forward" in programs else None))

@@ -100,7 +100,7 @@ def to_graph(program: AtenProgram) -> Graph:
             if not error.have and not call.target.startswith("aten::"):
                 error.have = (", ".join(str(g[g.value(r.name)]) for r in refs(call.args)),)
             raise
-        except (*UNFIT, InternalError) as error:  # the shapes that a file tells of results may be wrong, too
+        except (*UNFIT, InternalError) as error:  # the shapes that a file states may be wrong too
             if not program.file:
                 raise
             raise CompileError(
@@ -168,7 +168,7 @@ def _unsupported(program: AtenProgram, calls: Sequence[AtenCall]) -> CompileErro
         line = f"{usual_name(call.target)}: {layer}" if layer else ""
         if line and line not in at:
             at.append(line)
-    if "native_dropout" in names:  # what dropout becomes beside a batch_norm that trains
+    if "native_dropout" in names:  # what dropout becomes next to a batch_norm in training mode
         return CompileError(
             "the program is in training mode",
             at=[line for line in at if line.startswith("native_dropout")],
@@ -231,5 +231,5 @@ TABLE: dict[str, AtenRow] = {
     **fft.ROWS,
 }
 
-# What is no operator of PyTorch: a file of ExecuTorch brings it.
+# Operators that are not in PyTorch: files of ExecuTorch have them.
 BROUGHT: dict[str, AtenRow] = ethos_u.ROWS

@@ -64,7 +64,7 @@ def scatter_nd(g: OnnxLowering, x: str, indices: str, source: str, *, reduction:
     if reduction in ("none", "add"):
         put = g.b.add(IndexPut(0, reduction == "add"), rows, at, values)
     else:
-        every = aten.expanded(g, g.reshape(at, (g[at].count, 1)), g.shape(values))
+        every = aten.expand_to(g, g.reshape(at, (g[at].count, 1)), g.shape(values))
         put = _scatter(g, "ScatterND", reduction, 0, rows, every, values)
     return g.reshape(put, shape)
 
@@ -82,7 +82,7 @@ def tensor_scatter(
         at = g.b.add(Add(), first, at)
     if mode == "circular":
         at = g.b.add(Remainder(), at, g.operand(g.shape(cache)[axis], at))
-    return g.b.add(Scatter(axis), cache, aten.expanded(g, at, shape), update)
+    return g.b.add(Scatter(axis), cache, aten.expand_to(g, at, shape), update)
 
 
 def one_hot(g: OnnxLowering, index: str, classes: str, values: str, *, axis: int = -1) -> str:

@@ -111,7 +111,7 @@ def plain(kind: type[Elementwise]) -> OnnxRow:
     def build(g: OnnxLowering, call: OnnxCall) -> str:
         operands = [call.need(i) for i in range(count)]
         if isinstance(op, Rounding):
-            return elementwise.rounded(g, op, *operands)
+            return elementwise.round_floats(g, op, *operands)
         y = g.b.add(op, *(widen(g, x) for x in operands))
         return cast(g, y, op.result or g[operands[0]].dtype)
 
@@ -127,7 +127,7 @@ def isinf(g: OnnxLowering, x: str, *, detect_positive: int = 1, detect_negative:
         return elementwise.isinf(g, x)
     if not detect_positive and not detect_negative:
         return g.b.const("never", np.zeros(g.shape(x), np.bool_))
-    return elementwise.compared(g, Eq(), x, inf if detect_positive else -inf)
+    return elementwise.compare(g, Eq(), x, inf if detect_positive else -inf)
 
 
 def swap_operands(op: Lt | Le) -> OnnxRow:
@@ -190,7 +190,7 @@ ROWS: dict[str, OnnxRow] = {
     "Clip": row(clip),
     "Relu": row(relu),
     "Tan": row(elementwise.tan),
-    "IsNaN": row(lambda g, x: elementwise.compared(g, Ne(), x, x)),
+    "IsNaN": row(lambda g, x: elementwise.compare(g, Ne(), x, x)),
     "IsInf": row(isinf),
     "Greater": swap_operands(Lt()),
     "GreaterOrEqual": swap_operands(Le()),

@@ -177,7 +177,7 @@ def _loss(g: OnnxLowering, call: OnnxCall, logs: str) -> str:
     weights = None if weight is None else index.select_rows(g, weight, 0, target)
     ignored = call.attribute("ignore_index")
     if ignored is not None:
-        gone = elementwise.compared(g, Eq(), target, int(ignored))
+        gone = elementwise.compare(g, Eq(), target, int(ignored))
         if weights is None:
             weights = g.b.const("weights", np.ones(g.shape(target), np.float32))
         weights = g.b.add(Where(), gone, g.operand(0.0, logs), weights)

@@ -220,7 +220,7 @@ def dropout(
 
 def eye_like(g: OnnxLowering, x: str, *, dtype: int | None = None, k: int = 0) -> str:
     rows, columns = g.shape(x)
-    unit = constants.known(g, "unit", np.eye(rows, columns, k).astype(g[x].dtype.numpy))
+    unit = constants.add_constant(g, "unit", np.eye(rows, columns, k).astype(g[x].dtype.numpy))
     return unit if dtype is None else convert(g, unit, dtype)
 
 
@@ -244,7 +244,7 @@ def range_(g: OnnxLowering, *names: str) -> str:
     count = max(ceil((float(limit) - float(start)) / float(delta)), 0)
     if count * 8 > ROOM:
         raise too_large(f"Range makes {count:,} numbers")
-    return constants.known(g, "range", (start + np.arange(count) * delta).astype(parts[0].dtype))
+    return constants.add_constant(g, "range", (start + np.arange(count) * delta).astype(parts[0].dtype))
 
 
 ROWS: dict[str, OnnxRow] = {

@@ -85,13 +85,13 @@ def _is_fixed(value: Any) -> bool:
 
 def _read_state_file(file: Path) -> Mapping[str, str]:
     """Read NAME.state.toml next to NAME.onnx: for each input that is state, the output with its next value."""
-    beside = file.with_suffix(".state.toml")
-    if not beside.is_file():
+    state_file = file.with_suffix(".state.toml")
+    if not state_file.is_file():
         return {}
     try:
-        told = read_toml(beside)
+        stated = read_toml(state_file)
     except (OSError, ValueError) as error:
-        raise CompileError(f"cannot read {beside}", have=str(error)[:200]) from error
-    if not all(isinstance(output, str) for output in told.values()):
-        raise CompileError(f"{beside} does not map inputs to outputs", need='lines like h = "h_next"')
-    return told
+        raise CompileError(f"cannot read {state_file}", have=str(error)[:200]) from error
+    if not all(isinstance(output, str) for output in stated.values()):
+        raise CompileError(f"{state_file} does not map inputs to outputs", need='lines like h = "h_next"')
+    return stated

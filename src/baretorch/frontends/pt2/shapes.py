@@ -53,8 +53,8 @@ def _check_parts(module: GraphModule, node: Node) -> None:
     flat = _leaves(node.args)
     parts = {a: getattr(module, str(a.target)) for a in flat if isinstance(a, Node) and a.op == "get_attr"}
     parts = {a: part for a, part in parts.items() if isinstance(part, GraphModule)}
-    behind = 1 + max((i for i, a in enumerate(flat) if a in parts), default=-1)
-    given = _stated(flat[behind:])
+    after = 1 + max((i for i, a in enumerate(flat) if a in parts), default=-1)
+    given = _stated(flat[after:])
     asks = node.target is torch.ops.higher_order.while_loop  # the first part says whether to go on
     for i, part in enumerate(parts.values()):
         _need_same(_stated(part.graph.find_nodes(op="placeholder")), given, node.name)
@@ -70,8 +70,8 @@ def _stated(nodes: Iterable[Any]) -> list[torch.Tensor]:
     return [v for some in values for v in some if isinstance(v, torch.Tensor)]
 
 
-def _need_same(told: Any, made: Any, name: str) -> None:
-    have, want = (_types(t for t in _leaves(x) if isinstance(t, torch.Tensor)) for x in (told, made))
+def _need_same(stated: Any, made: Any, name: str) -> None:
+    have, want = (_types(t for t in _leaves(x) if isinstance(t, torch.Tensor)) for x in (stated, made))
     if have != want:
         raise damaged(f"{name} is said to be {have or 'nothing'} and is {want or 'nothing'}")
 

@@ -65,8 +65,8 @@ def padding_of(x: Value, before: Arg, after: Arg, padded: TensorValue) -> tuple[
 
 
 def keeps_elements(sources: Sequence[Value], args: Sequence[Arg], results: Sequence[TensorValue]) -> bool:
-    """Whether as_strided(x, size, strides, offset) is just a view. Export makes such calls where a dimension is 1 and
-    strides are a matter of taste, as after a channels-last pool to 1 x 1."""
+    """Report whether as_strided(x, size, strides, offset) is a plain view. Export makes such calls where a dimension is
+    1 and several strides are equivalent, as after a channels-last pool to 1 x 1."""
     if len(args) != 4 or len(results) != 1 or not isinstance(args[2], tuple):
         return False
     (source,), (result,) = sources, results

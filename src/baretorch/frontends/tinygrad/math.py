@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import activations, elementwise, reduce
 from baretorch.frontends.aten.elementwise import with_pytorch_types
-from baretorch.frontends.aten.promotion import cast, floating, promoted
+from baretorch.frontends.aten.promotion import cast, promote, to_float
 from baretorch.frontends.lowering import Lowering, Result, Scalar, named_operators
 from baretorch.ir.graph import DType, Op
 from baretorch.ops import functions
@@ -35,7 +35,7 @@ def _pair(build: Callable[[Lowering, Operand, Operand], str]) -> Build:
 
 
 def _swap(op: Lt | Le) -> Build:
-    return lambda g, x, y: elementwise.compared(g, op, y, x)
+    return lambda g, x, y: elementwise.compare(g, op, y, x)
 
 
 def _div(g: Lowering, x: Operand, y: Operand, reverse: bool = False, rounding_mode: str | None = None) -> str:
@@ -51,7 +51,7 @@ def _isinf(g: Lowering, x: str, positive: bool = True, negative: bool = True) ->
         return elementwise.isinf(g, x)
     if not positive and not negative:
         return g.b.const("never", np.zeros(g.shape(x), np.bool_))
-    return elementwise.compared(g, Eq(), x, inf if positive else -inf)
+    return elementwise.compare(g, Eq(), x, inf if positive else -inf)
 
 
 def _hardsigmoid(g: Lowering, x: str, alpha: float = 1 / 6, beta: float = 0.5) -> str:
@@ -76,7 +76,7 @@ def _reduction(op: Callable[[tuple[int, ...], bool], Op], numbers: bool = False)
         if axis == ():
             return x
         x = cast(g, x, DType.INT32) if g[x].dtype is DType.BOOL else x
-        (x,) = (x,) if numbers else floating(g, x)
+        (x,) = (x,) if numbers else to_float(g, x)
         return g.b.add(op(reduce.axes_of(g, x, axis), keepdim), x)
 
     return made
@@ -109,13 +109,13 @@ ROWS: Mapping[str, Build] = {
     "sub": _pair(elementwise.sub),
     "mul": _pair(elementwise.mul),
     "div": _div,
-    "mod": _pair(lambda g, x, y: g.b.add(Remainder(), *promoted(g, x, y))),
+    "mod": _pair(lambda g, x, y: g.b.add(Remainder(), *promote(g, x, y))),
     "pow": _pair(elementwise.pow_),
     "bitwise_and": _bits("bitwise_and"),
     "bitwise_or": _bits("bitwise_or"),
     "bitwise_xor": _bits("bitwise_xor"),
     "square": elementwise.square,
-    "exp2": lambda g, x: g.b.add(functions.Exp(), g.b.add(Mul(), *floating(g, x, log(2)))),
+    "exp2": lambda g, x: g.b.add(functions.Exp(), g.b.add(Mul(), *to_float(g, x, log(2)))),
     "tan": elementwise.tan,
     "relu": lambda g, x: elementwise.clamp(g, x, 0),
     "relu6": lambda g, x: elementwise.clamp(g, x, 0, 6),
@@ -131,7 +131,7 @@ ROWS: Mapping[str, Build] = {
     "softplus": activations.softplus,
     "__gt__": _swap(Lt()),
     "__ge__": _swap(Le()),
-    "isnan": lambda g, x: elementwise.compared(g, Ne(), x, x),
+    "isnan": lambda g, x: elementwise.compare(g, Ne(), x, x),
     "isinf": _isinf,
     "isfinite": elementwise.isfinite,
     "where": elementwise.where,

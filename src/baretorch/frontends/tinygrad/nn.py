@@ -9,11 +9,11 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import conv, elementwise, index, norms, products, reduce, sequence, shapes, volumes
-from baretorch.frontends.aten.promotion import floating
+from baretorch.frontends.aten.promotion import to_float
 from baretorch.frontends.einsum import einsum
 from baretorch.frontends.lowering import Lowering, Result, known_value, spatial
 from baretorch.frontends.tinygrad.moves import flat
-from baretorch.frontends.windows import sliding
+from baretorch.frontends.windows import make_windows
 from baretorch.ir.graph import DType
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul, Sub
@@ -38,7 +38,7 @@ def _factors(g: Lowering, name: str, *factors: str) -> tuple[str, ...]:
             have=", ".join(str(g[x]) for x in factors),
             try_="cast the tensors with .float() in the model",
         )
-    return floating(g, *factors)
+    return to_float(g, *factors)
 
 
 def _dot(g: Lowering, x: str, w: str, dtype: str | None = None) -> str:
@@ -110,7 +110,7 @@ def _conv2d(
     dims = len(g.shape(weight)) - 2
     step, reach = _each(stride, dims), _each(dilation, dims)
     if dims == 3:
-        w = sliding(g.shape(weight)[2:], step, _equal_sides(padding, dims, "conv2d"), reach)
+        w = make_windows(g.shape(weight)[2:], step, _equal_sides(padding, dims, "conv2d"), reach)
         return volumes.conv3d(g, x, weight, bias, w, groups)
     if dims not in (1, 2):
         raise CompileError(f"a convolution over {dims} dimensions is not supported", have=f"weight {g[weight].type}")
@@ -176,7 +176,7 @@ def _avg_pool2d(
     op = AvgPool2d(
         spatial(kernel, dims, 1), spatial(step, dims, 1), _sides(padding, dims), ceil_mode, count_include_pad
     )
-    return _pool(g, op, floating(g, x)[0], dims)
+    return _pool(g, op, to_float(g, x)[0], dims)
 
 
 def _pool(g: Lowering, op: MaxPool2d | AvgPool2d, x: str, dims: int) -> str:

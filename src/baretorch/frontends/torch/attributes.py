@@ -84,7 +84,7 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
                 bare = _run_calls(module, before, calls[: len(methods)], run, _Reads(), dead)
                 lost = [] if all(map(_same, apart.results, bare.results)) else dead
             if lost:
-                raise _lost(before, calls, lost, run)
+                raise _lost_attributes(before, calls, lost, run)
         for _ in range(2):  # in a row, so that no period of a global counter hides it
             before.restore()
             again = _run_calls(module, before, calls[:1], run)
@@ -287,17 +287,19 @@ def _watching_class(cls: Any, names: set[str], reads: _Reads) -> Any:
     return type(cls)(cls.__name__, (cls,), {**made, "__qualname__": cls.__qualname__})
 
 
-def _lost(before: Snapshot, calls: Sequence[MethodCall], lost: Sequence[AttributeChange], run: Run) -> CompileError:
+def _lost_attributes(
+    before: Snapshot, calls: Sequence[MethodCall], lost: Sequence[AttributeChange], run: Run
+) -> CompileError:
     """Return the error that names the attributes, and where they are changed."""
-    first, told = lost[0], lost[:MOST]
-    found = [line_of(before, calls, change, run) for change in told]
+    first, named = lost[0], lost[:MOST]
+    found = [line_of(before, calls, change, run) for change in named]
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
     return CompileError(
         f"{found[0][0]}() changes {_title(first)}{more}, {_why(first)}",
-        at=[place(change.path, line) or "" for change, (_, line) in zip(told, found, strict=True)],
-        have=[f"{change.path}: {_describe_change(change)}" for change in told],
+        at=[place(change.path, line) or "" for change, (_, line) in zip(named, found, strict=True)],
+        have=[f"{change.path}: {_describe_change(change)}" for change in named],
         need="everything that the model remembers from call to call in registered buffers of fixed shape",
-        try_=list(dict.fromkeys(hint for change in told for hint in _hints(change))),
+        try_=list(dict.fromkeys(hint for change in named for hint in _hints(change))),
     )
 
 

@@ -108,8 +108,8 @@ def plain_names(exported: Any) -> Any:
         return exported
     for spec in specs:
         spec.target = renamed[spec.target]
-    exported._state_dict = _with(renamed, exported.state_dict)
-    exported._constants = _with(renamed, exported.constants)
+    exported._state_dict = _rename_keys(renamed, exported.state_dict)
+    exported._constants = _rename_keys(renamed, exported.constants)
     return exported
 
 
@@ -120,11 +120,11 @@ def _rename_paths(paths: Iterable[str]) -> dict[str, str]:
     parts = {".".join(path.split(".")[: n + 1]): None for path in paths for n in range(path.count(".") + 1)}
     for whole in sorted(parts, key=lambda p: (not all(map(_is_plain, p.split("."))), p.count("."))):
         above, _, name = whole.rpartition(".")
-        layers[whole] = _fresh(f"{layers[above]}." if above else "", name, taken)
+        layers[whole] = _unique_path(f"{layers[above]}." if above else "", name, taken)
     return layers
 
 
-def _fresh(above: str, name: str, taken: set[str]) -> str:
+def _unique_path(above: str, name: str, taken: set[str]) -> str:
     base = name if _is_plain(name) else "_" + re.sub(r"\W", "_", name, flags=re.ASCII)
     path, n = f"{above}{base}", 1
     while path in taken:
@@ -139,5 +139,5 @@ def _is_plain(name: str) -> bool:
     return bool(re.fullmatch(r"\w+", name, flags=re.ASCII)) and not keyword.iskeyword(name)
 
 
-def _with(renamed: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
+def _rename_keys(renamed: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
     return {renamed[name]: value for name, value in values.items()}

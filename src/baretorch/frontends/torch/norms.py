@@ -1,5 +1,5 @@
-"""Fold BatchNorm into the layer before it, in a plain program: there it is plain what is computed, whatever the classes
-of the user's modules are called."""
+"""Folds BatchNorm into the layer before it, in a plain program, which does not depend on the classes of the user's
+modules."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def fold_norms(modules: Sequence[GraphModule], changing: Collection[str] = ()) -
 
 
 def _agrees(pair: NormPair, module: GraphModule, pairs: Sequence[NormPair]) -> bool:
-    """Whether a program does not read the weight, or folds it just so."""
+    """Report whether a program does not read the weight, or folds the same BatchNorm into it."""
     reads = any(n.target == pair.weight and n.users for n in module.graph.find_nodes(op="get_attr"))
     return not reads or any((p.weight, p.what) == (pair.weight, pair.what) for p in pairs)
 

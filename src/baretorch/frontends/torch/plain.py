@@ -96,7 +96,7 @@ def find_viewed(value: Node) -> Node:
 
 
 def _restore_norm(graph: Graph, node: Node) -> None:
-    """batch_norm as it was before it became functional, for those who know only that."""
+    """Replace the functional form of batch_norm by batch_norm itself, which all later steps know."""
     *tensors, momentum, eps = node.args
     with graph.inserting_before(node):
         whole = graph.call_function(aten.batch_norm.default, (*tensors, False, momentum, eps, False))
@@ -123,8 +123,8 @@ def is_random(node: Node) -> bool:
         return False
     names = [argument.name for argument in node.target._schema.arguments]
     given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-    tells = [given.get(name, 0) for name in ("dropout_p", "dropout", "p", "train", "training") if name in names]
-    return not tells or all(tells)
+    flags = [given.get(name, 0) for name in ("dropout_p", "dropout", "p", "train", "training") if name in names]
+    return not flags or all(flags)
 
 
 def attribute(module: Any, path: str) -> Any:

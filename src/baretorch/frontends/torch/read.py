@@ -83,7 +83,7 @@ def _names(module: Any, beside: Iterable[Any]) -> tuple[dict[str, str], dict[str
     given = {str(node.target) for p in programs for node in p.graph.find_nodes(op="placeholder")}
     targets = {node.target for p in programs for node in p.graph.find_nodes(op="get_attr") if is_tensor(p, node)}
     taken = given | targets
-    stored = {target: _free(target, taken) if target in given else target for target in sorted(targets)}
+    stored = {target: _free_name(target, taken) if target in given else target for target in sorted(targets)}
     fixed, taken = frozenset(taken), taken | {node.name for node in module.graph.nodes}
     names = {}
     for node in module.graph.nodes:
@@ -92,11 +92,11 @@ def _names(module: Any, beside: Iterable[Any]) -> tuple[dict[str, str], dict[str
         elif node.op == "get_attr" and node.target in stored:
             names[node.name] = stored[node.target]
         elif node.op == "call_function" and node.name in fixed:
-            names[node.name] = _free(node.name, taken)
+            names[node.name] = _free_name(node.name, taken)
     return stored, names
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     """Return `name`, with a number if it is in use, and reserve it."""
     n = 2
     while f"{name}_{n}" in taken:

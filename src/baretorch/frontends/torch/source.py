@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.frontends.aten.program import AtenProgram, check_sizes
-from baretorch.frontends.aten.source import LoweredMethods, shared_state
+from baretorch.frontends.aten.source import LoweredMethods, share_state
 from baretorch.frontends.source import ODD_INPUTS, Asked, Source, Torch, one_of, random_inputs
 from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array
@@ -83,7 +83,7 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
     from baretorch.frontends.torch.read import read_plain
 
     plain, references = torch.plain, torch.references
-    programs = shared_state({m: replace(read_plain(p, name, plain.values()), file=file) for m, p in plain.items()})
+    programs = share_state({m: replace(read_plain(p, name, plain.values()), file=file) for m, p in plain.items()})
     program, graphs = programs[method], LoweredMethods(programs)
     source = Source(
         name,

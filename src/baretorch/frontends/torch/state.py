@@ -52,7 +52,7 @@ def check_state(module: nn.Module, method: str, functional: Any, inputs: Sequenc
         run = _program(plain, buffers, targets, begin)
         wrong = _find_wrong(calls, want, partial(move_and_run, plain, run, calls, 1), list(buffers))
         if wrong is not None:
-            raise _lost(module, method, calls, own, *wrong)
+            raise _lost_state(module, method, calls, own, *wrong)
 
 
 def _set(module: Any, values: Mapping[str, torch.Tensor]) -> None:
@@ -98,7 +98,7 @@ def _find_wrong(
     return None
 
 
-def _lost(
+def _lost_state(
     module: nn.Module, method: str, calls: _Calls, own: nn.Module, name: str, wrong: tuple[int, float, float]
 ) -> Exception:
     """Return the error that names a buffer, and where it is changed. `own` is the module after the calls."""
