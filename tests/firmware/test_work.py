@@ -159,3 +159,9 @@ def test_avr_frames() -> None:
     assert growth("b7cd 55c8 09d1 bfcd") == 2 + 0x58, "subi and sbc of nothing"
     assert growth("b7cd 55c8 40d1 bfcd 5bc8 40d1 b7ed 5bc8 40d1") == 2 + 0x158, "Y goes to far places of the frame"
     assert growth("e0a7 e0b1 940c 1002") == 2 + 18 + 0x107
+
+
+def test_the_first_half_of_an_instruction_is_arithmetic() -> None:
+    """A search for calls may begin within an instruction, and end within another one."""
+    (half,) = split(bytes.fromhex("6feb"), HERE, riscv.is_long)
+    assert riscv.work_of(half) == Work(Kind.ALU)

@@ -82,6 +82,8 @@ def stack_growth(before: Instruction | None, i: Instruction) -> int | None:
 def work_of(i: Instruction) -> Work:
     """Return the kind of an instruction. Unknown ones count as arithmetic, the most frequent kind."""
     w = i.word
+    if i.size == 2 and is_long(w):  # the code ends within an instruction, as where a search began at the wrong half
+        return Work(_ALU)
     if i.size == 2:
         if w & 0xE07F == 0x8002 and _rd(i):  # c.jr, c.jalr
             return Work(Kind.CALL if w & 0x1000 else Kind.RETURN)
