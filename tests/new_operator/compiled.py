@@ -11,6 +11,10 @@ import torch
 from torch import nn
 
 import baretorch
+from baretorch.frontends.aten.table import TABLE as ATEN
+from baretorch.frontends.onnx.table import TABLE as ONNX
+from baretorch.frontends.tflite.table import TABLE as TFLITE
+from baretorch.frontends.tinygrad.table import TABLE as TINYGRAD
 
 
 class Blend(nn.Module):
@@ -50,6 +54,7 @@ if __name__ == "__main__":
     print(
         json.dumps(
             {
+                "tables": ["aten::lerp" in ATEN, "Lerp" in ONNX, "LERP" in TFLITE, "lerp" in TINYGRAD],
                 "float": answered("host"),
                 "int8": answered("host", int8=True),
                 "emulated": answered("mps2-an386", int8=True),
