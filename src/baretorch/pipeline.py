@@ -38,7 +38,7 @@ from baretorch.machines.npu.stream_check import Judgement
 from baretorch.machines.run import Run, run_on
 from baretorch.machines.types import CoresRace, DeviceFault
 from baretorch.npu.partition import Partition
-from baretorch.npu.use import delegated
+from baretorch.npu.use import delegate_to_npu
 from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, Weights
 from baretorch.passes.int8_io import bare_io, float_io
 from baretorch.passes.int8_state import bare_state, common_forms
@@ -272,7 +272,7 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
     with timed("npu") if board.chip.npu else nullcontext():
         examples = {source.method: store_inputs(graphs[source.method], source.examples)} if board.chip.npu else {}
         judges = {name: Judgement(graph, examples.get(name)) for name, graph in graphs.items()}
-        found = {name: delegated(graph, board, options, judges[name]) for name, graph in graphs.items()}
+        found = {name: delegate_to_npu(graph, board, options, judges[name]) for name, graph in graphs.items()}
         partitions = {name: partition for name, partition in found.items() if partition is not None}
         planned = {name: partitions[name].graph if name in partitions else graph for name, graph in graphs.items()}
     with timed("plan"):

@@ -30,7 +30,7 @@ from baretorch.ops.layout import Reshape
 from baretorch.options import Compiler, Io, Options, Units
 from baretorch.plan import make_plan
 from baretorch.plan.check.plan import check_plan
-from baretorch.plan.cluster.channel_parts import in_parts, places
+from baretorch.plan.cluster.channel_parts import cut_places, split_channels
 from baretorch.plan.schedule import Phase, Step
 from baretorch.plan.types import Plan
 from baretorch.report.page.cluster import split_axes
@@ -73,7 +73,7 @@ def plan() -> Plan:
 
 @pytest.mark.parametrize("counts", [{"same": 3}, {"last": 7}, {"wide": 2, "same": 12, "last": 48}])
 def test_a_graph_in_parts_computes_the_same(counts: dict[str, int]) -> None:
-    parts = verify(in_parts(graph(), counts))
+    parts = verify(split_channels(graph(), counts))
     assert sum(isinstance(node.op, QSums) for node in parts.nodes) == sum(counts.values())
     want, got = interpret(graph(), inputs()), interpret(parts, inputs())
     assert parts.outputs == graph().outputs
@@ -86,13 +86,13 @@ def test_what_is_pooled_is_pooled_after_the_sums() -> None:
     y = layer(b, QConv2d(3, -5, padding=(1, 1, 1, 1), pool=(2, 2)), x, (5, 3, 3, 8), 0.001, "y")
     whole = b.graph((x,), (y,))
     image = np.random.default_rng(2).integers(-128, 128, (1, 7, 6, 8)).astype(np.int8)
-    (want,), (got,) = (interpret(g, [image])[y] for g in (whole, verify(in_parts(whole, {"y": 2}))))
+    (want,), (got,) = (interpret(g, [image])[y] for g in (whole, verify(split_channels(whole, {"y": 2}))))
     assert (got == want).all()
 
 
 def test_parts_are_whole_words() -> None:
-    assert places(10, 2) == [0, 4, 10] and places(64, 3) == [0, 20, 40, 64]
-    assert places(7, 5) == [0, 4, 7]
+    assert cut_places(10, 2) == [0, 4, 10] and cut_places(64, 3) == [0, 20, 40, 64]
+    assert cut_places(7, 5) == [0, 4, 7]
 
 
 def test_layers_that_do_not_fit_are_reported() -> None:

@@ -24,7 +24,7 @@ from baretorch.measure.facts import compare
 from baretorch.measure.profile import make_profile
 from baretorch.measure.units import BROUGHT, npu_warnings
 from baretorch.npu import reference, vela
-from baretorch.npu.use import delegated
+from baretorch.npu.use import delegate_to_npu
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.helpers.executor import NPU
 from baretorch.options import Input, Options, UseNpu
@@ -133,13 +133,13 @@ ANEW = "for another NPU, recompile: EthosUCompileSpec names it in ExecuTorch, --
 def test_nothing_else_can_run_its_commands(board: str, options: Options, have: str) -> None:
     graph = read("u85")[0].graph
     with pytest.raises(CompileError) as error:
-        delegated(graph, load_board(board), options)
+        delegate_to_npu(graph, load_board(board), options)
     assert error.value.render() == FOREIGN.format(have=have, instead="--npu auto" if have == "--npu off" else ANEW)
 
 
 def test_without_vela_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARETORCH_VELA", str(tmp_path))
-    found = delegated(read("pair")[0].graph, load_board("corstone-300"), Options(npu=UseNpu.REQUIRE))
+    found = delegate_to_npu(read("pair")[0].graph, load_board("corstone-300"), Options(npu=UseNpu.REQUIRE))
     assert found is not None and [r.bytes_in for r in found.regions] == [22] and found.cycles is None
     assert npu_warnings(found) == (BROUGHT,)
 
@@ -262,7 +262,7 @@ def test_damaged_payloads(damage: Callable[[bytes], bytes], text: str, tmp_path:
 
 def exported(name: str, found: LoweredModel, board: str, folder: Path) -> tuple[LoweredModel, LoweredModel]:
     """A model, and what is read of the file that is written of it."""
-    if not vela.installed():
+    if not vela.is_installed():
         pytest.skip("Vela is not installed: tools/setup.sh test does that")
     info = write_npu_pte(found, load_board(board), folder / f"{name}.pte")
     assert set(info.operators) == {
@@ -310,7 +310,7 @@ def test_executorch_takes_what_we_write(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_the_zoo_exported(name: str, tmp_path: Path) -> None:
     """Every model that the NPU takes as a whole means the same when its file is read; others are refused in words."""
-    assert reference.installed()
+    assert reference.is_installed()
     found = lowered(name, int8=True)
     try:
         both = exported(name, found, "corstone-300", tmp_path)

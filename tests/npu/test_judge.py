@@ -18,7 +18,7 @@ from baretorch.measure.units import npu_warnings
 from baretorch.npu import reference, vela
 from baretorch.npu.accelerators import Family
 from baretorch.npu.lower import to_tosa
-from baretorch.npu.partition import WRONG, WrongStream, partitioned
+from baretorch.npu.partition import WRONG, WrongStream, make_partition
 from baretorch.npu.payload import Payload
 from baretorch.ops.int8.lookup import Lookup
 from baretorch.ops.int8.qbinary import sum_of
@@ -55,9 +55,9 @@ def chain(sign: int = 1) -> Graph:
 
 
 def compiled(tosa: bytes) -> Payload:
-    if not vela.installed():
+    if not vela.is_installed():
         pytest.skip("Vela is not installed: tools/setup.sh test does that")
-    return vela.compiled(tosa, NPU).payload
+    return vela.compile_tosa(tosa, NPU).payload
 
 
 @pytest.fixture(scope="module")
@@ -136,14 +136,14 @@ def test_delegates_are_judged_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
     monkeypatch.setattr(judge_module, "judge", lambda region, payload, samples: seen.append(len(samples)))
     for _ in range(2):
-        partitioned(graph, NPU, by_vela, judge=Judgement(graph, examples))
+        make_partition(graph, NPU, by_vela, judge=Judgement(graph, examples))
     assert seen == [3]
     monkeypatch.setattr(judge_module, "_emulated_npu", lambda: "another judge")
-    partitioned(graph, NPU, by_vela, judge=Judgement(graph, examples))
+    make_partition(graph, NPU, by_vela, judge=Judgement(graph, examples))
     assert seen == [3, 3], "what an older emulated NPU called right is judged anew"
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
-    partitioned(graph, NPU, by_vela, judge=Judgement(graph, examples))
+    make_partition(graph, NPU, by_vela, judge=Judgement(graph, examples))
 
 
 def test_what_a_stream_has_wrong_is_left_to_the_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -154,13 +154,13 @@ def test_what_a_stream_has_wrong_is_left_to_the_cpu(monkeypatch: pytest.MonkeyPa
     def wrong(region: Graph, npu: Npu) -> vela.Result:
         return vela.Result(compiled(to_tosa(region, Family.U85)), 0)
 
-    found = partitioned(graph, NPU, wrong, judge=Judgement(graph, None))
+    found = make_partition(graph, NPU, wrong, judge=Judgement(graph, None))
     assert [region.layers for region in found.regions] == [("max_pool2d", "lookup")]
     why = f"{WRONG}: qadd: qadd, the first operation that differs; 90 of 96 values of qadd differ, by up to 172"
     assert [(left.op, left.why) for left in found.left] == [("qadd", why)]
     assert npu_warnings(found) == (f"npu: 1 operator stays on the CPU: {why}",)
     with pytest.raises(WrongStream):
-        partitioned(graph, NPU, wrong, most=True, judge=Judgement(graph, None))
+        make_partition(graph, NPU, wrong, most=True, judge=Judgement(graph, None))
 
 
 def test_each_group_of_a_convolution_is_scaled_by_itself() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Quant, Shape
 from baretorch.npu import reference
-from baretorch.npu.lower import ROWS, lower, lowered, why_not
+from baretorch.npu.lower import ROWS, lower_node, lower_region, why_not
 from baretorch.npu.region import NotTaken, RegionValues
 from baretorch.npu.softmax import LONGEST, Rows
 from baretorch.npu.tosa import Operator, TosaKind
@@ -87,7 +87,7 @@ def test_the_reference_model_answers_as_ours_does(graphs: dict[str, tuple[Graph,
         for t, x in zip(graph.of(graph.inputs), arrays, strict=True):
             region.values[t.name] = whole.block.input(t.shape, TosaKind.INT8)
             inputs[region.values[t.name].name] = x
-        lower(region, graph.nodes[0])
+        lower_node(region, graph.nodes[0])
         made = region.values[graph.outputs[0]].name
         if made not in inputs:  # else it changes nothing
             whole.block.outputs.append(made)
@@ -163,7 +163,7 @@ def test_an_image_is_cut_once() -> None:
     reads the second begin before the copy ends."""
     g = Builder("strides")
     y = g.add(MaxPool2d((1, 1), (2, 3)), g.input("x", (1, 8, 8, 4), DType.INT8))
-    rows = lowered(g.graph(("x",), (y,))).block.rows
+    rows = lower_region(g.graph(("x",), (y,))).block.rows
     assert [row.operator for row in rows if row.operator is not Operator.CONST_SHAPE] == [
         Operator.SLICE,
         Operator.MAX_POOL2D,
@@ -173,7 +173,7 @@ def test_an_image_is_cut_once() -> None:
 def test_an_operator_without_a_row_is_refused() -> None:
     graph = next(case.graph() for case in TABLE if type(case.op) not in ROWS)
     with pytest.raises(NotTaken, match=graph.nodes[0].op.name):
-        lower(RegionValues(graph), graph.nodes[0])
+        lower_node(RegionValues(graph), graph.nodes[0])
 
 
 def test_every_sum_of_a_softmax_is_divided_by() -> None:
@@ -187,7 +187,7 @@ def test_every_sum_of_a_softmax_is_divided_by() -> None:
     sums = np.unique(np.clip(np.concatenate([sums, sums - 1, np.arange(least, least + 2000)]), least, most))
     region = RegionValues(Builder().graph((), ()))
     x = region.block.input((1, 1, len(sums), 1), TosaKind.INT32)
-    quotient, bit = Rows(region, len(sums)).divided(x)
+    quotient, bit = Rows(region, len(sums)).divide(x)
     region.block.outputs += [quotient.name, bit.name]
     given = {x.name: sums.reshape(x.shape).astype(np.int32)}
     got = reference.run(region.block.file(), given, [quotient.name, bit.name])

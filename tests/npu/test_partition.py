@@ -10,7 +10,7 @@ import pytest
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Builder, DType, Graph, Quant, interpret
 from baretorch.ir.verify import verify
-from baretorch.npu.partition import BORDERS, MOST_WRONG, MOVES, WRONG, Partition, WrongStream, partitioned
+from baretorch.npu.partition import BORDERS, MOST_WRONG, MOVES, WRONG, Partition, WrongStream, make_partition
 from baretorch.npu.payload import Payload
 from baretorch.npu.vela import Result
 from baretorch.ops.delegate import Delegate
@@ -69,7 +69,7 @@ def test_one_region_takes_all_it_can() -> None:
     x = g.image("x")
     y = g.sum(g.table(x), x)
     graph = g.graph((x,), (y,))
-    found = partitioned(graph, NPU, StandIn())
+    found = make_partition(graph, NPU, StandIn())
     same(graph, found)
     assert [node.op.name for node in found.graph.nodes] == ["delegate"]
     (region,) = found.regions
@@ -84,7 +84,7 @@ def test_no_way_leads_out_and_back_in() -> None:
     a = g.table(x)
     y = g.sum(g.log_softmax(a), a)
     graph = g.graph((x,), (y,))
-    found = partitioned(graph, NPU, StandIn())
+    found = make_partition(graph, NPU, StandIn())
     same(graph, found)
     assert [len(op.region.nodes) for op in delegates(found)] == [1, 1]
     assert [(left.op, left.why) for left in found.left] == [
@@ -100,7 +100,7 @@ def test_what_comes_before_and_after_is_sorted() -> None:
     b = g.log_softmax(x)
     c = g.table(a)
     graph = g.graph((x,), (g.sum(b, b), c))
-    found = partitioned(graph, NPU, StandIn())
+    found = make_partition(graph, NPU, StandIn())
     same(graph, found)
     assert found.graph.nodes[0].op.name == "qlog_softmax"
     assert [len(op.region.nodes) for op in delegates(found)] == [3]
@@ -111,7 +111,7 @@ def test_several_inputs_and_outputs_are_rows_of_bytes() -> None:
     x, y = g.image("x", 3), g.image("y", 3)
     a = g.table(x)
     graph = g.graph((x, y), (g.sum(a, y), a, g.table(y)))
-    found = partitioned(graph, NPU, StandIn())
+    found = make_partition(graph, NPU, StandIn())
     same(graph, found)
     (op,) = delegates(found)
     assert [p.offset for p in op.inputs] == [0, 64]
@@ -123,7 +123,7 @@ def test_views_at_the_border_stay_outside() -> None:
     x = g.input("x", (60,), DType.INT8, Q)
     y = g.kept(g.add(Reshape((60,)), g.table(g.kept(g.add(Reshape((1, 3, 5, 4)), x)))))
     graph = g.graph((x,), (y,))
-    found = partitioned(graph, NPU, StandIn())
+    found = make_partition(graph, NPU, StandIn())
     same(graph, found)
     assert [node.op.name for node in found.graph.nodes] == ["reshape", "delegate", "reshape"]
     assert found.left == ()  # views cost nothing
@@ -133,7 +133,7 @@ def test_what_only_moves_bytes_is_left_to_the_cpu() -> None:
     g = Net()
     x = g.image("x")
     graph = g.graph((x,), (g.add(Permute((0, 3, 1, 2)), x),))
-    found = partitioned(graph, NPU, StandIn())
+    found = make_partition(graph, NPU, StandIn())
     assert not found.regions
     assert [(left.op, left.why) for left in found.left] == [("permute", MOVES)]
 
@@ -144,7 +144,7 @@ def test_an_input_that_begins_in_the_middle_is_copied() -> None:
     x = g.image("x", 4)
     y = g.table(g.kept(g.add(Slice(1, 1, 4), x)))
     graph = g.graph((x,), (g.log_softmax(g.kept(g.add(Slice(1, 1, 4), x))), y))
-    found = partitioned(graph, NPU, StandIn(refuses="slice"))
+    found = make_partition(graph, NPU, StandIn(refuses="slice"))
     same(graph, found)
     assert "copy" in [node.op.name for node in found.graph.nodes]
 
@@ -156,7 +156,7 @@ def test_only_what_vela_refuses_stays_on_the_cpu() -> None:
     y = g.sum(pooled, pooled)
     graph = g.graph((x,), (y,))
     vela = StandIn(refuses="max_pool2d")
-    found = partitioned(graph, NPU, vela)
+    found = make_partition(graph, NPU, vela)
     same(graph, found)
     assert [(left.op, left.why) for left in found.left] == [("max_pool2d", "Vela: max_pool2d could not run on NPU")]
     assert [node.op.name for node in found.graph.nodes] == ["delegate", "max_pool2d", "delegate"]
@@ -168,11 +168,11 @@ def test_a_softmax_is_the_npus_where_it_saves_a_region_or_all_is_wanted() -> Non
     middle = g.kept(g.add(QSoftmax(0.1), g.table(x)))
     y = g.kept(g.add(QSoftmax(0.1), g.table(middle)))
     graph = g.graph((x,), (y,))
-    found = partitioned(graph, NPU, StandIn())
+    found = make_partition(graph, NPU, StandIn())
     same(graph, found)
     assert [node.op.name for node in found.graph.nodes] == ["delegate", "qsoftmax"]
     assert [(left.op, left.why) for left in found.left] == [("qsoftmax", BORDERS)]
-    found = partitioned(graph, NPU, StandIn(), most=True)
+    found = make_partition(graph, NPU, StandIn(), most=True)
     same(graph, found)
     assert [node.op.name for node in found.graph.nodes] == ["delegate"] and not found.left
 
@@ -180,7 +180,7 @@ def test_a_softmax_is_the_npus_where_it_saves_a_region_or_all_is_wanted() -> Non
 def test_a_softmax_alone_stays_on_the_cpu() -> None:
     g = Net()
     x = g.image("x")
-    found = partitioned(g.graph((x,), (g.add(QSoftmax(0.1), x),)), NPU, StandIn())
+    found = make_partition(g.graph((x,), (g.add(QSoftmax(0.1), x),)), NPU, StandIn())
     assert not found.regions and [left.why for left in found.left] == [BORDERS]
 
 
@@ -194,7 +194,7 @@ def test_a_region_whose_inputs_vela_leaves_out_stays_on_the_cpu() -> None:
         result = StandIn()(region, npu)
         return replace(result, payload=replace(result.payload, inputs=result.payload.inputs[:1]))
 
-    found = partitioned(graph, NPU, forgetful)
+    found = make_partition(graph, NPU, forgetful)
     same(graph, found)
     assert [left.why for left in found.left] == ["Vela: its inputs or outputs are not those of the graph"]
 
@@ -208,7 +208,7 @@ def test_a_fast_memory_of_its_own_is_refused() -> None:
         return replace(result, payload=replace(result.payload, fast=4096))
 
     with pytest.raises(CompileError) as error:
-        partitioned(g.graph((x,), (g.table(x),)), replace(NPU, memory_mode="Dedicated_Sram"), fast)
+        make_partition(g.graph((x,), (g.table(x),)), replace(NPU, memory_mode="Dedicated_Sram"), fast)
     assert error.value.render() == (
         "error: Vela needs 4,096 bytes of a fast memory in addition to the arena's\n"
         "  at    memory_mode = 'Dedicated_Sram'\n"
@@ -227,7 +227,7 @@ def test_only_what_a_stream_has_wrong_stays_on_the_cpu() -> None:
             if node.op.name == "qadd":
                 raise _wrong(node.outputs[0])
 
-    found = partitioned(graph, NPU, StandIn(), judge=judge)
+    found = make_partition(graph, NPU, StandIn(), judge=judge)
     same(graph, found)
     assert [node.op.name for node in found.graph.nodes] == ["delegate", "qadd", "delegate"]
     assert [(left.op, left.why) for left in found.left] == [("qadd", f"{WRONG}: ")]
@@ -246,7 +246,7 @@ def test_if_a_stream_does_not_end_each_operator_is_asked_for() -> None:
             error.sure = False
             raise error
 
-    found = partitioned(graph, NPU, StandIn(), judge=judge)
+    found = make_partition(graph, NPU, StandIn(), judge=judge)
     same(graph, found)
     assert [node.op.name for node in found.graph.nodes] == ["delegate", "qadd", "delegate"]
 
@@ -263,7 +263,7 @@ def test_a_region_that_is_wrong_again_and_again_is_given_up() -> None:
         sizes.append(len(region.nodes))
         raise _wrong(region.nodes[0].outputs[0])
 
-    assert not partitioned(graph, NPU, StandIn(), judge=judge).regions
+    assert not make_partition(graph, NPU, StandIn(), judge=judge).regions
     assert sizes == [*range(MOST_WRONG + 4, 4, -1), 4]
 
 
@@ -278,7 +278,7 @@ def test_an_input_or_output_that_is_alone_begins_where_its_region_does() -> None
     g = Net()
     x = g.image("x")
     graph = g.graph((x,), (g.table(x),))
-    found = partitioned(graph, NPU, moved)
+    found = make_partition(graph, NPU, moved)
     assert not found.regions
     assert [left.why for left in found.left] == ["Vela: its only input or output does not begin where its region does"]
 

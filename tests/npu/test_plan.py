@@ -9,7 +9,7 @@ import pytest
 
 from baretorch.emit import emit
 from baretorch.errors import CompileError, InternalError
-from baretorch.npu.partition import partitioned
+from baretorch.npu.partition import make_partition
 from baretorch.ops.helpers import executor
 from baretorch.options import Buffers, Options
 from baretorch.plan import make_plan
@@ -29,7 +29,7 @@ def planned(options: Options | None = None) -> Plan:
     x = g.image("x")
     a = g.table(x)
     graph = g.graph((x,), (g.sum(g.log_softmax(a), a),))
-    found = partitioned(graph, NPU, StandIn())
+    found = make_partition(graph, NPU, StandIn())
     return make_plan(found.graph, BOARD, options or Options())
 
 

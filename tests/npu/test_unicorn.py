@@ -37,7 +37,7 @@ def board(irq: int | None) -> Board:
 
 
 def built(irq: int | None, folder: Path, app: str | None = None) -> tuple[Compiled, Image]:
-    if not vela.installed():
+    if not vela.is_installed():
         pytest.skip("Vela is not installed: tools/setup.sh test does that")
     graph = chain()
     given = tuple(np.zeros(graph[name].shape, np.int8) for name in graph.inputs)

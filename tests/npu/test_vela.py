@@ -14,7 +14,7 @@ from baretorch.measure.units import npu_takes
 from baretorch.npu import vela
 from baretorch.npu.lower import to_tosa
 from baretorch.npu.payload import INPUT, OUTPUT
-from baretorch.npu.use import delegated
+from baretorch.npu.use import delegate_to_npu
 from baretorch.ops.elementwise import Add
 from baretorch.options import Input, Options, UseNpu
 from baretorch.targets.boards import load_board
@@ -43,12 +43,12 @@ def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str, body: 
 
 def refusal(graph: Graph) -> str:
     with pytest.raises(CompileError) as error:
-        vela.compiled(to_tosa(graph), NPU)
+        vela.compile_tosa(to_tosa(graph), NPU)
     return error.value.render()
 
 
 def test_what_vela_compiles(graph: Graph) -> None:
-    result = vela.compiled(to_tosa(graph), NPU)
+    result = vela.compile_tosa(to_tosa(graph), NPU)
     payload = result.payload
     assert payload.accelerator.name == NPU.accelerator
     assert [(s.region, s.size) for s in payload.inputs] == [(INPUT, 60)]
@@ -58,13 +58,13 @@ def test_what_vela_compiles(graph: Graph) -> None:
 
 def test_what_it_does_not_know_is_reported(graph: Graph) -> None:
     with pytest.raises(vela.VelaRefused, match="No_Such_Mode"):
-        vela.compiled(to_tosa(graph), replace(NPU, memory_mode="No_Such_Mode"))
+        vela.compile_tosa(to_tosa(graph), replace(NPU, memory_mode="No_Such_Mode"))
 
 
 def test_missing(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARETORCH_VELA", str(tmp_path / "nowhere"))
     with pytest.raises(CompileError, match="BARETORCH_VELA names no folder"):
-        vela.installed()
+        vela.is_installed()
     monkeypatch.setenv("BARETORCH_VELA", str(tmp_path))
     assert refusal(graph) == (
         "error: Vela is not installed\n"
@@ -93,7 +93,7 @@ def test_no_program(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_no_answer(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path, monkeypatch, "5.2.1", "print('Error: out of luck'); print('bye'); sys.exit(1)")
     with pytest.raises(vela.VelaRefused, match=r"^Error: out of luck$"):
-        vela.compiled(to_tosa(graph), NPU)
+        vela.compile_tosa(to_tosa(graph), NPU)
 
 
 def test_operators_left_on_the_cpu_are_a_refusal(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_operators_left_on_the_cpu_are_a_refusal(graph: Graph, tmp_path: Path, m
     )
     stand_in(tmp_path, monkeypatch, "5.2.1", body)
     with pytest.raises(vela.VelaRefused, match="CPU operators = 2"):
-        vela.compiled(to_tosa(graph), NPU)
+        vela.compile_tosa(to_tosa(graph), NPU)
 
 
 def test_what_cannot_be_read_is_a_refusal(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,28 +115,28 @@ def test_what_cannot_be_read_is_a_refusal(graph: Graph, tmp_path: Path, monkeypa
     with pytest.raises(
         vela.VelaRefused, match=r"^its output cannot be used: this is not an output of Vela: it ends early"
     ):
-        vela.compiled(to_tosa(graph), NPU)
+        vela.compile_tosa(to_tosa(graph), NPU)
 
 
 def test_without_vela_all_stays_on_the_cpu_with_a_reason(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BARETORCH_VELA", str(tmp_path))
-    found = delegated(graph, BOARD, Options())
+    found = delegate_to_npu(graph, BOARD, Options())
     assert found is not None and not found.regions and found.graph is graph
     assert {left.why for left in found.left} == {"Vela is not installed"}
     with pytest.raises(CompileError, match="Vela is not installed"):
-        delegated(graph, BOARD, Options(npu=UseNpu.REQUIRE))
+        delegate_to_npu(graph, BOARD, Options(npu=UseNpu.REQUIRE))
 
 
 def test_off(graph: Graph) -> None:
-    assert delegated(graph, BOARD, Options(npu=UseNpu.OFF)) is None
-    assert delegated(graph, load_board("pico"), Options(npu=UseNpu.AUTO)) is None
+    assert delegate_to_npu(graph, BOARD, Options(npu=UseNpu.OFF)) is None
+    assert delegate_to_npu(graph, load_board("pico"), Options(npu=UseNpu.AUTO)) is None
 
 
 def test_a_board_without_an_npu(graph: Graph) -> None:
     with pytest.raises(CompileError) as error:
-        delegated(graph, load_board("pico"), Options(npu=UseNpu.REQUIRE))
+        delegate_to_npu(graph, load_board("pico"), Options(npu=UseNpu.REQUIRE))
     assert error.value.render() == (
         "error: --npu require: pico has no NPU\n"
         "  need  a chip whose TOML has [npu], such as corstone-300\n"
@@ -149,7 +149,7 @@ def test_require_lists_all_that_stays_on_the_cpu() -> None:
     x = g.image("x")
     graph = g.graph((x,), (g.log_softmax(g.table(g.log_softmax(x))),))
     with pytest.raises(CompileError) as error:
-        delegated(graph, BOARD, Options(npu=UseNpu.REQUIRE))
+        delegate_to_npu(graph, BOARD, Options(npu=UseNpu.REQUIRE))
     assert error.value.render() == (
         "error: --npu require: 2 operators of the model do not run on the NPU of corstone-300\n"
         "  have  qlog_softmax qlog_softmax: TOSA has no operator for what qlog_softmax computes\n"
@@ -164,7 +164,7 @@ def test_require_of_a_float_model() -> None:
     x = g.input("x", (1, 8), DType.FLOAT32)
     graph = g.graph((x,), (g.add(Add(), x, x),))
     with pytest.raises(CompileError) as error:
-        delegated(graph, BOARD, Options(npu=UseNpu.REQUIRE))
+        delegate_to_npu(graph, BOARD, Options(npu=UseNpu.REQUIRE))
     assert (error.value.have, error.value.try_) == (("add add: it is float32",), ("--int8",))
 
 
@@ -176,6 +176,6 @@ def test_ops_lists_what_the_npu_takes() -> None:
 
 
 def test_rows_are_the_cpus(graph: Graph) -> None:
-    found = delegated(graph, BOARD, Options(input=Input.ROWS))
+    found = delegate_to_npu(graph, BOARD, Options(input=Input.ROWS))
     assert found is not None and not found.regions
     assert {left.why for left in found.left} == {"with --input rows the CPU asks for the rows"}

@@ -40,7 +40,7 @@ def test_the_page_is_that_of_the_figures() -> None:
 def test_every_delegate_is_exact(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Each delegate is checked again, with random inputs and the model's own, also against the TOSA model."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert reference.installed()
+    assert reference.is_installed()
     seen = list[int]()
     judged = stream_check.judge
 

@@ -19,7 +19,7 @@ from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.reduce import Mean
-from baretorch.passes.prune import Channels, channels, without
+from baretorch.passes.prune import Channels, channels, drop_channels
 
 RNG = np.random.default_rng(5)
 
@@ -145,7 +145,7 @@ def test_what_is_left_computes_the_same(build: Callable[[Builder], tuple[str, st
     x = [numbers(*graph[graph.inputs[0]].shape)]
     for found in sets:
         removed = [0, 2]
-        small = without(graph, {found.name: removed})
+        small = drop_channels(graph, {found.name: removed})
         assert next(c for c in channels(small) if c.name == found.name).count == found.count - 2
         assert sum(t.count for t in small.constants()) < sum(t.count for t in graph.constants())
         (got,), (want,) = (interpret(g, x).values() for g in (small, silenced(graph, found, removed)))
@@ -194,14 +194,16 @@ def test_channels_that_go_wherever_they_may(seed: int) -> None:
     for found in channels(graph):
         removed[found.name] = [int(n) for n in choose.permutation(found.count)[: choose.integers(1, found.count)]]
         zeros = silenced(zeros, found, removed[found.name])
-    for got, want in zip(interpret(without(graph, removed), x).values(), interpret(zeros, x).values(), strict=True):
+    for got, want in zip(
+        interpret(drop_channels(graph, removed), x).values(), interpret(zeros, x).values(), strict=True
+    ):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * (1 + np.abs(want).max()))
 
 
 def test_several_sets_at_once() -> None:
     graph = made(depthwise)
     first, second = channels(graph)
-    small = without(graph, {first.name: [5], second.name: [0, 1]})
+    small = drop_channels(graph, {first.name: [5], second.name: [0, 1]})
     assert [c.count for c in channels(small)] == [5, 2]
 
 
@@ -233,7 +235,7 @@ def test_what_leaves_the_model_or_is_unknown_stays_whole() -> None:
 )
 def test_what_cannot_be_removed(removed: dict[str, list[int]], what: str) -> None:
     with pytest.raises(CompileError) as error:
-        without(made(perceptron), removed)
+        drop_channels(made(perceptron), removed)
     assert error.value.what == what
 
 
@@ -273,14 +275,14 @@ def test_heads_go_with_all_that_makes_them() -> None:
     graph = attention()
     (found,) = [c for c in channels(graph) if c.heads]
     assert (found.count, len(found.makers), len(found.readers)) == (4, 3, 1)
-    small = verify(without(graph, {found.name: [0, 2]}))
+    small = verify(drop_channels(graph, {found.name: [0, 2]}))
     rows = [small[n.inputs[1]].shape for n in small.nodes if isinstance(n.op, Linear)]
     assert rows == [(12, 12), (12, 12), (10, 12), (12, 10)]
     assert sum(t.count for t in small.constants()) < 0.6 * sum(t.count for t in graph.constants())
     weight = graph[found.readers[0].inputs[1]]
     assert weight.data is not None
     zeros = weight.data.copy()
-    zeros[:, found.of_columns(graph, [0, 2])] = 0
+    zeros[:, found.columns_of(graph, [0, 2])] = 0
     tensors = {**graph.tensors, weight.name: with_data(weight, zeros)}
     x = numbers(1, 7, 12)
     (want,) = interpret(Graph(graph.name, tensors, graph.nodes, graph.inputs, graph.outputs), [x]).values()
@@ -301,4 +303,4 @@ def test_a_name_that_several_layers_have() -> None:
     graph = b.graph([x], [linear(b, linear(b, inner, 5), 3)])
     same = {n: replace(t, origin=Origin("block")) for n, t in graph.tensors.items()}
     with pytest.raises(CompileError, match="channels of 'block' cannot be distinguished from others"):
-        without(replace(graph, tensors=same), {"block": [0]})
+        drop_channels(replace(graph, tensors=same), {"block": [0]})

@@ -31,7 +31,7 @@ from baretorch.ops.scan import CumSum
 from baretorch.ops.softmax import LogSoftmax, Softmax
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
 from baretorch.passes.note_scales import note_scales
-from baretorch.passes.to_int8 import SPECTRA, could_be_int8, float_layers, to_int8, told_float
+from baretorch.passes.to_int8 import SPECTRA, could_be_int8, explain_float, float_layers, to_int8
 
 A, B = Quant((0.03,), (-5,)), Quant((0.02,), (9,))
 Y, HALF = Quant((0.05,), (3,)), Quant((1 / 256,), (-128,))
@@ -190,10 +190,10 @@ def test_softmax() -> None:
 )
 def test_what_has_no_int8_form_stays_float(op: Op, why: str) -> None:
     graph = to_int8(one(op, (IMAGE,), (A,), A))
-    assert in_float(graph) == [op.name] == float_layers(graph) and [w for _, w in told_float(graph)] == [why]
+    assert in_float(graph) == [op.name] == float_layers(graph) and [w for _, w in explain_float(graph)] == [why]
     (x,) = graph.inputs
     forgetful = replace(graph, tensors={**graph.tensors, x: replace(graph[x], quant=None)})
-    assert [w for _, w in told_float(forgetful)] == [why]  # it was noted, not found out again
+    assert [w for _, w in explain_float(forgetful)] == [why]  # it was noted, not found out again
 
 
 def test_a_sum_that_would_lose_precision_stays_float() -> None:
@@ -370,7 +370,7 @@ def test_float_layers_are_named() -> None:
     t = noted(b, b.add(Tanh(), x, name="t"), B)
     after = verify(to_int8(verify(b.graph([x], [noted(b, b.add(CumSum(1), t, name="y"), Y)]))))
     assert inner(after) == ["lookup", "cumsum"] and float_layers(after) == ["cumsum"]
-    assert [w for _, w in told_float(after)] == ["cumsum has no int8 form"]
+    assert [w for _, w in explain_float(after)] == ["cumsum has no int8 form"]
 
 
 def test_what_stays_float_around_a_spectrum_is_reported_in_one_line() -> None:
@@ -382,7 +382,7 @@ def test_what_stays_float_around_a_spectrum_is_reported_in_one_line() -> None:
     sums = noted(b, b.add(CumSum(1), logs, name="sums"), A)
     y = b.add(Tanh(), b.add(Sigmoid(), sums, name="s"), name="y")
     after = verify(to_int8(verify(b.graph([x], [y]))))
-    around, *others = told_float(after)
+    around, *others = explain_float(after)
     assert around == ("tanh, rfft, magnitude, add, log", SPECTRA)
     assert others[0] == ("cumsum", "cumsum has no int8 form")
     assert could_be_int8(after) == ["sigmoid", "tanh"]

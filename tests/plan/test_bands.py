@@ -26,7 +26,7 @@ from baretorch.options import Input, Io, Options
 from baretorch.passes.rewrite import dead_code
 from baretorch.pipeline import build_image, run_image
 from baretorch.plan import make_plan
-from baretorch.plan.bands import chains, in_bands
+from baretorch.plan.bands import chains, rewrite_in_bands
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_file
 
@@ -107,7 +107,7 @@ def test_any_chain_in_any_bands_computes_the_same(
     except CompileError:
         return  # too small an image for these layers
     for stage in stages(graph):  # where a row depends on padding alone there are several
-        assert same(graph, verify(in_bands(graph, stage, band)))
+        assert same(graph, verify(rewrite_in_bands(graph, stage, band)))
     if [len(stage) for stage in stages(graph)] == [len(layers)]:
         check_bands(graph, stages(graph)[0], band, pull)
 
@@ -119,7 +119,7 @@ def stages(graph: Graph) -> list[tuple[Node, ...]]:
 
 def check_bands(graph: Graph, stage: tuple[Node, ...], band: int, pull: bool) -> None:
     """Bands compute the same, and rows are pulled in order, each at most once."""
-    banded = verify(in_bands(graph, stage, band, pull))
+    banded = verify(rewrite_in_bands(graph, stage, band, pull))
     assert same(graph, banded)
     pulls = [n.op for n in banded.nodes if isinstance(n.op, Pull)]
     assert bool(pulls) == pull

@@ -15,10 +15,10 @@ from baretorch.ops.linear import Linear
 from baretorch.ops.move import Slice
 from baretorch.plan import make_plan
 from baretorch.plan.constants import Constants
-from baretorch.plan.memory.lifetimes import find_overlaps, lifetimes
+from baretorch.plan.memory.lifetimes import find_lifetimes, find_overlaps
 from baretorch.plan.memory.offsets import lower_bound
 from baretorch.plan.memory.order import least_memory_order
-from baretorch.plan.memory.storage import views
+from baretorch.plan.memory.storage import assign_storage
 from baretorch.plan.schedule import Step, one_by_one
 from baretorch.plan.select import make_steps
 from baretorch.targets.boards import load_board
@@ -51,7 +51,7 @@ def branching(seed: int, nodes: int) -> Graph:
 
 def peak(graph: Graph, steps: Sequence[Step]) -> int:
     schedule = one_by_one(steps)
-    buffers = lifetimes(graph, schedule, views(graph))
+    buffers = find_lifetimes(graph, schedule, assign_storage(graph))
     return lower_bound(buffers, find_overlaps(schedule, buffers))
 
 
@@ -69,8 +69,8 @@ def all_orders(steps: Sequence[Step], done: tuple[int, ...] = ()) -> Iterator[li
 @pytest.mark.parametrize("seed", range(60))
 def test_no_order_needs_less(seed: int) -> None:
     graph = branching(seed, 6)
-    steps = make_steps(graph, HOST.chip.cpu, views(graph), Constants())
-    best = least_memory_order(steps, lifetimes(graph, one_by_one(steps), views(graph)))
+    steps = make_steps(graph, HOST.chip.cpu, assign_storage(graph), Constants())
+    best = least_memory_order(steps, find_lifetimes(graph, one_by_one(steps), assign_storage(graph)))
     assert sorted(map(id, best)) == sorted(map(id, steps))
     assert peak(graph, best) == min(peak(graph, order) for order in all_orders(steps))
 

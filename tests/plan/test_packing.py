@@ -12,7 +12,7 @@ import pytest
 
 from baretorch.ops.helpers.kernel import Lattice
 from baretorch.plan.memory.offsets import first_fit, lower_bound, pack, place
-from baretorch.plan.memory.packing import packing
+from baretorch.plan.memory.packing import make_packing
 from baretorch.plan.types import Buffer, Overlap
 
 
@@ -109,7 +109,7 @@ def test_overlaps_in_steps_save_bytes(seed: int) -> None:
 def test_a_search_knows_of_steps(seed: int) -> None:
     """It is not worse than the best order of first fit, and proves nothing but by the bound."""
     run = random_run(seed, steps=3, in_steps=True)
-    problem = packing(run.buffers, run.overlaps)
+    problem = make_packing(run.buffers, run.overlaps)
     least = min(problem.height(first_fit(problem, order)) for order in permutations(range(len(problem))))
     offsets, optimal = pack(problem)
     assert problem.height(offsets) <= least
@@ -129,10 +129,10 @@ def test_a_packing_that_breaks_the_rule_is_found() -> None:
 def test_small_problems_are_solved(seed: int) -> None:
     """Some order of first fit gives the least arena, so trying all of them finds it."""
     run = random_run(seed, steps=3 + seed % 2)
-    problem = packing(run.buffers, run.overlaps)
+    problem = make_packing(run.buffers, run.overlaps)
     if len(problem) > 6:
         run = random_run(seed + 1000, steps=3)
-        problem = packing(run.buffers, run.overlaps)
+        problem = make_packing(run.buffers, run.overlaps)
     least = min(problem.height(first_fit(problem, order)) for order in permutations(range(len(problem))))
     offsets, optimal = pack(problem)
     assert (problem.height(offsets), optimal) == (least, True)

@@ -12,7 +12,7 @@ from baretorch.frontends import Source, from_module
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import real_outputs, store_inputs
 from baretorch.options import Observer
-from baretorch.passes.to_int8 import float_layers, told_float
+from baretorch.passes.to_int8 import explain_float, float_layers
 from tests.models import int8_model
 
 
@@ -29,7 +29,7 @@ def int8_db(module: nn.Module, *inputs: torch.Tensor, may_be_float: tuple[str, .
     """Signal to noise of the int8 model's answer, of which nothing else may be float."""
     source, graph = both(module, *inputs)
     left = [layer for layer in float_layers(graph) if layer.split()[0] not in may_be_float]
-    assert not left, (left, told_float(graph))
+    assert not left, (left, explain_float(graph))
     return decibels(source, graph)
 
 

@@ -15,7 +15,7 @@ import baretorch
 from baretorch.frontends import from_module
 from baretorch.ir.graph import interpret
 from baretorch.ir.io import store_inputs
-from baretorch.passes.to_int8 import float_layers, told_float
+from baretorch.passes.to_int8 import explain_float, float_layers
 from tests.models import int8_model, seeded
 
 PADDED = torch.arange(8) >= 6  # the last two keys are none
@@ -100,7 +100,7 @@ def test_what_is_masked_takes_no_part(name: str) -> None:
     net, mask = CASES[name]
     samples = [(x, mask) for x in signals()]
     graph = int8_model(from_module(seeded(net), samples[0], "m"), samples).graph
-    assert not float_layers(graph), told_float(graph)
+    assert not float_layers(graph), explain_float(graph)
     x, other = samples[0][0].numpy(), samples[0][0].numpy().copy()
     other[:, PADDED.numpy()] = samples[1][0].numpy()[:, PADDED.numpy()]
     kept = ~PADDED.numpy()

@@ -26,7 +26,7 @@ from baretorch.ops.move import Copy
 from baretorch.ops.recurrent import Recurrent
 from baretorch.options import Observer
 from baretorch.passes.order import FLOAT, run_passes
-from baretorch.passes.to_int8 import float_layers, told_float
+from baretorch.passes.to_int8 import explain_float, float_layers
 from baretorch.quantize.groups import find_groups
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_model, seeded
@@ -261,7 +261,7 @@ def read(case: str) -> Source:
 @pytest.mark.parametrize("case", CASES)
 def test_operators_are_int8(case: str) -> None:
     model = int8_model(read(case), samples_of(case), observer=Observer.MINMAX)
-    assert not float_layers(model.graph), told_float(model.graph)
+    assert not float_layers(model.graph), explain_float(model.graph)
     assert model.int8_answers is not None
     assert beyond_a_step(case, model.source, model.graph, model.int8_answers) == {}
 
@@ -275,7 +275,7 @@ def test_operators_learn(case: str) -> None:
             net(*sample)
     source = net.as_source({}, "m")
     graph = pipeline.optimize(source.graph)
-    assert not float_layers(graph), told_float(graph)
+    assert not float_layers(graph), explain_float(graph)
     assert source.expected is not None
     assert beyond_a_step(case, source, graph, source.expected) == {}
 

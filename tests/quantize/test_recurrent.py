@@ -16,7 +16,7 @@ from baretorch.frontends import from_module
 from baretorch.frontends.model_file import load_model_file
 from baretorch.ir.graph import Graph, interpret
 from baretorch.ops.int8.gates import sigmoid, tanh
-from baretorch.passes.to_int8 import float_layers, told_float
+from baretorch.passes.to_int8 import explain_float, float_layers
 from baretorch.pipeline import LoweredModel
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_file, int8_model
@@ -195,7 +195,7 @@ def test_an_rnn_with_relu_stays_float_with_a_reason() -> None:
     samples = tensors((5, 1, 6))
     graph = int8_of(nn.Sequential(nn.Linear(6, 6), Layers(nn.RNN, nonlinearity="relu")), samples).graph
     assert [layer.split()[0] for layer in float_layers(graph)] == ["rnn"]
-    assert [why for _, why in told_float(graph)] == ["its hidden state has no limit"]
+    assert [why for _, why in explain_float(graph)] == ["its hidden state has no limit"]
 
 
 def test_sigmoid_and_tanh_are_near() -> None:

@@ -16,7 +16,7 @@ from baretorch.ir.graph import Array, Graph, Quant, interpret
 from baretorch.ir.io import store_inputs
 from baretorch.ops.int8.qbinary import quotient_of
 from baretorch.options import Observer
-from baretorch.passes.to_int8 import float_layers, told_float
+from baretorch.passes.to_int8 import explain_float, float_layers
 from baretorch.quantize.observers import BITS, DEAD, Histogram, MinMax, affine, least_loss, per_channel
 from tests.models import int8_model, seeded
 
@@ -96,7 +96,7 @@ def test_a_result_finer_than_its_sums_stays_float() -> None:
     near = [(torch.tensor([[1 + k / 10, 1 + k / 10 + 1e-7 * k]]),) for k in range(1, 9)]
     _, graph = int8_of(net, near)
     assert [layer.split()[0] for layer in float_layers(graph)] == ["linear"]
-    ((_, why),) = told_float(graph)
+    ((_, why),) = explain_float(graph)
     assert why.startswith("its output's scale is ") and why.endswith(" times finer than its accumulator's")
 
 
@@ -258,7 +258,7 @@ def test_a_small_language_model_keeps_its_signal() -> None:
                 p.mul_(0.05)
     samples = [(0.002 * x,) for (x,) in normal((1, 8, 32))]
     source, graph = int8_of(net, samples)
-    assert not float_layers(graph), told_float(graph)
+    assert not float_layers(graph), explain_float(graph)
     assert sqnr(source, graph) > 33, "24 with a floor of 2^-12 under scales"
 
 

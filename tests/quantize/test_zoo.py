@@ -13,7 +13,7 @@ from baretorch import pipeline
 from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import store_inputs
 from baretorch.measure.facts import compare
-from baretorch.passes.to_int8 import float_layers, told_float
+from baretorch.passes.to_int8 import explain_float, float_layers
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_file
 from tests.zoo.zoo import MODELS, ZOO
@@ -52,7 +52,7 @@ def test_model(name: str, tmp_path: Path) -> None:
     model = int8_file(str(ZOO / f"{name}.py"))
     compiled = compile_model(model, load_board("host"))
     layers = [layer.split()[0] for layer in float_layers(compiled.graph)]
-    assert layers == FLOAT.get(name, []), told_float(compiled.graph)
+    assert layers == FLOAT.get(name, []), explain_float(compiled.graph)
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     want = interpret(compiled.graph, store_inputs(compiled.graph, model.source.examples)).values()

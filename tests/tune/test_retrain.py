@@ -10,7 +10,7 @@ from baretorch.frontends import from_module
 from baretorch.ir.graph import Graph, interpret
 from baretorch.ops.int8.groups_of_inputs import round_in_groups
 from baretorch.passes.order import FLOAT, run_passes
-from baretorch.passes.prune import channels, without
+from baretorch.passes.prune import channels, drop_channels
 from baretorch.quantize.observers import per_channel
 from baretorch.tune.refine import Grid, find_obstacle, retrain
 
@@ -48,7 +48,7 @@ def test_it_takes_and_gives_what_the_original_does_also_in_batches() -> None:
 
 def test_what_is_left_learns_and_its_weights_are_rounded_meanwhile() -> None:
     graph = read(network(), torch.randn(1, 2, 12, 12))
-    small = without(graph, {channels(graph)[0].name: [1, 2, 5]})
+    small = drop_channels(graph, {channels(graph)[0].name: [1, 2, 5]})
     layer = next(n for n in small.nodes if len(n.inputs) == 3)
     values = []
 

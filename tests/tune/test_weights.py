@@ -15,7 +15,7 @@ from baretorch.ops.int8.groups_of_inputs import round_in_groups
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d
-from baretorch.passes.prune import channels, without
+from baretorch.passes.prune import channels, drop_channels
 from baretorch.quantize.observers import per_channel
 from baretorch.quantize.watch import in_numpy
 from baretorch.tune.refine import Grid, balance_channels, round_weights
@@ -74,7 +74,7 @@ def test_what_others_say_too_is_left_out_first() -> None:
     assert {n % 9 for n in order[:3]} == {0, 1, 2}
     small = remove_channels(graph, {found: order[:3]}, moments)
     assert error(graph, small, samples(graph, 50)) < 0.01
-    assert error(graph, without(graph, {found.name: order[:3]}), samples(graph, 50)) > 0.05
+    assert error(graph, drop_channels(graph, {found.name: order[:3]}), samples(graph, 50)) > 0.05
 
 
 def test_weights_make_up_for_channels() -> None:
@@ -85,7 +85,7 @@ def test_weights_make_up_for_channels() -> None:
     moments = find_moments(graph, sets, samples(graph, 60), in_numpy)
     for found in sets:
         removed = removal_order(graph, found, moments)[:2]
-        plain, made_up = without(graph, {found.name: removed}), remove_channels(graph, {found: removed}, moments)
+        plain, made_up = drop_channels(graph, {found.name: removed}), remove_channels(graph, {found: removed}, moments)
         assert [t.type for t in plain.tensors.values()] == [t.type for t in made_up.tensors.values()]
         held_out = samples(graph, 30)
         assert error(graph, made_up, held_out) < 0.9 * error(graph, plain, held_out)
@@ -175,7 +175,9 @@ def test_the_head_that_is_missed_least_goes_first() -> None:
     assert removed[0] == 3 and removed[1] in (0, 1)
     small = remove_channels(graph, {found: removed[:2]}, moments)
     held_out = samples(graph, 20)
-    assert error(graph, small, held_out) < 0.01 < error(graph, without(graph, {found.name: removed[:2]}), held_out)
+    assert (
+        error(graph, small, held_out) < 0.01 < error(graph, drop_channels(graph, {found.name: removed[:2]}), held_out)
+    )
 
 
 def test_rounding_in_groups_is_kept_by_the_image() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from baretorch.emit.cores import cores_of, helpers
 from baretorch.emit.glue import RUN_ALONE, glue_c
 from baretorch.emit.header import model_h
-from baretorch.emit.model import included, model_c
+from baretorch.emit.model import included_name, model_c
 from baretorch.emit.names import make_names
 from baretorch.emit.streams import headers
 from baretorch.emit.weights import weights_c, weights_h
@@ -70,7 +70,7 @@ def emit(
             *headers(names),
         ]
     ):
-        files[f"kernels/{included(path) if inline else path}"] = (KERNELS / path).read_text()
+        files[f"kernels/{included_name(path) if inline else path}"] = (KERNELS / path).read_text()
     sources = ["model.c", "weights.c"]
     if not inline:
         sources += [f"kernels/{s}" for s in kernel_sources]

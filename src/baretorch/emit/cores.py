@@ -10,7 +10,7 @@ The cores of a cluster are a team: they wait in `NAME_core`, and all of them mee
 from __future__ import annotations
 
 from baretorch.emit.names import CNames, Method
-from baretorch.emit.spell import declared, parameters
+from baretorch.emit.spell import declare, parameters
 from baretorch.escape import comment
 
 
@@ -64,15 +64,15 @@ def arguments(names: CNames, method: Method) -> dict[str, str]:
     """Return the parameters of a method that core 1 needs, with their declarations: all of them, or those that are not
     copied to and from the arena."""
     ports = method.ports if names.alone else method.callers.values()
-    return {a.parameter: f"void *{a.parameter}" for a in method.arenas} | {p.name: declared(method, p) for p in ports}
+    return {a.parameter: f"void *{a.parameter}" for a in method.arenas} | {p.name: declare(method, p) for p in ports}
 
 
-def _told(names: CNames, method: Method) -> str:
+def _job_arguments(names: CNames, method: Method) -> str:
     """Return the arguments of a method as core 1 reads them."""
     return ", ".join(f"{names.model}_job.{method.prefix}.{name}" for name in arguments(names, method))
 
 
-def _tell(names: CNames, method: Method, given: dict[str, str] | None = None) -> str:
+def _set_job(names: CNames, method: Method, given: dict[str, str] | None = None) -> str:
     lines = [
         f"    {names.model}_job.{method.prefix}.{name} = {(given or {}).get(name, name)};"
         for name in arguments(names, method)
@@ -85,7 +85,7 @@ def _tell(names: CNames, method: Method, given: dict[str, str] | None = None) ->
 def ask_core1(names: CNames, method: Method) -> str:
     """Return the code before the first phase, which starts core 1."""
     begin = "the others begin" if names.team else "core 1 begins"
-    return f"{_tell(names, method)}\n{meet(names, 0)} {comment(begin)}\n"
+    return f"{_set_job(names, method)}\n{meet(names, 0)} {comment(begin)}\n"
 
 
 def part(names: CNames, method: Method, core: int, body: str) -> str:
@@ -143,9 +143,9 @@ void {names.model}_core(uint32_t core)
 def _calls(names: CNames, function: str, core: int = 1) -> str:
     methods = [m for m in names.methods.values() if names.alone or len(m.plan.schedule.cores) > core]
     if len(names.methods) == 1:
-        return f"        {methods[0].prefix}_{function}({_told(names, methods[0])});"
+        return f"        {methods[0].prefix}_{function}({_job_arguments(names, methods[0])});"
     cases = "\n".join(
-        f"        case {i}:\n            {m.prefix}_{function}({_told(names, m)});\n            break;"
+        f"        case {i}:\n            {m.prefix}_{function}({_job_arguments(names, m)});\n            break;"
         for i, m in enumerate(names.methods.values())
         if m in methods
     )
@@ -162,7 +162,7 @@ void {m.prefix}_start({parameters(m)})
 {{
     while (!{model}_done())
         bt_wait_event();
-{_tell(names, m, {a.parameter: a.name for a in m.arenas})}
+{_set_job(names, m, {a.parameter: a.name for a in m.arenas})}
     {model}_runs = 1;
 {meet(names, 0)}
 }}

@@ -42,7 +42,7 @@ def model_h(names: CNames) -> str:
 extern "C" {{
 #endif
 
-{comment(f"RAM the model works in, {_held(names)}.")}
+{comment(f"RAM the model works in, {_state_held(names)}.")}
 {arenas}
 {constants}
 {methods}{_cores(names)}{_reset(names)}
@@ -61,11 +61,11 @@ def _method(names: CNames, method: Method) -> str:
     sizes = "\n".join(f"#define {p.macro}_COUNT {tensor_of(method, p).count} /* elements */" for p, _ in ports)
     sizes += "".join(_scale(method, p) for p, _ in ports)
     sizes_of = " and ".join(f"{a.name.upper()}_BYTES" for a in method.arenas)
-    runs = _wrapped(f"Runs the model once.{_null(method)} Not reentrant.")
+    runs = _wrap(f"Runs the model once.{_null(method)} Not reentrant.")
     npu = any(step.executor == NPU for step in method.plan.steps)
     aligned = "aligned to 16 where the NPU reaches it. Not reentrant: there is one NPU." if npu else "aligned to 4."
     reentrant = "" if uses_core1(names) or npu else " Reentrant."
-    elsewhere = _wrapped(f"The same with the caller's arena: {sizes_of}, {aligned}{reentrant}{_there(method)}")
+    elsewhere = _wrap(f"The same with the caller's arena: {sizes_of}, {aligned}{reentrant}{_there(method)}")
     return f"""{comment(title, *about, *_pulling(method))}
 {sizes}
 
@@ -83,22 +83,22 @@ def _check(method: Method) -> str:
     where = f" Of inputs that are written in place, pass {lying}." if lying else ""
     about = f"Before {method.run}: which input, counted from 1, has NaN or infinite values; 0 if none has.{where}"
     return f"""
-{_wrapped(about)}
+{_wrap(about)}
 int {method.check}({input_parameters(method)});
 """
 
 
-def _lying(method: Method) -> list[CPort]:
+def _ports_with_place(method: Method) -> list[CPort]:
     """Return the ports that have a place in the model's memory, in an arena or as constants."""
     return [p for p in method.ports if not (p.pulled or p.direct)]
 
 
-def _held(names: CNames) -> str:
+def _state_held(names: CNames) -> str:
     """State which inputs and outputs are in the arenas."""
     methods = names.methods.values()
-    if all(len(_lying(m)) == len(m.ports) for m in methods):
+    if all(len(_ports_with_place(m)) == len(m.ports) for m in methods):
         return "inputs and outputs included"
-    if not any(_lying(m) for m in methods):
+    if not any(_ports_with_place(m) for m in methods):
         return "without inputs and outputs"
     return "with the inputs and outputs that have an offset below"
 
@@ -115,7 +115,7 @@ def _scale(method: Method, port: CPort) -> str:
 
 
 def _where(method: Method) -> str:
-    lying = _lying(method)
+    lying = _ports_with_place(method)
     if not lying:
         return ""
     whose = "they lie" if len(lying) == len(method.ports) else _lie(lying)
@@ -128,12 +128,12 @@ def _where(method: Method) -> str:
     else:
         how = f"{write}; read an output there after the run. {reused}"
     slots = "".join(f"#define {p.macro} {_slot(method, p)}\n" for p in lying)
-    return f"{_wrapped(f'Where {whose}. {how}')}\n{slots}\n"
+    return f"{_wrap(f'Where {whose}. {how}')}\n{slots}\n"
 
 
 def _there(method: Method) -> str:
     """Return the comment before the offsets."""
-    lying = [p for p in _lying(method) if not p.operand.constant]
+    lying = [p for p in _ports_with_place(method) if not p.operand.constant]
     if not lying:
         return ""
     return f" There {'they lie' if len(lying) == len(method.ports) else _lie(lying)} at"
@@ -141,7 +141,7 @@ def _there(method: Method) -> str:
 
 def _offsets(method: Method) -> str:
     lines = ""
-    for p in _lying(method):
+    for p in _ports_with_place(method):
         if isinstance(p.place, InArena):
             arena = method.arena(p.place.bank)
             note = "" if arena is method.arenas[0] else comment(f"in {arena.parameter}", indent=" ")
@@ -153,7 +153,7 @@ def _lie(ports: Sequence[CPort]) -> str:
     return f"{', '.join(p.name for p in ports)} {'lies' if len(ports) == 1 else 'lie'}"
 
 
-def _wrapped(text: str) -> str:
+def _wrap(text: str) -> str:
     return comment(*wrap(text, 104, break_long_words=False, break_on_hyphens=False))
 
 
@@ -161,7 +161,7 @@ def _null(method: Method) -> str:
     """State which pointers are required."""
     direct = ", ".join(p.name for p in method.ports if p.direct)
     given = ", ".join(p.name for p in method.ports if p.direct or p.pulled)
-    free = ", ".join(p.name for p in _lying(method))
+    free = ", ".join(p.name for p in _ports_with_place(method))
     if not given:
         return " Each pointer may be NULL: see above."
     rest = f"; {free} may be: see above" if free else ""
@@ -204,14 +204,14 @@ def _cores(names: CNames) -> str:
             "with its number, from 1: it serves the model and never returns. A run before that waits for them."
         )
         return f"""
-{_wrapped(text)}
+{_wrap(text)}
 void {model}_core(uint32_t core);
 """
     serve = f"Give core 1 this to run, as {launch} does: it serves the model and never returns."
     if not names.alone:
         text = f"Both cores work on a run, which is asked for on core 0. {serve} A run before that waits for it."
         return f"""
-{_wrapped(text)}
+{_wrap(text)}
 void {model}_core1(void);
 """
     starts = "".join(f"void {m.prefix}_start({parameters(m)});\n" for m in names.methods.values())
@@ -221,10 +221,10 @@ void {model}_core1(void);
         "for. Until then leave inputs, outputs and arena alone."
     )
     return f"""
-{_wrapped(about)}
+{_wrap(about)}
 void {model}_core1(void);
 
-{_wrapped(asks)}
+{_wrap(asks)}
 {starts}int {model}_done(void);
 """
 

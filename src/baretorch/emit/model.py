@@ -30,7 +30,7 @@ _ELSEWHERE = """
 """
 
 
-def included(source: str) -> str:
+def included_name(source: str) -> str:
     """Return the name of a kernel's file that model.c includes, because SDKs compile every .c file that they find."""
     return source.removesuffix(".c") + ".inc" if source.endswith(".c") else source
 
@@ -51,7 +51,7 @@ def model_c(names: CNames, optimize: Optimize) -> ModelC:
     writer = _Writer(names, inline, taken={*names.globals, *ports})
     methods = "\n".join(_method(names, m, writer) for m in names.methods.values())
     steps = [step for m in names.methods.values() for step in m.plan.steps]
-    sources = sorted({included(s.kernel.source) if inline else s.kernel.header for s in steps})
+    sources = sorted({included_name(s.kernel.source) if inline else s.kernel.header for s in steps})
     includes = "\n".join(f'#include "kernels/{s}"' for s in sources)
     define = "#define BT_INLINE_KERNELS\n" if inline else ""
     definitions = "\n".join(writer.definitions)

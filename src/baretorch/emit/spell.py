@@ -41,22 +41,22 @@ def at(method: Method, place: Place, kind: str) -> str:
 
 def parameters(method: Method) -> str:
     """Return the parameters of the run function."""
-    return ", ".join(declared(method, p) for p in method.ports) or "void"
+    return ", ".join(declare(method, p) for p in method.ports) or "void"
 
 
 def input_parameters(method: Method) -> str:
     """Return the run function's parameters for the inputs."""
-    return ", ".join(declared(method, p) for p in method.inputs) or "void"
+    return ", ".join(declare(method, p) for p in method.inputs) or "void"
 
 
-def declared(method: Method, port: CPort) -> str:
+def declare(method: Method, port: CPort) -> str:
     kind = "bt_row_source" if port.pulled else tensor_of(method, port).dtype.c
     return f"{kind} *{port.name}" if port.name in method.written else f"const {kind} *{port.name}"
 
 
 def parameters_in(method: Method) -> str:
     """Return the parameters of the function that runs in the caller's memory."""
-    return ", ".join([*(f"void *{a.parameter}" for a in method.arenas), *(declared(method, p) for p in method.ports)])
+    return ", ".join([*(f"void *{a.parameter}" for a in method.arenas), *(declare(method, p) for p in method.ports)])
 
 
 def word_count(bytes_: int) -> int:

@@ -22,8 +22,8 @@ from baretorch.machines.npu.stream_check import Judgement
 from baretorch.npu import vela
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.lower import to_tosa
-from baretorch.npu.partition import Partition, layer_of, partitioned
-from baretorch.npu.payload import as_blocks, read_payload
+from baretorch.npu.partition import Partition, layer_of, make_partition
+from baretorch.npu.payload import read_payload, to_blocks
 from baretorch.npu.use import EDGES
 from baretorch.ops.delegate import ALIGNED, Delegate
 from baretorch.ops.int8.quantize import Dequantize, Quantize
@@ -54,7 +54,7 @@ def write_npu_pte(model: LoweredModel, board: Board, path: Path) -> PteInfo:
             try_="`baretorch build`: its images combine state with an NPU",
         )
     judge = Judgement(graph, store_inputs(graph, source.examples))
-    found = partitioned(graph, npu, most=True, judge=judge)
+    found = make_partition(graph, npu, most=True, judge=judge)
     _need_all(graph, found, board)
     plan, notes = _Writer(graph), list[str]()
     for node in found.graph.nodes:
@@ -76,7 +76,7 @@ def write_npu_pte(model: LoweredModel, board: Board, path: Path) -> PteInfo:
 
 def _compile(region: Graph, npu: Npu) -> bytes:
     accelerator = by_name(npu.accelerator)
-    return as_blocks(vela.raw(to_tosa(region, None if accelerator is None else accelerator.family), npu))
+    return to_blocks(vela.raw(to_tosa(region, None if accelerator is None else accelerator.family), npu))
 
 
 def _need_all(graph: Graph, found: Partition, board: Board) -> None:

@@ -25,7 +25,7 @@ from baretorch.measure.numbers import figure
 from baretorch.measure.units import npu_json, npu_warnings, units_json
 from baretorch.ops.helpers.executor import CORE0
 from baretorch.ops.int8.quantize import Dequantize
-from baretorch.passes.to_int8 import float_layers, told_float
+from baretorch.passes.to_int8 import explain_float, float_layers
 
 if TYPE_CHECKING:
     from baretorch.frontends.consecutive_calls import Calls
@@ -176,7 +176,7 @@ def warnings_of(compiled: Compiled) -> tuple[str, ...]:
     """Return the warnings that are known before a run: about inputs, calibration, and layers of an int8 model that stay
     float although no option keeps them."""
     quantization = compiled.model.quantization
-    left = told_float(compiled.graph, quantization.kept_float if quantization else ())
+    left = explain_float(compiled.graph, quantization.kept_float if quantization else ())
     floats = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
     idle = compiled.options.shared_cores > 1 and all(step.executor == CORE0 for step in compiled.plan.steps)
     alone = ("cores: no layer is large enough to be shared, or can be: core 1 does nothing",) if idle else ()

@@ -46,23 +46,23 @@ Row: TypeAlias = Callable[[RegionValues, Any, tuple[Tensor, ...], Tensor], Value
 def to_tosa(graph: Graph, family: Family | None = None) -> bytes:
     """Return a TOSA file that computes the region, with its inputs and outputs in this order, for accelerators of this
     family, or for all."""
-    return lowered(graph, family).block.file()
+    return lower_region(graph, family).block.file()
 
 
-def lowered(graph: Graph, family: Family | None = None, block: TosaBlock | None = None) -> RegionValues:
+def lower_region(graph: Graph, family: Family | None = None, block: TosaBlock | None = None) -> RegionValues:
     """Lower the region, and return it with the names of its tensors in TOSA; `block` may have other operators
     already."""
     region = RegionValues(graph, block or TosaBlock(), scaled_sums=family is Family.U85)
     for t in graph.of(graph.inputs):
         region.values[t.name] = region.block.input(t.shape, TosaKind.INT8)
     for node in graph.nodes:
-        lower(region, node)
+        lower_node(region, node)
     for name in graph.outputs:
         region.block.outputs.append(region.values[name].name)
     return region
 
 
-def lower(region: RegionValues, node: Node) -> None:
+def lower_node(region: RegionValues, node: Node) -> None:
     """Add what makes a node to the region's block."""
     inputs, (y,) = region.graph.of(node.inputs), region.graph.of(node.outputs)
     row = ROWS.get(type(node.op))
@@ -89,7 +89,7 @@ def why_not(graph: Graph, node: Node) -> str | None:
         if t.data is None:
             trial.values[t.name] = trial.block.input(t.shape, TosaKind.INT8)
     try:
-        lower(trial, node)
+        lower_node(trial, node)
     except NotTaken as refusal:
         return str(refusal)
     return None
@@ -125,8 +125,8 @@ def _conv2d(region: RegionValues, op: QConv2d, inputs: tuple[Tensor, ...], y: Te
     if op.groups == x.shape[3] and depth == 1 and op.groups > 1:
         taps = weight.reshape(op.groups, -1, kernel_h, kernel_w).transpose(2, 3, 0, 1)
         shape = (x.shape[0], h, w, out)
-        acc = region.convolved(Operator.DEPTHWISE_CONV2D, x, taps, unfolded, op.x_zero, shape, fields)
-        made = region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi, most)
+        acc = region.convolve(Operator.DEPTHWISE_CONV2D, x, taps, unfolded, op.x_zero, shape, fields)
+        made = region.requantize(acc, multiplier, op.shift, op.zero, op.lo, op.hi, most)
     else:
         if op.groups > MOST_GROUPS:
             raise NotTaken(f"it has {op.groups} groups, and more than {MOST_GROUPS} are too many convolutions")
@@ -134,11 +134,11 @@ def _conv2d(region: RegionValues, op: QConv2d, inputs: tuple[Tensor, ...], y: Te
         shape = (x.shape[0], h, w, each)
         for g in range(op.groups):
             rows = slice(g * each, (g + 1) * each)
-            part = region.sliced(x, 3, g * depth, (g + 1) * depth)
-            acc = region.convolved(Operator.CONV2D, part, weight[rows], unfolded[rows], op.x_zero, shape, fields)
-            parts.append(region.requantized(acc, multiplier[rows], op.shift, op.zero, op.lo, op.hi, most))
-        made = region.joined(parts, 3)  # in int8: Vela 5.2.0 scales accumulators that are joined wrongly
-    return made if op.pool == (1, 1) else region.max_pooled(made, op.pool, op.pool, (0, 0, 0, 0))
+            part = region.slice(x, 3, g * depth, (g + 1) * depth)
+            acc = region.convolve(Operator.CONV2D, part, weight[rows], unfolded[rows], op.x_zero, shape, fields)
+            parts.append(region.requantize(acc, multiplier[rows], op.shift, op.zero, op.lo, op.hi, most))
+        made = region.join(parts, 3)  # in int8: Vela 5.2.0 scales accumulators that are joined wrongly
+    return made if op.pool == (1, 1) else region.max_pool(made, op.pool, op.pool, (0, 0, 0, 0))
 
 
 def _linear(region: RegionValues, op: QLinear, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
@@ -146,12 +146,12 @@ def _linear(region: RegionValues, op: QLinear, inputs: tuple[Tensor, ...], y: Te
     out, in_ = weight.shape
     x = region.value(inputs[0])
     rows = prod(x.shape[:-1])
-    image = region.reshaped(x, (1, rows, 1, in_))
+    image = region.reshape(x, (1, rows, 1, in_))
     fields = ((0, 0, 0, 0), (1, 1), (1, 1))
     shape = (1, rows, 1, out)
-    acc = region.convolved(Operator.CONV2D, image, weight.reshape(out, 1, 1, in_), bias, 0, shape, fields)
+    acc = region.convolve(Operator.CONV2D, image, weight.reshape(out, 1, 1, in_), bias, 0, shape, fields)
     most = _most(weight, bias, 0)
-    return region.reshaped(region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi, most), y.shape)
+    return region.reshape(region.requantize(acc, multiplier, op.shift, op.zero, op.lo, op.hi, most), y.shape)
 
 
 def _conv_transpose2d(region: RegionValues, op: QConvTranspose2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
@@ -163,31 +163,31 @@ def _conv_transpose2d(region: RegionValues, op: QConvTranspose2d, inputs: tuple[
         raise NotTaken("it cuts off more than its kernel")
     pads = tuple(-p for p in op.padding)
     x = region.value(inputs[0])
-    acc = region.convolved(Operator.TRANSPOSE_CONV2D, x, weight, bias, op.x_zero, y.shape, (pads, op.stride))
-    return region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi, _most(weight, bias, op.x_zero))
+    acc = region.convolve(Operator.TRANSPOSE_CONV2D, x, weight, bias, op.x_zero, y.shape, (pads, op.stride))
+    return region.requantize(acc, multiplier, op.shift, op.zero, op.lo, op.hi, _most(weight, bias, op.x_zero))
 
 
 def _matmul(region: RegionValues, op: QMatmul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     a, b = (
-        region.transposed(region.value(t), tuple(dims) or tuple(range(len(t.shape))))
+        region.transpose(region.value(t), tuple(dims) or tuple(range(len(t.shape))))
         for t, dims in zip(inputs, (op.a_dims, op.b_dims), strict=True)
     )
     if len(a.shape) < 2 or len(b.shape) < 2 or a.shape[:-2] != b.shape[:-2]:
         raise NotTaken("its operands have different batches")
     batch, m, k, n = prod(a.shape[:-2]), a.shape[-2], a.shape[-1], b.shape[-1]
     zeros = (region.block.const(np.array([z]), TosaKind.INT8) for z in (op.a_zero, op.b_zero))
-    flat = (region.reshaped(a, (batch, m, k)), region.reshaped(b, (batch, k, n)))
+    flat = (region.reshape(a, (batch, m, k)), region.reshape(b, (batch, k, n)))
     acc = region.block.add(Operator.MATMUL, (batch, m, n), TosaKind.INT32, *flat, *zeros)
     most = k * _far(op.a_zero) * _far(op.b_zero)
-    made = region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi, most)
-    whole = region.reshaped(made, (*a.shape[:-2], m, n))
-    return region.transposed(whole, tuple(op.y_dims) or tuple(range(len(whole.shape))))
+    made = region.requantize(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi, most)
+    whole = region.reshape(made, (*a.shape[:-2], m, n))
+    return region.transpose(whole, tuple(op.y_dims) or tuple(range(len(whole.shape))))
 
 
-def _alike(region: RegionValues, inputs: Sequence[Tensor], rank: int) -> list[Value]:
+def _equal_ranks(region: RegionValues, inputs: Sequence[Tensor], rank: int) -> list[Value]:
     """Values with as many dimensions as their result: TOSA broadcasts no missing ones."""
     found = [region.value(t) for t in inputs]
-    return [region.reshaped(x, (*(1,) * (rank - len(x.shape)), *x.shape)) for x in found]
+    return [region.reshape(x, (*(1,) * (rank - len(x.shape)), *x.shape)) for x in found]
 
 
 def _add(region: RegionValues, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
@@ -196,14 +196,14 @@ def _add(region: RegionValues, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) 
         raise NotTaken("it subtracts from a negative number")
     zeros = [0 if t.quant is None else t.quant.zero_point[0] for t in (*inputs, y)]
     known = (zeros[2] << op.shift) + (1 << (op.shift - 1)) - zeros[0] * op.a_factor - zeros[1] * op.b_factor
-    a, b = _alike(region, inputs, len(y.shape))
+    a, b = _equal_ranks(region, inputs, len(y.shape))
     terms = (_times(region, a, zeros[0], op.a_factor), _times(region, b, zeros[1], abs(op.b_factor)))
     total = region.block.add(Operator.ADD if op.b_factor >= 0 else Operator.SUB, y.shape, TosaKind.INT32, *terms)
     if op.offset != known:
         rest = region.block.const(np.full((1,) * len(y.shape), op.offset - known), TosaKind.INT32)
         total = region.block.add(Operator.ADD, y.shape, TosaKind.INT32, total, rest)
-    made = region.rescaled(total, TosaKind.INT8, [1 << EXACT], [op.shift + EXACT], zero=zeros[2])
-    return region.clamped(made, op.lo, op.hi)
+    made = region.rescale(total, TosaKind.INT8, [1 << EXACT], [op.shift + EXACT], zero=zeros[2])
+    return region.clamp(made, op.lo, op.hi)
 
 
 def _times(region: RegionValues, x: Value, zero: int, factor: int) -> Value:
@@ -212,10 +212,10 @@ def _times(region: RegionValues, x: Value, zero: int, factor: int) -> Value:
     if region.scaled_sums:
         return region.wide(x, zero, factor)
     by = region.block.const(np.full((1,) * len(x.shape), factor), TosaKind.INT32)
-    return _product(region, region.wide(_settled(region, x), zero), by, x.shape)
+    return _product(region, region.wide(_copy_concatenation(region, x), zero), by, x.shape)
 
 
-def _settled(region: RegionValues, x: Value) -> Value:
+def _copy_concatenation(region: RegionValues, x: Value) -> Value:
     """Copy a concatenation through a table that changes nothing: on a U55 or U65, Vela 5.2.0 lets a product that
     follows read past its end."""
     if region.block.maker(x) is not Operator.CONCAT:
@@ -225,10 +225,10 @@ def _settled(region: RegionValues, x: Value) -> Value:
 
 
 def _mul(region: RegionValues, op: QMul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
-    a, b = _alike(region, inputs, len(y.shape))
+    a, b = _equal_ranks(region, inputs, len(y.shape))
     acc = _product(region, region.wide(a, op.a_zero), region.wide(b, op.b_zero), y.shape)
     most = _far(op.a_zero) * _far(op.b_zero)
-    return region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi, most)
+    return region.requantize(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi, most)
 
 
 def _product(region: RegionValues, a: Value, b: Value, shape: Shape) -> Value:
@@ -236,24 +236,24 @@ def _product(region: RegionValues, a: Value, b: Value, shape: Shape) -> Value:
 
 
 def _squared_difference(region: RegionValues, op: QSquaredDifference, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
-    a, b = _alike(region, inputs, len(y.shape))
+    a, b = _equal_ranks(region, inputs, len(y.shape))
     terms = (region.wide(a, op.a_zero, op.a_factor), region.wide(b, op.b_zero, op.b_factor))
     apart = region.block.add(Operator.SUB, y.shape, TosaKind.INT32, *terms)
-    steps = region.rescaled(apart, TosaKind.INT32, [1 << EXACT], [7 + EXACT])
+    steps = region.rescale(apart, TosaKind.INT32, [1 << EXACT], [7 + EXACT])
     acc = _product(region, steps, steps, y.shape)
     most = ((_far(op.a_zero) * op.a_factor + _far(op.b_zero) * op.b_factor >> 7) + 1) ** 2
-    return region.requantized(acc, np.array(op.multiplier), 0, op.zero, op.lo, op.hi, most)
+    return region.requantize(acc, np.array(op.multiplier), 0, op.zero, op.lo, op.hi, most)
 
 
 def _extreme(operator: Operator) -> Row:
     """The lesser or greater of two, which TOSA has for int32 only."""
 
     def row(region: RegionValues, op: Op, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
-        a, b = _alike(region, inputs, len(y.shape))
+        a, b = _equal_ranks(region, inputs, len(y.shape))
         chosen = region.block.add(
             operator, y.shape, TosaKind.INT32, region.wide(a, 0), region.wide(b, 0), fields=(PROPAGATE,)
         )
-        return region.rescaled(chosen, TosaKind.INT8, [1 << EXACT], [EXACT])
+        return region.rescale(chosen, TosaKind.INT8, [1 << EXACT], [EXACT])
 
     return row
 
@@ -268,7 +268,7 @@ def _max_pool2d(region: RegionValues, op: MaxPool2d, inputs: tuple[Tensor, ...],
     # With ceil_mode the last windows reach out of the image: that is padding too.
     reach = [(n - 1) * s + k for n, s, k in zip(y.shape[1:3], op.stride, op.kernel, strict=True)]
     bottom, right = max(bottom, reach[0] - top - x.shape[1]), max(right, reach[1] - left - x.shape[2])
-    return region.max_pooled(x, op.kernel, op.stride, (top, bottom, left, right))
+    return region.max_pool(x, op.kernel, op.stride, (top, bottom, left, right))
 
 
 def _avg_pool2d(region: RegionValues, op: QAvgPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
@@ -278,7 +278,7 @@ def _avg_pool2d(region: RegionValues, op: QAvgPool2d, inputs: tuple[Tensor, ...]
     if max(op.kernel) > LARGEST_WINDOW:
         if not whole:
             raise NotTaken(f"its window has more than {LARGEST_WINDOW} rows or columns")
-        flat = region.wide(region.reshaped(x, (x.shape[0], prod(op.kernel), x.shape[3])), op.x_zero)
+        flat = region.wide(region.reshape(x, (x.shape[0], prod(op.kernel), x.shape[3])), op.x_zero)
         acc = region.block.add(Operator.REDUCE_SUM, (x.shape[0], 1, x.shape[3]), TosaKind.INT32, flat, fields=(1,))
     else:
         stride = (1, 1) if whole else op.stride
@@ -286,10 +286,10 @@ def _avg_pool2d(region: RegionValues, op: QAvgPool2d, inputs: tuple[Tensor, ...]
         ones = np.ones((*op.kernel, x.shape[3], 1))
         none = np.zeros(x.shape[3])
         fields = (pads, stride, (1, 1))
-        acc = region.convolved(Operator.DEPTHWISE_CONV2D, x, ones, none, op.x_zero, y.shape, fields)
+        acc = region.convolve(Operator.DEPTHWISE_CONV2D, x, ones, none, op.x_zero, y.shape, fields)
     most = prod(op.kernel) * _far(op.x_zero)
-    made = region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, -128, 127, most)
-    return region.reshaped(made, y.shape)
+    made = region.requantize(acc, np.array(op.multiplier), op.shift, op.zero, -128, 127, most)
+    return region.reshape(made, y.shape)
 
 
 def _lookup(region: RegionValues, op: Lookup, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
@@ -306,21 +306,21 @@ def _softmax(region: RegionValues, op: QSoftmax, inputs: tuple[Tensor, ...], y: 
 
 
 def _reshape(region: RegionValues, op: Reshape, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
-    return region.reshaped(region.value(inputs[0]), y.shape)
+    return region.reshape(region.value(inputs[0]), y.shape)
 
 
 def _permute(region: RegionValues, op: Permute, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
-    return region.transposed(region.value(inputs[0]), op.dims)
+    return region.transpose(region.value(inputs[0]), op.dims)
 
 
 def _cat(region: RegionValues, op: Cat, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
-    return region.joined([region.value(t) for t in inputs], op.axis)
+    return region.join([region.value(t) for t in inputs], op.axis)
 
 
 def _slice(region: RegionValues, op: Slice, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     if op.step != 1:
         raise NotTaken(f"TOSA's slice takes no step of {op.step}")
-    return region.sliced(region.value(inputs[0]), op.axis, op.start, op.stop)
+    return region.slice(region.value(inputs[0]), op.axis, op.start, op.stop)
 
 
 def _pad(region: RegionValues, op: Pad, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
@@ -333,7 +333,7 @@ def _pad(region: RegionValues, op: Pad, inputs: tuple[Tensor, ...], y: Tensor) -
 
 
 def _expand(region: RegionValues, op: Expand, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
-    (x,) = _alike(region, inputs, len(y.shape))
+    (x,) = _equal_ranks(region, inputs, len(y.shape))
     times = tuple(n // m for n, m in zip(y.shape, x.shape, strict=True))
     return region.block.add(Operator.TILE, y.shape, TosaKind.INT8, x, times)
 
@@ -353,9 +353,9 @@ def _upsample_nearest2d(region: RegionValues, op: UpsampleNearest2d, inputs: tup
     for axis, times in ((0, tall), (1, wide)):
         if op.sources(axis, x.shape[1 + axis]).tolist() != [i // max(times, 1) for i in range(op.size[axis])]:
             raise NotTaken("its rows or columns are not repeated a whole number of times")
-    rows = region.reshaped(x, (n * h, 1, w * c))
-    high = region.reshaped(region.joined([rows] * tall, 1), (n * h * tall * w, 1, c))
-    return region.reshaped(region.joined([high] * wide, 1), y.shape)
+    rows = region.reshape(x, (n * h, 1, w * c))
+    high = region.reshape(region.join([rows] * tall, 1), (n * h * tall * w, 1, c))
+    return region.reshape(region.join([high] * wide, 1), y.shape)
 
 
 ROWS: dict[type[Op], Row] = {

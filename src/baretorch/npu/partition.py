@@ -24,7 +24,7 @@ from baretorch.ir.graph import DType, Graph, Node, Op, Tensor, fresh
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.lower import to_tosa, why_not
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
-from baretorch.npu.vela import Result, VelaRefused, compiled
+from baretorch.npu.vela import Result, VelaRefused, compile_tosa
 from baretorch.ops.delegate import ALIGNED, Delegate, DelegatePort
 from baretorch.ops.int8.qsoftmax import QSoftmax
 from baretorch.ops.layout import Reshape
@@ -92,17 +92,17 @@ Compiler: TypeAlias = Callable[[Graph, Npu], Result]
 Judge: TypeAlias = Callable[[Graph, Payload], None]  # WrongStream if the one is not what the other computes
 
 
-def trusting(region: Graph, payload: Payload) -> None:
+def accept(region: Graph, payload: Payload) -> None:
     """Accept any stream."""
 
 
-def by_vela(graph: Graph, npu: Npu) -> Result:
+def compile_with_vela(graph: Graph, npu: Npu) -> Result:
     accelerator = by_name(npu.accelerator)
-    return compiled(to_tosa(graph, None if accelerator is None else accelerator.family), npu)
+    return compile_tosa(to_tosa(graph, None if accelerator is None else accelerator.family), npu)
 
 
-def partitioned(
-    graph: Graph, npu: Npu, compile_: Compiler = by_vela, most: bool = False, judge: Judge = trusting
+def make_partition(
+    graph: Graph, npu: Npu, compile_: Compiler = compile_with_vela, most: bool = False, judge: Judge = accept
 ) -> Partition:
     """Return the graph with a delegate for each region that the NPU supports, as large as possible with `most`."""
     outside = (Reshape,) if most else (Reshape, QSoftmax)
@@ -116,19 +116,19 @@ def partitioned(
             if region not in results:
                 part = _part(graph, region)
                 try:
-                    results[region] = (part, _fitting(part, compile_(part, npu), npu))
+                    results[region] = (part, _check_result(part, compile_(part, npu), npu))
                     judge(part, results[region][1].payload)
                 except VelaRefused as refusal:
-                    refused |= _refused(graph, region, npu, compile_, str(refusal))
+                    refused |= _find_refused(graph, region, npu, compile_, str(refusal))
                     again = True
                 except WrongStream as wrong:
                     if most:
                         raise
                     wrongs += 1
-                    alone = {} if wrong.sure else _wrong(graph, set(region) - asked, npu, compile_, judge)
+                    alone = {} if wrong.sure else _find_wrong(graph, set(region) - asked, npu, compile_, judge)
                     asked |= set() if wrong.sure else set(region)
                     first = [i for i in region if wrong.first in graph.nodes[i].outputs and wrongs <= MOST_WRONG]
-                    refused |= alone or dict.fromkeys(first or region, _told(wrong))
+                    refused |= alone or dict.fromkeys(first or region, _describe(wrong))
                     again = True
         if not again:
             break
@@ -139,10 +139,10 @@ def partitioned(
         for i, node in enumerate(graph.nodes)
         if i not in delegated
     }
-    return _rewritten(graph, regions, npu, reasons)
+    return _rewrite(graph, regions, npu, reasons)
 
 
-def _fitting(part: Graph, result: Result, npu: Npu) -> Result:
+def _check_result(part: Graph, result: Result, npu: Npu) -> Result:
     """Return Vela's result if the planner can place it."""
     if result.payload.fast:
         raise CompileError(
@@ -155,7 +155,7 @@ def _fitting(part: Graph, result: Result, npu: Npu) -> Result:
     return result
 
 
-def _refused(graph: Graph, region: tuple[int, ...], npu: Npu, compile_: Compiler, whole: str) -> dict[int, str]:
+def _find_refused(graph: Graph, region: tuple[int, ...], npu: Npu, compile_: Compiler, whole: str) -> dict[int, str]:
     """Return the operators that Vela refuses by themselves; if there are none, all."""
     found: dict[int, str] = {}
     for i in region:
@@ -166,21 +166,21 @@ def _refused(graph: Graph, region: tuple[int, ...], npu: Npu, compile_: Compiler
     return found or dict.fromkeys(region, f"Vela: {whole}")
 
 
-def _wrong(graph: Graph, nodes: set[int], npu: Npu, compile_: Compiler, judge: Judge) -> dict[int, str]:
+def _find_wrong(graph: Graph, nodes: set[int], npu: Npu, compile_: Compiler, judge: Judge) -> dict[int, str]:
     """Return the operators whose streams are wrong by themselves."""
     found: dict[int, str] = {}
     for i in sorted(nodes):
         part = _part(graph, (i,))
         try:
-            judge(part, _fitting(part, compile_(part, npu), npu).payload)
+            judge(part, _check_result(part, compile_(part, npu), npu).payload)
         except VelaRefused:
             continue  # such as a reshape, of which nothing is left alone
         except WrongStream as wrong:
-            found[i] = _told(wrong)
+            found[i] = _describe(wrong)
     return found
 
 
-def _told(wrong: WrongStream) -> str:
+def _describe(wrong: WrongStream) -> str:
     return f"{wrong.what}: {'; '.join((*wrong.at, *wrong.have))}"
 
 
@@ -234,7 +234,7 @@ def _part(graph: Graph, region: Sequence[int]) -> Graph:
     return Graph(graph.name, tensors, tuple(nodes), tuple(inputs), tuple(outputs))
 
 
-def _rewritten(
+def _rewrite(
     graph: Graph, regions: Sequence[tuple[tuple[int, ...], Graph, Result]], npu: Npu, why: dict[int, str]
 ) -> Partition:
     new: dict[str, Tensor] = {}
@@ -244,7 +244,9 @@ def _rewritten(
         nodes, about = _delegate(graph, part, result, npu, new)
         groups.append((region[0], nodes))
         told.append(about)
-    nodes = _sorted(groups, {*graph.inputs, *(s.name for s in graph.state), *(t.name for t in graph.constants()), *new})
+    nodes = _sort_groups(
+        groups, {*graph.inputs, *(s.name for s in graph.state), *(t.name for t in graph.constants()), *new}
+    )
     left = [
         Left(layer_of(graph[node.outputs[0]]), node.op.name, why[i])
         for i, node in enumerate(graph.nodes)
@@ -258,7 +260,7 @@ def layer_of(t: Tensor) -> str:
     return str(t.origin.path) or t.name
 
 
-def _sorted(groups: list[tuple[int, list[Node]]], there: set[str]) -> list[Node]:
+def _sort_groups(groups: list[tuple[int, list[Node]]], there: set[str]) -> list[Node]:
     """Order the groups so that each follows what it reads, and keep the given order where possible. `there` are tensors
     that exist from the start, such as constants of delegates."""
     waiting, nodes = sorted(groups, key=lambda group: group[0]), list[Node]()

@@ -96,7 +96,7 @@ class _Parts:
 
 
 def _payload(parts: _Parts) -> Payload:
-    accelerator, commands = driver_actions(parts.commands)
+    accelerator, commands = read_driver_actions(parts.commands)
     if not 0 <= parts.scratch <= ROOM or not 0 <= parts.fast <= ROOM:
         raise _Damaged(f"it takes {parts.scratch:,} and {parts.fast:,} bytes of memory")
     room = {WEIGHTS: len(parts.weights), SCRATCH: parts.scratch, FAST: parts.fast or parts.scratch}
@@ -121,7 +121,7 @@ def _need_apart(what: str, slots: Sequence[Slot]) -> None:
             raise _Damaged(f"the {what} at {start:#x} begins before another one ends, at {end:#x}")
 
 
-def driver_actions(data: bytes) -> tuple[Accelerator, bytes]:
+def read_driver_actions(data: bytes) -> tuple[Accelerator, bytes]:
     """Return the accelerator that a driver must find, and the command stream for it."""
     if len(data) % 4:
         raise _Damaged("driver actions are whole words")
@@ -321,7 +321,7 @@ def _block_slots(data: bytes) -> Iterator[Slot]:
         yield Slot(tuple(shape), element, region, offset)
 
 
-def as_blocks(npz: bytes) -> bytes:
+def to_blocks(npz: bytes) -> bytes:
     """Convert an output of `vela --output-format raw` to ExecuTorch's blocks."""
     parts = _npz(npz)
 

@@ -17,7 +17,7 @@ PROGRAM = "tosa_reference_model"
 LONGEST = 600  # seconds
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     return find(PROGRAM) is not None
 
 

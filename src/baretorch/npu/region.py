@@ -35,7 +35,7 @@ class RegionValues:
             self.values[t.name] = self.block.const(t.data, TosaKind.INT8)
         return self.values[t.name]
 
-    def rescaled(
+    def rescale(
         self,
         x: Value,
         kind: TosaKind,
@@ -58,9 +58,9 @@ class RegionValues:
     def wide(self, x: Value, zero: int, factor: int = 1) -> Value:
         """Return (x - zero) * factor as int32. The factor has 16 bits."""
         power = EXACT if factor == 1 else 14
-        return self.rescaled(x, TosaKind.INT32, [factor << power], [power], zero)
+        return self.rescale(x, TosaKind.INT32, [factor << power], [power], zero)
 
-    def requantized(self, acc: Value, multiplier: Array, shift: int, zero: int, lo: int, hi: int, most: int) -> Value:
+    def requantize(self, acc: Value, multiplier: Array, shift: int, zero: int, lo: int, hi: int, most: int) -> Value:
         """Requantize int32 to int8 by Baretorch's rule. Accumulators are at most `most`: TOSA does not define results
         for those that have more bits than its shift allows."""
         limit = 1 << (31 - shift)
@@ -71,31 +71,31 @@ class RegionValues:
         each = [int(m) for m in multiplier.reshape(-1)]
         if len(set(each)) == 1:
             each = each[:1]
-        return self.clamped(self.rescaled(acc, TosaKind.INT8, each, [32 - shift] * len(each), zero=zero), lo, hi)
+        return self.clamp(self.rescale(acc, TosaKind.INT8, each, [32 - shift] * len(each), zero=zero), lo, hi)
 
-    def clamped(self, x: Value, lo: int, hi: int) -> Value:
+    def clamp(self, x: Value, lo: int, hi: int) -> Value:
         if (lo, hi) == (-128, 127):
             return x
         ends = (lo.to_bytes(1, "little", signed=True), hi.to_bytes(1, "little", signed=True))
         return self.block.add(Operator.CLAMP, x.shape, x.kind, x, fields=(*ends, PROPAGATE))
 
-    def reshaped(self, x: Value, shape: Shape) -> Value:
+    def reshape(self, x: Value, shape: Shape) -> Value:
         return x if x.shape == shape else self.block.add(Operator.RESHAPE, shape, x.kind, x, shape)
 
-    def transposed(self, x: Value, dims: Shape) -> Value:
+    def transpose(self, x: Value, dims: Shape) -> Value:
         if dims == tuple(range(len(dims))):
             return x
         shape = tuple(x.shape[d] for d in dims)
         return self.block.add(Operator.TRANSPOSE, shape, x.kind, x, fields=(dims,))
 
-    def sliced(self, x: Value, axis: int, start: int, stop: int) -> Value:
+    def slice(self, x: Value, axis: int, start: int, stop: int) -> Value:
         begin = tuple(start if i == axis else 0 for i in range(len(x.shape)))
         return self.cut(x, begin, tuple(stop - start if i == axis else n for i, n in enumerate(x.shape)))
 
     def cut(self, x: Value, begin: Shape, shape: Shape) -> Value:
         return x if x.shape == shape else self.block.add(Operator.SLICE, shape, x.kind, x, begin, shape)
 
-    def joined(self, parts: Sequence[Value], axis: int) -> Value:
+    def join(self, parts: Sequence[Value], axis: int) -> Value:
         if len(parts) == 1:
             return parts[0]
         total = sum(p.shape[axis] for p in parts)
@@ -116,7 +116,7 @@ class RegionValues:
             raise NotTaken("its windows see nothing but padding")
         return self.cut(x, (0,) * len(shape), tuple(shape)), (pads[0], pads[1], pads[2], pads[3])
 
-    def convolved(
+    def convolve(
         self,
         operator: Operator,
         x: Value,
@@ -135,7 +135,7 @@ class RegionValues:
         )
         return self.block.add(operator, shape, TosaKind.INT32, x, *inputs, fields=(*fields, False, int(TosaKind.INT32)))
 
-    def max_pooled(self, x: Value, kernel: Pair, stride: Pair, padding: Padding) -> Value:
+    def max_pool(self, x: Value, kernel: Pair, stride: Pair, padding: Padding) -> Value:
         x, pads = self.windows(x, kernel, stride, padding, (1, 1))
         h, w = sizes(x.shape, kernel, stride, pads, (1, 1))
         shape = (x.shape[0], h, w, x.shape[3])

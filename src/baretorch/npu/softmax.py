@@ -28,12 +28,12 @@ def softmax(region: RegionValues, op: QSoftmax, x: Value) -> Value:
     """Lower a softmax."""
     length = x.shape[-1]
     made = Rows(region, prod(x.shape[:-1]))
-    rows = region.reshaped(x, (1, 1, made.rows, length))
+    rows = region.reshape(x, (1, 1, made.rows, length))
     top = region.block.add(Operator.REDUCE_MAX, (1, 1, made.rows, 1), TosaKind.INT8, rows, fields=(3, PROPAGATE))
     below = made.two(Operator.SUB, region.wide(rows, 0), region.wide(top, 0), length)
-    share = made.looked_up(below, 127, op.table()[::-1], length)
+    share = made.look_up(below, 127, op.table()[::-1], length)
     total = region.block.add(Operator.REDUCE_SUM, (1, 1, made.rows, 1), TosaKind.INT32, share, fields=(3,))
-    quotient, bit = made.divided(total)
+    quotient, bit = made.divide(total)
     half = made.two(
         Operator.ADD,
         made.two(Operator.MUL, share, quotient, length),
@@ -41,7 +41,7 @@ def softmax(region: RegionValues, op: QSoftmax, x: Value) -> Value:
         length,
     )
     steps = made.right(half, 23, length, rounded=True)
-    return region.reshaped(region.rescaled(steps, TosaKind.INT8, [1 << EXACT], [EXACT], zero=-128), x.shape)
+    return region.reshape(region.rescale(steps, TosaKind.INT8, [1 << EXACT], [EXACT], zero=-128), x.shape)
 
 
 class Rows:
@@ -68,10 +68,10 @@ class Rows:
             Operator.ARITHMETIC_RIGHT_SHIFT, shape, TosaKind.INT32, a, other, fields=(rounded,)
         )
 
-    def looked_up(self, index: Value, zero: int, table: Array, length: int = 1) -> Value:
+    def look_up(self, index: Value, zero: int, table: Array, length: int = 1) -> Value:
         """Look up 16-bit numbers in a table of 256: two tables of their bytes."""
         region = self.region
-        at = region.rescaled(index, TosaKind.INT8, [1 << EXACT], [EXACT], zero=zero)
+        at = region.rescale(index, TosaKind.INT8, [1 << EXACT], [EXACT], zero=zero)
         bytes_ = [(table.astype(np.int64) >> shift & 255) - 128 for shift in (8, 0)]
         high, low = (
             region.wide(
@@ -82,12 +82,12 @@ class Rows:
         )
         return self.two(Operator.ADD, self.two(Operator.MUL, high, 256, length), low, length)
 
-    def divided(self, total: Value) -> tuple[Value, Value]:
+    def divide(self, total: Value) -> tuple[Value, Value]:
         """Return (2^32 - 1) // total as two values: twice the first plus the second."""
         zeros = self.region.block.add(Operator.CLZ, total.shape, TosaKind.INT32, total)
         up = self.two(Operator.SUB, zeros, 1)
         head = self.two(Operator.SUB, self.right(self.left(total, up), 30 - HEAD), 1 << HEAD)
-        least = self.looked_up(head, -128, RECIPROCALS)
+        least = self.look_up(head, -128, RECIPROCALS)
         first = self.right(least, self.two(Operator.SUB, self.const(LEAST_ZEROS), zeros))
         rest = self._left(first, total)
         scaled = self.right(self.left(self.right(rest, 8), up), 15)

@@ -10,7 +10,7 @@ from baretorch.ir.graph import DType, Graph, Node
 from baretorch.npu import vela
 from baretorch.npu.accelerators import by_config, by_name
 from baretorch.npu.lower import why_not
-from baretorch.npu.partition import DelegatedRegion, Judge, Left, Partition, layer_of, partitioned, trusting
+from baretorch.npu.partition import DelegatedRegion, Judge, Left, Partition, accept, layer_of, make_partition
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.move import Cat, Slice
@@ -21,11 +21,11 @@ from baretorch.targets.types import Board
 MISSING = "Vela is not installed"
 
 
-def delegated(graph: Graph, board: Board, options: Options, judge: Judge = trusting) -> Partition | None:
+def delegate_to_npu(graph: Graph, board: Board, options: Options, judge: Judge = accept) -> Partition | None:
     """Return what runs on the NPU and what on the CPU; None if there is no NPU, or it is not to be used. With
     `require`, everything except the conversions at the edges runs on the NPU, or an error lists what does not."""
     npu, asked = board.chip.npu, options.npu or UseNpu.AUTO
-    graph, brought = _placed(graph, board, options)
+    graph, brought = _place_delegates(graph, board, options)
     if asked is UseNpu.OFF:
         return None
     if npu is None:
@@ -37,14 +37,14 @@ def delegated(graph: Graph, board: Board, options: Options, judge: Judge = trust
             )
         return None
     why = _in_the_way(options)
-    if why is None and not vela.installed() and asked is UseNpu.AUTO:
+    if why is None and not vela.is_installed() and asked is UseNpu.AUTO:
         why = MISSING
     if why is not None:
         taken = [node for node in graph.nodes if why_not(graph, node) is None]
         left = [Left(layer_of(graph[node.outputs[0]]), node.op.name, why) for node in taken if node.op.computes]
         found = Partition(graph, (), tuple(left))
     else:
-        found = partitioned(graph, npu, most=asked is UseNpu.REQUIRE, judge=judge)
+        found = make_partition(graph, npu, most=asked is UseNpu.REQUIRE, judge=judge)
     own = _rows(graph)
     behind = tuple(each for each in found.left if each.layer not in own)
     found = replace(found, regions=(*brought, *found.regions), left=behind)
@@ -53,14 +53,14 @@ def delegated(graph: Graph, board: Board, options: Options, judge: Judge = trust
     return found
 
 
-def _placed(graph: Graph, board: Board, options: Options) -> tuple[Graph, tuple[DelegatedRegion, ...]]:
+def _place_delegates(graph: Graph, board: Board, options: Options) -> tuple[Graph, tuple[DelegatedRegion, ...]]:
     """Return the graph with delegates that came with its file in the bank that the NPU reaches, and their regions. They
     are commands for one kind of NPU: no other NPU, and no CPU, can run them."""
     regions, nodes = list[DelegatedRegion](), list[Node]()
     for node in graph.nodes:
         if isinstance(node.op, Delegate):
             npu = _need_npu(node.op, board, options)
-            regions.append(_brought(graph, node, node.op))
+            regions.append(_make_region(graph, node, node.op))
             node = replace(node, op=replace(node.op, bank=npu.ram))
         nodes.append(node)
     return (replace(graph, nodes=tuple(nodes)) if regions else graph), tuple(regions)
@@ -100,7 +100,7 @@ def _need_npu(op: Delegate, board: Board, options: Options) -> Npu:
     )
 
 
-def _brought(graph: Graph, node: Node, op: Delegate) -> DelegatedRegion:
+def _make_region(graph: Graph, node: Node, op: Delegate) -> DelegatedRegion:
     x, commands, weights = graph.of(node.inputs)
     (y,) = graph.of(node.outputs)
     return DelegatedRegion(op.layers, y.name, x.bytes, y.bytes, commands.bytes, weights.bytes, op.scratch, None)

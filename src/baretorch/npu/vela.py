@@ -31,13 +31,13 @@ class Result:
     cycles: int
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     return find("vela") is not None
 
 
-def compiled(tosa: bytes, npu: Npu) -> Result:
+def compile_tosa(tosa: bytes, npu: Npu) -> Result:
     """Compile a graph in TOSA for this NPU; raise `VelaRefused` if Vela cannot run all of it there."""
-    data, cycles = _made(tosa, npu, "--separate-io-regions", "--cop-format", "COP2")
+    data, cycles = _run_vela(tosa, npu, "--separate-io-regions", "--cop-format", "COP2")
     try:
         return Result(read_payload(data), cycles)
     except CompileError as error:  # such as an output to which Vela 5.2.0 gave no address
@@ -46,10 +46,10 @@ def compiled(tosa: bytes, npu: Npu) -> Result:
 
 def raw(tosa: bytes, npu: Npu) -> bytes:
     """Return Vela's output file with inputs and outputs inside the scratch, as other programs expect it."""
-    return _made(tosa, npu)[0]
+    return _run_vela(tosa, npu)[0]
 
 
-def _made(tosa: bytes, npu: Npu, *how: str) -> tuple[bytes, int]:
+def _run_vela(tosa: bytes, npu: Npu, *how: str) -> tuple[bytes, int]:
     """Return the file that Vela writes, and the cycles that it estimates."""
     vela = _program()
     with scratch("baretorch-vela-") as folder:

@@ -71,7 +71,7 @@ def fold_affine(graph: Graph) -> Graph:
         weight_name = weight.name
         if isinstance(node.op, Mul):
             column = channels.reshape(-1, *(1,) * (len(weight.shape) - 1))
-            scaled = replace(weight, quant=weight.quant and _scaled(weight.quant, channels))
+            scaled = replace(weight, quant=weight.quant and _scale(weight.quant, channels))
             weight_name = constant(weight.name, scaled, weight.data * column)
             bias = bias * channels
         else:
@@ -90,7 +90,7 @@ def fold_affine(graph: Graph) -> Graph:
     return rebuild(graph, nodes, new.values(), rename)
 
 
-def _scaled(quant: Quant, factors: Array) -> Quant:
+def _scale(quant: Quant, factors: Array) -> Quant:
     """The scales of a weight's channels after multiplication: what is stored stays, but for its sign."""
     scales = np.broadcast_to(np.array(quant.scale), factors.shape) * np.where(factors == 0, 1.0, np.abs(factors))
     zeros = np.broadcast_to(np.array(quant.zero_point), factors.shape)
@@ -134,7 +134,7 @@ def fold_padding(graph: Graph) -> Graph:
     nodes: list[Node] = []
     new: dict[str, Tensor] = {}
 
-    def unpadded(name: str, zero: int) -> tuple[str, Sides] | None:
+    def find_unpadded(name: str, zero: int) -> tuple[str, Sides] | None:
         """Return what to read instead of a tensor that is padded with `zero`, and the padding that is then missing
         around it."""
         node = producer.get(name)
@@ -142,7 +142,7 @@ def fold_padding(graph: Graph) -> Graph:
             return None
         if isinstance(node.op, Pad):
             return (node.inputs[0], node.op.padding) if node.op.value == zero else None
-        found = unpadded(node.inputs[0], zero) if isinstance(node.op, (Permute, Reshape)) else None
+        found = find_unpadded(node.inputs[0], zero) if isinstance(node.op, (Permute, Reshape)) else None
         if found is None:
             return None
         x, sides = found
@@ -157,9 +157,9 @@ def fold_padding(graph: Graph) -> Graph:
 
     for node in graph.nodes:
         if isinstance(node.op, (Conv2d, QConv2d)):
-            found = unpadded(node.inputs[0], node.op.x_zero if isinstance(node.op, QConv2d) else 0)
+            found = find_unpadded(node.inputs[0], node.op.x_zero if isinstance(node.op, QConv2d) else 0)
             if found is not None and _around_image(found[1]):
-                node = Node(_padded(node.op, found[1]), (found[0], *node.inputs[1:]), node.outputs)
+                node = Node(_add_padding(node.op, found[1]), (found[0], *node.inputs[1:]), node.outputs)
         nodes.append(node)
     return rebuild(graph, nodes, new.values())
 
@@ -177,7 +177,7 @@ def _through(op: Op, shape: Shape, sides: Sides) -> Sides | None:
     return tuple((0, 0) if n == 1 else next(rest) for n in op.shape)
 
 
-def _padded(op: Conv2d | QConv2d, sides: Sides) -> Op:
+def _add_padding(op: Conv2d | QConv2d, sides: Sides) -> Op:
     t, b, l, r = op.padding
     (top, bottom), (left, right) = sides[1:3]
     return replace(op, padding=(t + top, b + bottom, l + left, r + right))

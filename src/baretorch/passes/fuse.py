@@ -88,7 +88,7 @@ def fuse_clamp(graph: Graph) -> Graph:
     scaled: list[Tensor] = []
     maker: dict[str, int] = {}
 
-    def limited(node: Node) -> Op | None:
+    def add_limits(node: Node) -> Op | None:
         """Return the operator before a clamp, with its limits; None if it cannot have them."""
         if not isinstance(node.op, Clamp) or (index := maker.get(node.inputs[0])) is None:
             return None
@@ -97,7 +97,7 @@ def fuse_clamp(graph: Graph) -> Graph:
         return nodes[index].op.clamp(node.op.lo, node.op.hi) if alone else None
 
     for node in graph.nodes:
-        op = limited(node)
+        op = add_limits(node)
         if op is None:
             maker[node.outputs[0]] = len(nodes)
             nodes.append(node)

@@ -23,8 +23,8 @@ def bare_io(graph: Graph) -> Graph:
         readers = uses.get(name, [])
         if graph[name].dtype is not DType.FLOAT32 or not readers:
             continue
-        kinds = {quant for r in readers if (quant := _taken(graph[name], r.op)) is not None}
-        floats = [r for r in readers if _taken(graph[name], r.op) is None]
+        kinds = {quant for r in readers if (quant := _read_scale(graph[name], r.op)) is not None}
+        floats = [r for r in readers if _read_scale(graph[name], r.op) is None]
         if floats or len(kinds) != 1:
             raise _float_border(graph, f"input {name}", (floats or readers)[0])
         (quant,) = kinds
@@ -89,7 +89,7 @@ def float_io(graph: Graph) -> Graph:
     return rebuild(whole, [*before, *nodes], new.values()) if new else graph
 
 
-def _taken(x: Tensor, op: Op) -> Quant | None:
+def _read_scale(x: Tensor, op: Op) -> Quant | None:
     """Return the scale in which an operator reads a float input that could be int8."""
     if isinstance(op, Quantize16):
         return replace(x.quant, bits=8) if x.quant is not None else None

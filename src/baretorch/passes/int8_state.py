@@ -65,7 +65,7 @@ def _forms(
         found.add(None)
     if state.next not in states:
         made = producer.get(state.next)
-        found.add(_stored(made.op) if made is not None else None)
+        found.add(_inverse(made.op) if made is not None else None)
     return found
 
 
@@ -79,7 +79,7 @@ def _lines(states: Sequence[State]) -> list[set[str]]:
     return list({id(line): line for line in lines.values()}.values())
 
 
-def _stored(op: Op) -> Op | None:
+def _inverse(op: Op) -> Op | None:
     """Return the operator that reverses a conversion to float."""
     if isinstance(op, Dequantize):
         return Quantize(op.scale, op.zero)

@@ -32,7 +32,7 @@ def note_scales(graph: Graph) -> Graph:
                     x = rename[x]
                 known = noted.get(x, graph[x])
                 quant = Quant((node.op.scale,), (node.op.zero,), cuts=known.quant is not None and known.quant.cuts)
-                if _seen_whole(graph, producer.get(x), uses.get(x, ()), x, before.op):
+                if _is_read_whole(graph, producer.get(x), uses.get(x, ()), x, before.op):
                     noted[x] = replace(known, quant=None)
                 elif known.quant in (None, quant) and not _narrower(graph, noted, rename, uses, producer.get(x), quant):
                     noted[x] = replace(known, quant=quant)
@@ -52,7 +52,7 @@ def note_scales(graph: Graph) -> Graph:
     return rebuild(graph, nodes, noted.values(), rename)
 
 
-def _seen_whole(graph: Graph, maker: Node | None, readers: Sequence[Node], x: str, op: Op) -> bool:
+def _is_read_whole(graph: Graph, maker: Node | None, readers: Sequence[Node], x: str, op: Op) -> bool:
     """Whether others read what a pair cuts off: it is an activation then, with a zero point at the end."""
     assert isinstance(op, Quantize)
     if -128 < op.zero < 127:

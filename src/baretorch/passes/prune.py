@@ -51,7 +51,7 @@ class Channels:
         """Return how many columns a reader's weights have for the channels at one place."""
         return graph[self.readers[0].inputs[1]].shape[-1] if self.heads else self.count
 
-    def of_columns(self, graph: Graph, numbers: Sequence[int]) -> list[int]:
+    def columns_of(self, graph: Graph, numbers: Sequence[int]) -> list[int]:
         """Return the columns of some channels."""
         width = self.columns(graph) // self.count
         return [n * width + i for n in numbers for i in range(width)]
@@ -127,7 +127,7 @@ def channels(graph: Graph) -> tuple[Channels, ...]:
     for node in graph.nodes:
         _follow(graph, node, sets, own)
     layers = _Layers(graph)
-    found = (_described(graph, s, layers) for s in sets.all() if not s.whole)
+    found = (_describe(graph, s, layers) for s in sets.all() if not s.whole)
     made = [*(c for c in found if c is not None), *_heads(graph, own, seen)]
     place = {id(node): i for i, node in enumerate(graph.nodes)}
     return tuple(sorted(made, key=lambda c: place[id(c.makers[0])]))
@@ -252,7 +252,7 @@ def _is_depthwise(graph: Graph, node: Node) -> bool:
     return node.op.groups == out > 1 and read == 1
 
 
-def _described(graph: Graph, found: _Set, layers: _Layers) -> Channels | None:
+def _describe(graph: Graph, found: _Set, layers: _Layers) -> Channels | None:
     makers = layers.of(found.tensors, layers.made)
     readers = tuple(n for n in layers.of(found.tensors, layers.read) if not _is_depthwise(graph, n))
     if not readers or found.count < 2 or all(_is_depthwise(graph, m) for m in makers):
@@ -261,7 +261,7 @@ def _described(graph: Graph, found: _Set, layers: _Layers) -> Channels | None:
     return Channels(graph[first].origin.path or first, found.count, makers, readers, frozenset(found.tensors))
 
 
-def without(graph: Graph, removed: Mapping[str, Sequence[int]]) -> Graph:
+def drop_channels(graph: Graph, removed: Mapping[str, Sequence[int]]) -> Graph:
     """Return the graph without some channels of the sets with these names."""
     if not removed:
         return graph
@@ -281,12 +281,12 @@ def without(graph: Graph, removed: Mapping[str, Sequence[int]]) -> Graph:
                 have=", ".join(known) or "no layer whose channels can be",
             )
     for name, numbers in removed.items():
-        graph = _cut(graph, known[name], _kept(known[name], numbers))
+        graph = _cut(graph, known[name], _kept_channels(known[name], numbers))
         known = {c.name: c for c in channels(graph)}
     return graph
 
 
-def _kept(found: Channels, numbers: Sequence[int]) -> Array:
+def _kept_channels(found: Channels, numbers: Sequence[int]) -> Array:
     outside = [n for n in numbers if not 0 <= n < found.count]
     kept = np.setdiff1d(np.arange(found.count), np.array(numbers, np.int64))
     if outside or not len(kept):
@@ -321,7 +321,7 @@ def _cut(graph: Graph, found: Channels, kept: Array) -> Graph:
     for name in found.tensors:
         if tensors[name].data is not None:
             cut(name, len(tensors[name].shape) - 1)
-    return verify(replace(graph, nodes=tuple(nodes), tensors=_inferred(nodes, tensors)))
+    return verify(replace(graph, nodes=tuple(nodes), tensors=_infer_shapes(nodes, tensors)))
 
 
 def _op(graph: Graph, node: Node, found: Channels, count: int) -> Op:
@@ -336,7 +336,7 @@ def _op(graph: Graph, node: Node, found: Channels, count: int) -> Op:
     return node.op
 
 
-def _inferred(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _infer_shapes(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return all tensors, with the shapes that nodes now give them."""
     known = dict(tensors)
     for node in nodes:

@@ -28,7 +28,7 @@ def rejoin(graph: Graph) -> Graph:
     parts = _Parts(graph)
     nodes: list[Node] = []
     for node in graph.nodes:
-        whole = parts.biased(node) or parts.gelu(node) or parts.attention(node)
+        whole = parts.linear(node) or parts.gelu(node) or parts.attention(node)
         nodes += whole or [node]
     return rebuild(graph, nodes, parts.new.values()) if parts.found else graph
 
@@ -66,7 +66,7 @@ class _Parts:
 
     # --- x W^T + b ------------------------------------------------------------------------------------------
 
-    def biased(self, node: Node) -> list[Node] | None:
+    def linear(self, node: Node) -> list[Node] | None:
         for x, bias in self.sides(node, Add()):
             layer = self.part(x, Linear())
             if layer is None or len(layer.inputs) > 2 or self.graph[bias].data is None:
@@ -83,7 +83,7 @@ class _Parts:
         """Match gelu. The factor 1/2 may be at any of the factors."""
         for product, half in self.sides(node, Mul()):
             x = self._gelu_of(self.part(product, Mul())) if self._is(half, 0.5) else None
-            x = x or self._halved(product, half)
+            x = x or self._find_half(product, half)
             if x is not None and self.graph[x].shape == self.graph[node.outputs[0]].shape:
                 self.found = True
                 return [Node(Gelu(), (x,), node.outputs)]
@@ -93,7 +93,7 @@ class _Parts:
         """Return the x of x * (1 + erf(x / sqrt 2))."""
         return next((x for x, other in self.sides(product, Mul()) if self._one_and_erf(other) == x), None)
 
-    def _halved(self, half: str, other: str) -> str | None:
+    def _find_half(self, half: str, other: str) -> str | None:
         """Return the x of (x / 2) * (1 + erf(x / sqrt 2))."""
         for x, number in self.sides(self.part(half, Mul()), Mul()):
             if self._is(number, 0.5) and self._one_and_erf(other) == x:
@@ -105,10 +105,10 @@ class _Parts:
         for erf, one in self.sides(self.part(name, Add()), Add()):
             inside = self.part(erf, Erf())
             if inside is not None and self._is(one, 1.0):
-                return self._scaled(inside.inputs[0], 1 / sqrt(2))
+                return self._find_scaled(inside.inputs[0], 1 / sqrt(2))
         return None
 
-    def _scaled(self, name: str, factor: float) -> str | None:
+    def _find_scaled(self, name: str, factor: float) -> str | None:
         """Return the x of x * factor."""
         x, found = self._times(name)
         return x if isclose(found, factor, rel_tol=1e-5) else None
@@ -124,7 +124,7 @@ class _Parts:
         softmax = self.part(node.inputs[0], Softmax)
         if softmax is None or not isinstance(softmax.op, Softmax):
             return None
-        scores, mask = self._masked(softmax.inputs[0])
+        scores, mask = self._find_mask(softmax.inputs[0])
         scores, factor = self._times(scores)
         product = self.part(scores, Matmul())
         rank = len(self.graph[scores].shape)
@@ -137,7 +137,7 @@ class _Parts:
         turned = replace(
             self.graph[k],
             name=fresh(self.graph, self.new, f"{k}_turned"),
-            shape=_swapped(self.graph[k].shape),
+            shape=_swap_last(self.graph[k].shape),
             data=None,
         )
         op = Attention(factor * q_factor * k_factor)
@@ -148,7 +148,7 @@ class _Parts:
         self.new[turned.name], self.found = turned, True
         return [Node(Permute(swap), (k,), (turned.name,)), Node(op, inputs, node.outputs)]
 
-    def _masked(self, scores: str) -> tuple[str, str | None]:
+    def _find_mask(self, scores: str) -> tuple[str, str | None]:
         """Return scores without the constant mask that is added to them. A mask that hides a whole row is not
         attention's."""
         for inside, mask in self.sides(self.part(scores, Add()), Add()):
@@ -174,5 +174,5 @@ class _Parts:
         return any(self.graph[n].quant is not None for n in (*product.inputs, last.inputs[1], last.outputs[0]))
 
 
-def _swapped(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _swap_last(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2])

@@ -1,7 +1,7 @@
 """Replace operators between tensors with scales by int8 operators.
 
 An operator without int8 form, or next to a tensor without scale, stays float, with quantize or dequantize at the
-border. Its outputs record the reason; `float_layers` lists these layers, and `told_float` explains them to users.
+border. Its outputs record the reason; `float_layers` lists these layers, and `explain_float` explains them to users.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def to_int8(graph: Graph) -> Graph:
     ):  # the first that a tensor stands for is what was computed
         if stored in walk.new:
             walk.new[stored] = replace(walk.new[stored], value=graph[name].holds)
-    return _shorter(rebuild(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values()))
+    return _drop_round_trips(rebuild(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values()))
 
 
-def _shorter(graph: Graph) -> Graph:
+def _drop_round_trips(graph: Graph) -> Graph:
     """Remove conversions from int16 to float and back to the same int16, which change nothing."""
     producer, rename = graph.producer(), dict[str, str]()
     for node in graph.nodes:
@@ -102,7 +102,7 @@ def float_layers(graph: Graph, but: Collection[str] = ()) -> list[str]:
     return [layer for layer, _ in _floats(graph, but)]
 
 
-def told_float(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, str]]:
+def explain_float(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, str]]:
     """Return pairs (layers, why they stayed float): those around a spectrum together, the others one by one."""
     found = _floats(graph, but)
     around = [layer for layer, why in found if why.spectrum]

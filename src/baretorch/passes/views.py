@@ -35,7 +35,7 @@ def sink_views(graph: Graph) -> Graph:
     nodes: list[Node] = []
     above: dict[str, str] = {}  # a reshape's result -> what it reshapes
 
-    def added(t: Tensor) -> str:
+    def add(t: Tensor) -> str:
         t = replace(t, name=fresh(graph, new, f"{t.name}_view"))
         new[t.name] = tensors[t.name] = t
         return t.name
@@ -48,9 +48,9 @@ def sink_views(graph: Graph) -> Graph:
             x = above.get(name)
             return x if x is not None and tensors[x].shape == shape else None
         if t.count == 1:
-            return added(with_data(t, t.data.reshape(())))
+            return add(with_data(t, t.data.reshape(())))
         if t.shape[-1:] == (t.count,) == shape[-1:]:  # one per channel
-            return added(with_data(t, t.data.reshape(-1)))
+            return add(with_data(t, t.data.reshape(-1)))
         return None
 
     for node in graph.nodes:
@@ -60,7 +60,7 @@ def sink_views(graph: Graph) -> Graph:
             before = tensors[x].shape
             operands = [operand(name, before) for name in node.inputs]
             if None not in operands and prod(before) == graph[out].count:
-                name = added(replace(graph[out], shape=before))
+                name = add(replace(graph[out], shape=before))
                 nodes.append(Node(node.op, tuple(o for o in operands if o is not None), (name,)))
                 node = Node(Reshape(graph[out].shape), (name,), (out,))
         if isinstance(node.op, Reshape):

@@ -105,7 +105,7 @@ def entries(graph: Graph, block: Sequence[Node]) -> list[str]:
     return list(dict.fromkeys(name for n in block for name in activations(graph, n) if name not in made))
 
 
-def in_bands(graph: Graph, part: Sequence[Node], height: int, pull: bool = False) -> Graph:
+def rewrite_in_bands(graph: Graph, part: Sequence[Node], height: int, pull: bool = False) -> Graph:
     """Rewrite a graph so that a part of it computes `height` rows of its output at a time. With `pull`, the caller
     supplies the rows of the part's input as they are needed."""
     return _Bands(graph, part, height, pull).graph()
@@ -144,7 +144,7 @@ class _Bands:
     def graph(self) -> Graph:
         total = self.whole[self.exit].shape[HEIGHT]
         stops = [*range(self.height, total, self.height), total]
-        pieces = tuple(self._band(self._wanted(stop)) for stop in stops)
+        pieces = tuple(self._band(self._rows_needed(stop)) for stop in stops)
         joined = self._add(Cat(HEIGHT), pieces, self.whole[self.exit], total, self.exit)
         nodes: list[Node] = []
         for node in self.whole.nodes:
@@ -154,7 +154,7 @@ class _Bands:
                 nodes.append(node)
         return rebuild(self.whole, nodes, self.new.values(), {self.exit: joined})
 
-    def _wanted(self, stop: int) -> dict[str, int]:
+    def _rows_needed(self, stop: int) -> dict[str, int]:
         """Return how many rows of each tensor the first `stop` rows of the output need."""
         wanted = {self.exit: stop}
         for node in reversed(self.part):
@@ -266,8 +266,8 @@ def choose_bands(
     choices = _choices(whole, limit, pull)
     hopeful = sum(choice.least <= limit for choice in choices)
     for choice in choices[: min(TRIALS, max(hopeful, HOPELESS))]:
-        plan = plan_of(in_bands(whole.graph, choice.nodes, choice.height, pull))
-        plan = replace(plan, bands=_about(choice, plan, whole))
+        plan = plan_of(rewrite_in_bands(whole.graph, choice.nodes, choice.height, pull))
+        plan = replace(plan, bands=_describe(choice, plan, whole))
         if best is None or plan.arena < best.arena:
             best = plan
         if fits(plan):
@@ -314,10 +314,10 @@ def _reads_alone(block: Segment, graph: Graph) -> bool:
     return name in graph.inputs and name not in graph.kept and not any(others)
 
 
-def _about(choice: _Choice, plan: Plan, whole: Plan) -> Bands:
-    return Bands(tuple(n.outputs[0] for n in choice.nodes), choice.bands, _copied(plan) - _copied(whole))
+def _describe(choice: _Choice, plan: Plan, whole: Plan) -> Bands:
+    return Bands(tuple(n.outputs[0] for n in choice.nodes), choice.bands, _copied_bytes(plan) - _copied_bytes(whole))
 
 
-def _copied(plan: Plan) -> int:
+def _copied_bytes(plan: Plan) -> int:
     calls = (step.call for step in plan.steps)
     return sum(call.x.bytes for call in calls if call.op.destination(call.inputs, call.y) is not None)

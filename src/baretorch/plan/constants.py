@@ -22,13 +22,13 @@ class Packs:
     of: dict[tuple[Call[Any], _Pack], tuple[Packed, ...]] = field(default_factory=dict)
     places: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
 
-    def packed(self, call: Call[Any], pack: _Pack) -> tuple[Packed, ...]:
+    def pack(self, call: Call[Any], pack: _Pack) -> tuple[Packed, ...]:
         """Return the constants of a call as its kernel wants them."""
         if (call, pack) not in self.of:
             self.of[call, pack] = pack(call)
         return self.of[call, pack]
 
-    def place(self, raw: bytes, within: bytes) -> int:
+    def find(self, raw: bytes, within: bytes) -> int:
         """Return where some bytes first are in others; -1 if they are not."""
         if (raw, within) not in self.places:
             self.places[raw, within] = within.find(raw)
@@ -54,45 +54,45 @@ class Constants:
     def bytes(self) -> int:
         return sum(constant.data.nbytes for constant in self.known.values())
 
-    def plain(self, name: str, data: Array, align: int = 0) -> Operand:
+    def store_plain(self, name: str, data: Array, align: int = 0) -> Operand:
         """Store a tensor of the graph unpacked. A layer may have it packed under its name. Kernels rely on tensors
         that begin at multiples of ALIGNMENT, whatever their elements need."""
         kept = self.known.setdefault(name, Constant(name, data))
         same = kept.data is data or _content(kept.data) == _content(data)
         packed = self.apart and kept.data is not data and name not in self.as_they_are
-        storage = name if same and not packed else self._stored(name, Packed("", data), packed=False)
+        storage = name if same and not packed else self._store(name, Packed("", data), packed=False)
         self.as_they_are.add(storage)
         least = ALIGNMENT if data.itemsize < ALIGNMENT else 0
         self.known[storage] = replace(self.known[storage], align=max(self.known[storage].align, align, least))
         return Operand(name, storage, data.nbytes, constant=True, role=name.rpartition(".")[2])
 
-    def packed(self, packed: Packed, layer: str) -> Operand:
+    def store_packed(self, packed: Packed, layer: str) -> Operand:
         """Store a packed constant, named after the layer that uses it: `<layer>.weight`."""
         stem = f"{layer}.{packed.role}"
-        if self.slices and (found := self._within(stem, packed)) is not None:
+        if self.slices and (found := self._find_within(stem, packed)) is not None:
             return found
-        name = self._stored(stem, packed)
+        name = self._store(stem, packed)
         return Operand(name, name, packed.data.nbytes, constant=True, role=packed.role)
 
-    def _within(self, stem: str, packed: Packed) -> Operand | None:
+    def _find_within(self, stem: str, packed: Packed) -> Operand | None:
         """Find a constant in one that is stored under this name, or under another of the same stem."""
         kind, raw = packed.content
         for name, known_kind, known in self._stems.get(stem, ()):
-            at = self.packs.place(raw, known) if known_kind == kind else -1
+            at = self.packs.find(raw, known) if known_kind == kind else -1
             if at >= 0 and at % max(4, packed.data.itemsize) == 0:
                 return Operand(name, name, packed.data.nbytes, at, constant=True, role=packed.role)
         return None
 
-    def _stored(self, stem: str, what: Packed, packed: bool = True) -> str:
+    def _store(self, stem: str, what: Packed, packed: bool = True) -> str:
         """Return the name of these bytes: `stem`, unless other bytes have it, or these are stored already."""
         content = (packed or not self.apart, *what.content)
         if content not in self._by_content:
-            name = self._by_content[content] = self._fresh(stem)
+            name = self._by_content[content] = self._fresh_name(stem)
             self._stems.setdefault(stem, []).append((name, *what.content))
             self.known[name] = Constant(name, what.data)
         return self._by_content[content]
 
-    def _fresh(self, stem: str) -> str:
+    def _fresh_name(self, stem: str) -> str:
         name, n = stem, 1
         while name in self.known:
             n += 1
@@ -107,9 +107,9 @@ def _content(data: Array) -> tuple[str, bytes]:
 def constants_of(call: Call[Any], kernel: Kernel[Any], constants: Constants) -> list[Operand]:
     """Store the constants of a call, and return their operands in order."""
     kept = call.inputs[: kernel.as_they_are] if kernel.pack else call.inputs
-    found = [constants.plain(t.name, t.data, call.op.alignment) for t in kept if t.data is not None]
+    found = [constants.store_plain(t.name, t.data, call.op.alignment) for t in kept if t.data is not None]
     if kernel.pack:
         own = call.op.layer(call.y) == call.y.name  # a layer in parts has several weights
         layer = (call.y.origin.path if own else "") or call.y.name
-        found += [constants.packed(p, layer) for p in constants.packs.packed(call, kernel.pack)]
+        found += [constants.store_packed(p, layer) for p in constants.packs.pack(call, kernel.pack)]
     return found

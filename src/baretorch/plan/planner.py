@@ -52,39 +52,39 @@ class Planner:
 
     def plan(self, graph: Graph) -> Plan:
         """Plan the graph; raise CompileError if the board's memory cannot hold it."""
-        plan = self.strategy.divide(self._with_units(graph), self._with_units)
+        plan = self.strategy.divide(self._plan_with_units(graph), self._plan_with_units)
         capacity.need_flash(capacity.stored_by_name(plan), self.board)
-        plan = self._in_bands(plan)
+        plan = self._plan_in_bands(plan)
         capacity.need_room(plan, self.board, self.options)
         capacity.need_arrays(plan, self.board)
         return plan
 
-    def _with_units(self, graph: Graph) -> Plan:
+    def _plan_with_units(self, graph: Graph) -> Plan:
         """Plan the graph with all layers on units that they take, as far as there is room for the constants. Layers
         with the most bytes are the first to be left to the cores."""
         units = units_of(self.board.chip) if self.options.units is Units.AUTO else ()
         left: set[str] = set()
         while True:
-            plan = self._whole(graph, lambda call: () if call.y.name in left else units)
+            plan = self._plan_whole(graph, lambda call: () if call.y.name in left else units)
             theirs = [step for step in plan.steps if step.kernel.unit]
             if not theirs or capacity.fits(plan, self.board, self.options):
                 return replace(plan, no_room=frozenset(left))
             left.add(max(theirs, key=_bytes_of).call.y.name)
 
-    def _in_bands(self, plan: Plan) -> Plan:
+    def _plan_in_bands(self, plan: Plan) -> Plan:
         """Return the plan, or if it is too large or rows of the input are asked for, one with layers in bands."""
         limit = capacity.arena_limit(plan, self.board, self.options)
         rows = self.options.input is Input.ROWS
         if not rows and plan.arena <= limit:
             return plan
         fits = partial(capacity.fits, board=self.board, options=self.options)
-        smaller = choose_bands(plan, self._whole, limit, rows, fits)
+        smaller = choose_bands(plan, self._plan_whole, limit, rows, fits)
         capacity.need_rows(smaller, self.options)
         best = smaller if rows else min(plan, smaller, key=lambda p: p.arena)
         capacity.need_ram(best, self.options)
         return best
 
-    def _whole(self, graph: Graph, units: UnitsFor = lambda call: ()) -> Plan:
+    def _plan_whole(self, graph: Graph, units: UnitsFor = lambda call: ()) -> Plan:
         """Plan the graph as it is."""
         problem = make_problem(graph, self.board, self.options, units)
         return check_plan(_assemble(problem, self.strategy.solve(problem)))
@@ -125,12 +125,12 @@ def _operand(name: str, problem: Problem, constants: Constants) -> Operand:
     data = graph[view.buffer].data
     if data is None:
         return operand_of(graph[name], problem.storage)
-    return replace(constants.plain(view.buffer, data), tensor=name, offset=view.offset, size=graph[name].bytes)
+    return replace(constants.store_plain(view.buffer, data), tensor=name, offset=view.offset, size=graph[name].bytes)
 
 
 def _initial(state: State, constants: Constants) -> str | None:
     """Store what a state is before the first run, unless it is all zeros, and return its name."""
-    return constants.plain(f"{state.name}.initial", state.initial).storage if state.initial.any() else None
+    return constants.store_plain(f"{state.name}.initial", state.initial).storage if state.initial.any() else None
 
 
 def _copies(schedule: Schedule, board: Board) -> dict[str, str]:

@@ -18,11 +18,11 @@ from baretorch.ops.input_rows import row_inputs
 from baretorch.options import Buffers, Options
 from baretorch.plan.constants import Constants
 from baretorch.plan.guards import find_guards
-from baretorch.plan.memory.banks import Placed, Wishes, place_in_banks, room, wishes
-from baretorch.plan.memory.lifetimes import find_overlaps, lent_buffers, lifetimes, of_others
+from baretorch.plan.memory.banks import Placed, Wishes, make_wishes, place_in_banks, room
+from baretorch.plan.memory.lifetimes import find_lifetimes, find_overlaps, lent_buffers, non_core_buffers
 from baretorch.plan.memory.offsets import lower_bound
 from baretorch.plan.memory.order import least_memory_order
-from baretorch.plan.memory.storage import views
+from baretorch.plan.memory.storage import assign_storage
 from baretorch.plan.schedule import Schedule, Step, View, one_by_one
 from baretorch.plan.select import make_steps
 from baretorch.plan.state import keep_old_state, update_state
@@ -97,7 +97,7 @@ class Problem:
 
     def _demand(self, schedule: Schedule, more: Sequence[Buffer]) -> tuple[list[Buffer], list[Overlap]]:
         absent = self.lent | row_inputs(self.graph)
-        buffers = [*lifetimes(self.graph, schedule, self.storage, absent), *more]
+        buffers = [*find_lifetimes(self.graph, schedule, self.storage, absent), *more]
         return buffers, find_overlaps(schedule, buffers)
 
     def _place(
@@ -110,10 +110,10 @@ class Problem:
 def make_problem(graph: Graph, board: Board, options: Options, units: UnitsFor) -> Problem:
     """Choose a kernel for each node, and a buffer for each tensor."""
     found = find_guards(keep_old_state(graph))
-    graph, storage = found.graph, views(found.graph, found.needs)
+    graph, storage = found.graph, assign_storage(found.graph, found.needs)
     constants = Constants(board.chip.cpu.flash_apart)
     steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units)
-    wished = wishes(graph, storage, board, options.place, of_others(steps))
+    wished = make_wishes(graph, storage, board, options.place, non_core_buffers(steps))
     steps, storage = update_state(graph, steps, storage, board.chip.cpu, constants, wished.of)
     lent = lent_buffers(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
     return Problem(graph, board, options.used_cores, steps, storage, constants, wished, lent)

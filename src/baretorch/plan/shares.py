@@ -63,7 +63,7 @@ def shares_memory(step: Step) -> list[int]:
     return [i for i, x in enumerate(step.reads) if x.storage == y.storage]
 
 
-def whole(call: Call[Any]) -> Part:
+def whole_part(call: Call[Any]) -> Part:
     """Return a call as the only part of itself."""
     return Part(call, (0,) * sum(t.data is None for t in call.inputs), 0)
 
@@ -132,10 +132,10 @@ def _cuts(call: Call[Any], splits: Sequence[Split], count: int) -> Iterator[tupl
     """Yield ways to cut a call into parts of about the same size, at most one per core: along one axis, or along one
     and each part along another."""
     for split in splits:
-        yield from _along(whole(call), split, count)
+        yield from _along(whole_part(call), split, count)
     for first, second in pairwise(splits):
         for rows in (n for n in range(2, count) if count % n == 0):
-            for bands in _along(whole(call), first, rows):
+            for bands in _along(whole_part(call), first, rows):
                 shares = [next(_along(band, second, count // rows), ()) for band in bands]
                 if all(shares):
                     yield tuple(part for share in shares for part in share)
@@ -168,8 +168,8 @@ def with_meetings(schedule: Schedule, layout: Layout) -> Schedule:
     phases: list[Phase] = []
     open_: list[tuple[Executor, list[_Bytes]]] = []  # what each has touched since the last meeting
     for phase in schedule.phases:
-        touched = [(step.executor, list(_touched(step, layout))) for step in phase.steps]
-        touched += [(copy.executor, list(_carried(copy, layout))) for copy in phase.copies]
+        touched = [(step.executor, list(_bytes_of_step(step, layout))) for step in phase.steps]
+        touched += [(copy.executor, list(_bytes_of_copy(copy, layout))) for copy in phase.copies]
         meet = any(a != b and _clash(x, y) for a, x in touched for b, y in open_)
         meet = meet or any(step.awaits for step in phase.steps)  # core 0 waits for all
         phases.append(replace(phase, meet=meet))
@@ -185,14 +185,14 @@ def _clash(some: Sequence[_Bytes], others: Sequence[_Bytes]) -> bool:
     return any(a[1] < b[2] and b[1] < a[2] for a, b in pairs)
 
 
-def _carried(copy: BackgroundCopy, layout: Layout) -> Iterator[_Bytes]:
+def _bytes_of_copy(copy: BackgroundCopy, layout: Layout) -> Iterator[_Bytes]:
     for o in (copy.source, copy.target):
         place = layout.place(o)
         if isinstance(place, InArena):
             yield place.bank, place.offset, place.offset + o.size, o is copy.target
 
 
-def _touched(step: Step, layout: Layout) -> Iterator[_Bytes]:
+def _bytes_of_step(step: Step, layout: Layout) -> Iterator[_Bytes]:
     brought = tuple(o for o in step.operands if o.buffer)
     for o, writes in (*((o, False) for o in (*brought, *step.uses)), *((o, True) for o in step.writes)):
         match layout.place(o):

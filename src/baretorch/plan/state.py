@@ -14,7 +14,7 @@ from baretorch.ir.graph import Graph, Node, State, fresh
 from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.move import Copy
 from baretorch.plan.constants import Constants
-from baretorch.plan.memory.storage import views
+from baretorch.plan.memory.storage import assign_storage
 from baretorch.plan.schedule import Operand, Step, View
 from baretorch.plan.select import make_step, select_kernel
 from baretorch.targets.cpus import Cpu
@@ -23,20 +23,20 @@ from baretorch.targets.cpus import Cpu
 def keep_old_state(graph: Graph) -> Graph:
     """Copy state that would be overwritten when states take their next values: an output or a next value that is itself
     state. Let every next value be a tensor of its own."""
-    storage = views(graph)
+    storage = assign_storage(graph)
     changing = {s.name for s in graph.state}
     tensors = dict(graph.tensors)
     nodes = list(graph.nodes)
 
-    def copied(name: str) -> str:
+    def copy_of(name: str) -> str:
         copy = fresh(graph, tensors, f"{name}_copy")
         tensors[copy] = replace(graph[name], name=copy, data=None)
         nodes.append(Node(Copy(), (name,), (copy,)))
         return copy
 
-    outputs = tuple(copied(n) if storage[n].buffer in changing else n for n in graph.outputs)
+    outputs = tuple(copy_of(n) if storage[n].buffer in changing else n for n in graph.outputs)
     state = tuple(
-        replace(s, next=copied(s.next)) if storage[s.next].buffer in changing - {s.name} else s for s in graph.state
+        replace(s, next=copy_of(s.next)) if storage[s.next].buffer in changing - {s.name} else s for s in graph.state
     )
     return replace(graph, tensors=tensors, nodes=tuple(nodes), outputs=outputs, state=state)
 

@@ -27,7 +27,7 @@ from baretorch.escape import quote, short
 from baretorch.files.read import need_regular, read_toml
 from baretorch.frontends.choices import LISTS, Arguments, is_number
 from baretorch.ir.graph import Array, DType, Graph, Quant, Tensor, with_data
-from baretorch.passes.prune import without
+from baretorch.passes.prune import drop_channels
 from baretorch.quantize.observers import SMALLEST
 from baretorch.quantize.precisions import Precision
 
@@ -153,7 +153,7 @@ def _weights_path(file: Path, name: object) -> Path:
 def apply_config(graph: Graph, config: Config) -> Graph:
     """Return the float graph without the removed channels, and with the weights of the file."""
     try:
-        small = without(graph, config.removed)
+        small = drop_channels(graph, config.removed)
     except CompileError as error:
         error.what = f"--config: {error.what}"
         raise

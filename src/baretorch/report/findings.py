@@ -14,7 +14,7 @@ from baretorch.measure.layers import LayerRow, Peak, find_peak, layer_rows
 from baretorch.measure.memory_map import BankMap, memory_map, ram_banks
 from baretorch.measure.numbers import figure, portion
 from baretorch.measure.profile import Profile
-from baretorch.passes.to_int8 import told_float
+from baretorch.passes.to_int8 import explain_float
 from baretorch.plan.types import Plan
 from baretorch.targets.parts import MemoryBank
 
@@ -69,7 +69,7 @@ class Report:
     @property
     def floats(self) -> list[tuple[str, str]]:
         """List the layers of an int8 model that compute in float, and why."""
-        return told_float(self.graph)
+        return explain_float(self.graph)
 
     def ram(self) -> tuple[Figure, ...]:
         """Return the RAM figures in the words users know: activations, the rest, and both."""

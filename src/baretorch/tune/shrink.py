@@ -19,7 +19,7 @@ import numpy as np
 from baretorch.ir.graph import Array, Graph, Node, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.linear import Linear
-from baretorch.passes.prune import Channels, without
+from baretorch.passes.prune import Channels, drop_channels
 from baretorch.quantize.watch import Runner, watching
 from baretorch.tune.refine import COLUMNS, damp, inputs_of
 
@@ -58,7 +58,7 @@ def removal_order(graph: Graph, found: Channels, moments: Moments) -> list[int]:
         losses = np.sum([part.losses() for part in parts], axis=0).reshape(found.count, -1).sum(axis=1)
         channel = int(np.where(left, losses, np.inf).argmin())
         for part in parts:
-            for column in found.of_columns(graph, [channel]):
+            for column in found.columns_of(graph, [channel]):
                 part.remove(column)
         left[channel] = False
         order.append(channel)
@@ -94,7 +94,7 @@ def remove_channels(graph: Graph, removed: Mapping[Channels, Sequence[int]], mom
     tensors = dict(graph.tensors)
     for found, numbers in removed.items():
         count = found.columns(graph)
-        kept = np.setdiff1d(np.arange(count), np.array(found.of_columns(graph, numbers), np.int64))
+        kept = np.setdiff1d(np.arange(count), np.array(found.columns_of(graph, numbers), np.int64))
         for node in found.readers:
             name = node.inputs[1]
             now = replace(graph, tensors=tensors)
@@ -106,7 +106,7 @@ def remove_channels(graph: Graph, removed: Mapping[Channels, Sequence[int]], mom
                 assert bias.data is not None
                 added = constants.reshape(weight.shape[0], -1).sum(axis=1)
                 tensors[bias.name] = with_data(bias, bias.data + added)
-    return without(replace(graph, tensors=tensors), {found.name: numbers for found, numbers in removed.items()})
+    return drop_channels(replace(graph, tensors=tensors), {found.name: numbers for found, numbers in removed.items()})
 
 
 def _compensate(graph: Graph, node: Node, count: int, kept: Array, moments: Moments) -> tuple[Array, Array]:

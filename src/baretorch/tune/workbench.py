@@ -28,7 +28,7 @@ from baretorch.measure.run import Measured, measure_model
 from baretorch.ops.int8.groups_of_inputs import GROUP
 from baretorch.options import Options
 from baretorch.passes.order import FLOAT, run_passes
-from baretorch.passes.prune import Channels, channels, without
+from baretorch.passes.prune import Channels, channels, drop_channels
 from baretorch.pipeline import Compiled, build_image, compile_graph, lower_graph
 from baretorch.plan.schedule import Step
 from baretorch.quantize.calibrate import calibrate, check_sample, seen_names
@@ -198,7 +198,7 @@ class Workbench:
 
     def other(self, choice: Choice, removed: Mapping[str, tuple[int, ...]], graph: Graph) -> Variant:
         """Return a variant with the weights of a changed graph."""
-        plain = without(self.graph, removed)
+        plain = drop_channels(self.graph, removed)
         new = {t.name: t.data for t in graph.constants() if t.data is not None}
         old = {t.name: t.data for t in plain.constants() if t.data is not None}
         return Variant(choice, graph, removed, {n: x for n, x in new.items() if not np.array_equal(x, old[n])})

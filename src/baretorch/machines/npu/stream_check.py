@@ -24,7 +24,7 @@ from baretorch.machines.npu.interpreter import run_payload
 from baretorch.machines.npu.registers import Ints
 from baretorch.npu import reference
 from baretorch.npu.accelerators import Family
-from baretorch.npu.lower import lowered
+from baretorch.npu.lower import lower_region
 from baretorch.npu.partition import WRONG, WrongStream
 from baretorch.npu.payload import Payload
 
@@ -88,9 +88,9 @@ def _first_missing(graph: Graph, values: dict[str, Array], seen: set[bytes]) -> 
 
 def _compare_with_tosa(graph: Graph, family: Family, inputs: Sequence[Array], values: dict[str, Array]) -> None:
     """Compare with Arm's TOSA model; a difference is a bug in Baretorch."""
-    if not reference.installed():
+    if not reference.is_installed():
         return
-    region = lowered(graph, family)
+    region = lower_region(graph, family)
     given = {region.values[name].name: x for name, x in zip(graph.inputs, inputs, strict=True)}
     outputs = {name: region.values[name].name for name in graph.outputs if region.values[name].name not in given}
     made = reference.run(region.block.file(), given, list(outputs.values()))
@@ -135,7 +135,7 @@ def _identity(graph: Graph, payload: Payload) -> Iterator[str | bytes]:
     """Return a fingerprint of everything that a check depends on."""
     yield _emulated_npu()
     yield from (payload.accelerator.name, payload.commands, payload.weights, f"{payload.scratch} {payload.inputs}")
-    yield f"{payload.outputs} {reference.installed()}"
+    yield f"{payload.outputs} {reference.is_installed()}"
     for node in graph.nodes:
         yield f"{node.op!r} {node.inputs} {node.outputs}"
     for t in graph.tensors.values():

@@ -36,12 +36,12 @@ def check_guards(plan: Plan) -> None:
 def _need_written(step: Step | None, o: Operand, known: Known, writes: Mapping[str, list[Write]]) -> None:
     if o.constant:
         return
-    if not _covered(o.offset, o.end, known, writes.get(o.storage, ())):
+    if not _is_written(o.offset, o.end, known, writes.get(o.storage, ())):
         who = step.call.op.name if step else "the caller"
         raise InternalError(f"{who} reads {o.tensor}, which is not made under all conditions")
 
 
-def _covered(start: int, stop: int, known: Known, writes: Iterable[Write]) -> bool:
+def _is_written(start: int, stop: int, known: Known, writes: Iterable[Write]) -> bool:
     """Return whether all these bytes have been written if the conditions are as known, whatever the others are."""
     near = [w for w in writes if w[0] < stop and w[1] > start]
     edges = sorted({start, stop, *(edge for w in near for edge in w[:2] if start < edge < stop)})

@@ -28,7 +28,7 @@ def check_sums(plan: Plan) -> None:
             for o, t in zip(step.reads, given, strict=True):
                 if o.storage in own:
                     have = held[o.storage][o.offset : o.end][_touched(step, o, t)]
-                    if (have != numbers[_made_as(graph, o.tensor)]).any():
+                    if (have != numbers[_without_reshapes(graph, o.tensor)]).any():
                         raise InternalError(f"{step.call.op.name} of {step.layer} reads {o.tensor}, which is not there")
         for step in phase.steps:
             for o, t in zip(step.writes, step.call.outputs, strict=True):
@@ -45,7 +45,7 @@ def _touched(step: Step, o: Operand, t: Tensor) -> np.ndarray[tuple[int], np.dty
     return at % pitch < t.shape[-1] * t.dtype.size if pitch else at >= 0
 
 
-def _made_as(graph: Graph, name: str) -> str:
+def _without_reshapes(graph: Graph, name: str) -> str:
     """Return the tensor that this one is a reshape of."""
     producer = graph.producer()
     while name in producer and isinstance(producer[name].op, Reshape):
@@ -55,7 +55,7 @@ def _made_as(graph: Graph, name: str) -> str:
 
 def _need_all_channels(graph: Graph, name: str) -> None:
     """Check that these sums contain each input channel once, and the bias."""
-    producer, last = graph.producer(), _made_as(graph, name)
+    producer, last = graph.producer(), _without_reshapes(graph, name)
     end, name = None, last
     while name in producer and isinstance(op := producer[name].op, QSums):
         x, before, weight = producer[name].inputs

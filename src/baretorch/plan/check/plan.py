@@ -119,13 +119,13 @@ def _need_right_in_itself(step: Step) -> None:
         for j, y in enumerate(step.writes):
             if x.storage != y.storage or (x.offset == y.offset and (i, j) in step.kernel.renews):
                 continue
-            first, last = _written(step, step.call.outputs[j])
+            first, last = _written_span(step, step.call.outputs[j])
             apart = x.end <= y.offset + first or y.offset + last <= x.offset
             if not apart and not _far_enough(step, distance, x.offset - y.offset):
                 raise InternalError(f"{step.call.op.name} may not read {x.tensor} where it writes {y.tensor}")
 
 
-def _written(step: Step, y: Tensor) -> tuple[int, int]:
+def _written_span(step: Step, y: Tensor) -> tuple[int, int]:
     """Return the first byte that a step writes of its output, and the end of the last."""
     if not isinstance(step.call.op, PlaceSlice):
         return 0, y.bytes

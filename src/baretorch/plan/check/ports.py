@@ -72,7 +72,7 @@ def _need_one_owner(plan: Plan) -> None:
 def _need_inside(plan: Plan) -> None:
     """Check that steps and copies stay within the caller's buffers."""
     room = {o.storage: o.size for o in (*plan.inputs, *plan.outputs) if o.storage in plan.layout.lent}
-    for who, o in _touched(plan):
+    for who, o in _touched_operands(plan):
         if o.storage in room and not o.constant and (o.offset < 0 or o.end > room[o.storage]):
             raise InternalError(
                 f"{who} touches bytes {o.offset}..{o.end} of {o.storage}, of which the caller lends {room[o.storage]}"
@@ -116,7 +116,7 @@ def _need_outputs_written(plan: Plan) -> None:
         for o, t in zip(step.writes, step.call.outputs, strict=True):
             if o.storage in made and not o.buffer:
                 own = made[o.storage][o.offset : o.end]
-                own |= _written(step, o, t)[: own.size]
+                own |= _written_bytes(step, o, t)[: own.size]
     for copy in plan.schedule.copies.values():
         if copy.source.buffer and copy.target.storage in made:
             made[copy.target.storage][copy.target.offset : copy.target.end] = True
@@ -126,7 +126,7 @@ def _need_outputs_written(plan: Plan) -> None:
             raise InternalError(f"no step writes {missing} of the {o.size} bytes of output {o.tensor}")
 
 
-def _written(step: Step, o: Operand, t: Tensor) -> Bytes:
+def _written_bytes(step: Step, o: Operand, t: Tensor) -> Bytes:
     """Return which bytes of an operand a step writes, whatever its inputs are: some rows or channels, or all."""
     if not isinstance(step.call.op, Change):
         return written_by(step, o, t)
@@ -136,7 +136,7 @@ def _written(step: Step, o: Operand, t: Tensor) -> Bytes:
     return np.repeat(touched.reshape(-1), t.dtype.size)
 
 
-def _touched(plan: Plan) -> Iterator[tuple[str, Operand]]:
+def _touched_operands(plan: Plan) -> Iterator[tuple[str, Operand]]:
     for step in plan.steps:
         yield from ((step.call.op.name, o) for o in (*step.uses, *step.operands))
     for copy in plan.schedule.copies.values():

@@ -44,7 +44,7 @@ def is_pointwise(op: Op, weight: Tensor) -> bool:
     return plain and weight.shape[1:3] == (1, 1)
 
 
-def places(channels: int, count: int) -> list[int]:
+def cut_places(channels: int, count: int) -> list[int]:
     """Return where `count` parts begin, and where the last ends. Parts are whole words, and of about the same size;
     there are fewer if there are not enough words."""
     words = -(-channels // WORD)
@@ -52,7 +52,7 @@ def places(channels: int, count: int) -> list[int]:
     return [*(WORD * (words * i // count) for i in range(count)), channels]
 
 
-def in_parts(graph: Graph, counts: Mapping[str, int]) -> Graph:
+def split_channels(graph: Graph, counts: Mapping[str, int]) -> Graph:
     """Rewrite the graph so that the layers that compute these tensors take their input channels in that many parts."""
     return _Sums(graph, counts).graph()
 
@@ -86,7 +86,7 @@ class _Sums:
             x = self._tensor(f"{y.name}_pixels", replace(image, shape=shape))
             yield Node(Reshape(shape), (image.name,), (x,))
         before = bias.name
-        for start, stop in pairwise(places(shape[-1], count)):
+        for start, stop in pairwise(cut_places(shape[-1], count)):
             weight = with_data(taps, data[..., start:stop])
             own = self._tensor(f"{taps.name}_in{start}to{stop}", weight)
             part, read, source = replace(sums, start=start), replace(image, shape=shape), x
@@ -135,7 +135,7 @@ class _Layer:
     counts: tuple[int, ...]
 
 
-def with_sums(plain: Plan, plan_of: Callable[[Graph], Plan], room: int, over: Callable[[Plan], int]) -> Plan:
+def choose_parts(plain: Plan, plan_of: Callable[[Graph], Plan], room: int, over: Callable[[Plan], int]) -> Plan:
     """Return the plan with the fewest modelled cycles of those that fit a scratchpad with this room, or else the one
     with the fewest bytes `over`: with layers in parts, or without."""
     layers = list(_layers(plain, room))
@@ -149,7 +149,7 @@ def with_sums(plain: Plan, plan_of: Callable[[Graph], Plan], room: int, over: Ca
 
     def made(chosen: dict[tuple[Op, Shape, Shape], int]) -> Plan:
         counts = {layer.name: chosen[layer.like] for layer in layers if layer.like in chosen}
-        return plan_of(in_parts(plain.graph, counts)) if any(n > 1 for n in counts.values()) else plain
+        return plan_of(split_channels(plain.graph, counts)) if any(n > 1 for n in counts.values()) else plain
 
     best, chosen = plain, {like: counts[0] for like, counts in tries.items()}
     if chosen and cost(first := made(chosen)) < cost(best):

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from baretorch.plan.cluster.concurrent import pipeline_rows
-from baretorch.plan.cluster.row_tiles import InRows, evenly, movable, ways
+from baretorch.plan.cluster.row_tiles import InRows, cut_evenly, find_row_tiles, movable_buffers
 from baretorch.plan.cluster.team import ClusterTeam
 from baretorch.plan.cluster.tiles import (
     Streamed,
@@ -115,7 +115,7 @@ class TileSearch:
         return None if best is None else Solution(best.placement, best.constants, best.tiles)
 
     def _in_even_rows(self) -> list[Step]:
-        return [part for step in self.steps for part in evenly(step, self.problem.storage, self.team)]
+        return [part for step in self.steps for part in cut_evenly(step, self.problem.storage, self.team)]
 
     def _in_pipelined_rows(self) -> list[Step]:
         return pipeline_rows(self.steps, self.problem.storage, self.problem.kept, self.team)
@@ -146,9 +146,9 @@ class TileSearch:
 
     def _in_rows(self, banks: Mapping[str, str], limits: Sequence[int]) -> TileChoice | None:
         """Choose tiles when layers that use buffers in other banks are cut into rows."""
-        far = movable(self.steps, banks, self.problem.kept)
+        far = movable_buffers(self.steps, banks, self.problem.kept)
         own, storage = set(self._touching(far)), self.problem.storage
-        every = {n: ways(step, far, storage, self.team) for n, step in enumerate(self.steps) if step in own}
+        every = {n: find_row_tiles(step, far, storage, self.team) for n, step in enumerate(self.steps) if step in own}
         return self._best(self._candidates(limits, every), {name: banks[name] for name in sorted(far)}) if far else None
 
     def _touching(self, names: Collection[str]) -> list[Step]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from baretorch.plan.cluster.cost import cycles
-from baretorch.plan.cluster.row_tiles import PHASE, ROWS, has_rows, in_rows
+from baretorch.plan.cluster.cost import estimate_cycles
+from baretorch.plan.cluster.row_tiles import PHASE, ROWS, cut_rows, has_rows
 from baretorch.plan.cluster.team import ClusterTeam
 from baretorch.plan.memory.order import dependencies
 from baretorch.plan.schedule import Step, View
@@ -70,7 +70,7 @@ def pipeline_rows(
         count = max((len(tiles[j]) for j in near[i] if j in tiles), default=1)
         if count > 1 and _may_cut(steps[i]):
             height = steps[i].call.y.shape[ROWS]
-            cut = in_rows(steps[i], _places(height, min(count, height), 1), storage, team)
+            cut = cut_rows(steps[i], _places(height, min(count, height), 1), storage, team)
             tiles |= {} if cut is None else {i: cut}
     return [part for i, step in enumerate(steps) for part in tiles.get(i, [step])]
 
@@ -91,7 +91,7 @@ def _short_first(steps: Sequence[Step]) -> list[Step]:
 
 
 def _cycles(step: Step) -> float:
-    return cycles(step.call, step.kernel)
+    return estimate_cycles(step.call, step.kernel)
 
 
 def _in_place(steps: Sequence[Step], kept: Collection[str]) -> list[Step]:
@@ -149,7 +149,7 @@ def _tiles(
     units = max((_cycles(steps[j]) for j in near if _may_cut(steps[j])), default=0.0)
     height, best, least = step.call.y.shape[ROWS], None, team.longest(step) + units
     for places in _ways(height, COUNTS):
-        tiles = in_rows(step, places, storage, team)
+        tiles = cut_rows(step, places, storage, team)
         if tiles is not None:
             took = sum(PHASE + team.longest(tile) for tile in tiles) + units / len(tiles)
             best, least = (tiles, took) if took < least else (best, least)

@@ -39,12 +39,12 @@ THIN = 4.5  # what it takes more to bring a pixel of few channels
 CALL = 50.0
 
 
-def by_shape(kernel: Kernel[Any]) -> bool:
+def depends_on_shapes(kernel: Kernel[Any]) -> bool:
     """Return whether cycles and scratch of a kernel depend only on shapes and attributes, not on constants."""
     return kernel.source in _RATES or kernel.source == DEPTHWISE
 
 
-def cycles(call: Call[Any], kernel: Kernel[Any]) -> float:
+def estimate_cycles(call: Call[Any], kernel: Kernel[Any]) -> float:
     """Estimate the cycles of a call."""
     products: float = call.op.macs(call.inputs, call.outputs)
     if kernel.unit:

@@ -63,7 +63,7 @@ PHASE = 150.0  # cycles: the cores meet, and one begins two copies
 WORTH = 400.0  # cycles that one more phase must save
 
 
-def movable(steps: Sequence[Step], far: Collection[str], kept: Collection[str]) -> frozenset[str]:
+def movable_buffers(steps: Sequence[Step], far: Collection[str], kept: Collection[str]) -> frozenset[str]:
     """Return those of the `far` buffers that are only written and read in tiles of rows, or as channels of a single
     pixel. Buffers that are `kept` after the run do not move, nor does the first step's input, which no phase
     precedes."""
@@ -99,7 +99,7 @@ class InRows:
         return any(o.buffer for o in self.tiles[0].reads)
 
 
-def ways(step: Step, far: Collection[str], storage: Mapping[str, View], team: ClusterTeam) -> list[InRows]:
+def find_row_tiles(step: Step, far: Collection[str], storage: Mapping[str, View], team: ClusterTeam) -> list[InRows]:
     """List the ways to cut a layer that uses `far` buffers, the quickest first."""
     if _is_part(step):
         x, *others = step.operands
@@ -107,14 +107,14 @@ def ways(step: Step, far: Collection[str], storage: Mapping[str, View], team: Cl
         return [InRows([tile], x.size, PHASE + team.longest(tile))]
     found = []
     for count in COUNTS:
-        tiles = _in_rows(step, far, count, storage, team) if count <= step.call.y.shape[ROWS] else None
+        tiles = _cut_far_rows(step, far, count, storage, team) if count <= step.call.y.shape[ROWS] else None
         if tiles is not None:
             most = max(sum(o.size for o in tile.uses if o.buffer) for tile in tiles)
             found.append(InRows(tiles, most, sum(PHASE + team.longest(tile) for tile in tiles)))
     return sorted(found, key=lambda way: way.cycles)
 
 
-def _in_rows(
+def _cut_far_rows(
     step: Step, far: Collection[str], count: int, storage: Mapping[str, View], team: ClusterTeam
 ) -> list[Step] | None:
     """Cut a step into `count` tiles, with buffers for operands in slower memory."""
@@ -122,12 +122,12 @@ def _in_rows(
     return _cut(step, [height * i // count for i in range(1, count)], far, storage, team)
 
 
-def in_rows(step: Step, places: Sequence[int], storage: Mapping[str, View], team: ClusterTeam) -> list[Step] | None:
+def cut_rows(step: Step, places: Sequence[int], storage: Mapping[str, View], team: ClusterTeam) -> list[Step] | None:
     """Cut a step into tiles at these rows, with its operands where they are."""
     return _cut(step, places, (), storage, team)
 
 
-def evenly(step: Step, storage: Mapping[str, View], team: ClusterTeam) -> list[Step]:
+def cut_evenly(step: Step, storage: Mapping[str, View], team: ClusterTeam) -> list[Step]:
     """Cut a step into rows that all cores share evenly and the remaining rows, whose channels they may share, if that
     is quicker."""
     if team.count == 1 or not has_rows(step):

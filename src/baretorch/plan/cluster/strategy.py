@@ -14,7 +14,7 @@ from functools import partial
 from baretorch.ir.graph import Graph
 from baretorch.options import Options, Weights
 from baretorch.plan.capacity import excess, need_flash
-from baretorch.plan.cluster.channel_parts import with_sums
+from baretorch.plan.cluster.channel_parts import choose_parts
 from baretorch.plan.cluster.choose_tiles import TileSearch, near_wishes
 from baretorch.plan.cluster.team import LEAST, ClusterTeam
 from baretorch.plan.memory.banks import room
@@ -56,7 +56,7 @@ class ClusterCores(Strategy):
         if not self._may_copy:
             return plan
         over = partial(excess, board=self.board, options=self.options)
-        found = with_sums(plan, plan_of, self._room, over)
+        found = choose_parts(plan, plan_of, self._room, over)
         return replace(found, no_room=found.no_room | plan.no_room)
 
     def _fits(self, solution: Solution) -> bool:

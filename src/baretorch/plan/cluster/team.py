@@ -11,10 +11,10 @@ from baretorch.ops.conv2d import flatten_pixels
 from baretorch.ops.helpers.cut import Part, part_within
 from baretorch.ops.helpers.kernel import Call, Kernel
 from baretorch.ops.int8 import quantize
-from baretorch.plan.cluster.cost import by_shape, cycles
+from baretorch.plan.cluster.cost import depends_on_shapes, estimate_cycles
 from baretorch.plan.constants import Constants, Packs, constants_of
 from baretorch.plan.schedule import Step, View
-from baretorch.plan.shares import Team, best_cut, make_shares, shares_memory, whole
+from baretorch.plan.shares import Team, best_cut, make_shares, shares_memory, whole_part
 
 LEAST = 400  # cycles of a layer that is worth a meeting
 
@@ -40,7 +40,7 @@ class ClusterTeam(Team):
     memo: Memo = field(default_factory=Memo, compare=False)
 
     def work(self, call: Call[Any], kernel: Kernel[Any]) -> float:
-        return cycles(call, kernel)
+        return estimate_cycles(call, kernel)
 
     def as_cut(self, call: Call[Any]) -> Call[Any]:
         return quantize.flatten_rows(flatten_pixels(call))
@@ -98,7 +98,7 @@ class ClusterTeam(Team):
             return None
         found = []
         for one in cuts:
-            part: Part | None = whole(self.as_cut(step.call))
+            part: Part | None = whole_part(self.as_cut(step.call))
             for axis, start, stop, wide in one:
                 part = part and part_within(part, axis, start, stop, wide)
             assert part is not None
@@ -109,7 +109,7 @@ class ClusterTeam(Team):
 def _shape(step: Step) -> tuple[object, ...] | None:
     """Return what steps have in common that are cut in the same way; None if that does not follow from shapes alone."""
     call, kernel = step.call, step.kernel
-    if not by_shape(kernel) or step.guards or len(call.outputs) != 1:
+    if not depends_on_shapes(kernel) or step.guards or len(call.outputs) != 1:
         return None
     (y,) = step.writes
     same = tuple((i, step.reads[i].offset - y.offset) for i in shares_memory(step))

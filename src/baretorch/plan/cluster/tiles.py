@@ -20,7 +20,7 @@ from baretorch.ops.helpers.cut import part_of
 from baretorch.ops.helpers.executor import DMA
 from baretorch.ops.helpers.kernel import Split
 from baretorch.plan.cluster.concurrent import group_phases, without_waiting
-from baretorch.plan.cluster.cost import cycles
+from baretorch.plan.cluster.cost import estimate_cycles
 from baretorch.plan.cluster.row_tiles import InRows, Traffic, carry
 from baretorch.plan.cluster.team import ClusterTeam
 from baretorch.plan.constants import Constants
@@ -256,7 +256,7 @@ def end_times(schedule: Schedule, dma: Dma | None) -> list[float]:
 
 
 def _cycles(phase: Phase) -> float:
-    return max(cycles(step.call, step.kernel) for step in phase.steps)
+    return max(estimate_cycles(step.call, step.kernel) for step in phase.steps)
 
 
 def slow_cycles(schedule: Schedule, slow: Collection[str], each: int) -> int:

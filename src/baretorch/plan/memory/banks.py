@@ -40,7 +40,7 @@ class Placed:
         return sum(b.size for b in self.banks if b.name == bank)
 
 
-def wishes(
+def make_wishes(
     graph: Graph, storage: Mapping[str, View], board: Board, places: Mapping[str, str], others: Collection[str] = ()
 ) -> Wishes:
     """Return the user's and the hardware's wishes as banks of buffers.

@@ -14,7 +14,7 @@ from baretorch.plan.schedule import Schedule, Step, View
 from baretorch.plan.types import Buffer, Overlap
 
 
-def lifetimes(
+def find_lifetimes(
     graph: Graph, schedule: Schedule, storage: Mapping[str, View], absent: Collection[str] = ()
 ) -> list[Buffer]:
     """Return the buffers of inputs, results, scratch and state, not placed yet. The caller holds those that are
@@ -60,16 +60,16 @@ def lent_buffers(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View
         for name in graph.outputs
         if held[buffer := storage[name].buffer] == 1 and graph[name].bytes == graph[buffer].bytes and buffer in written
     }
-    return frozenset(inputs | own - states - set(graph.inputs)) - of_others(steps) - row_inputs(graph)
+    return frozenset(inputs | own - states - set(graph.inputs)) - non_core_buffers(steps) - row_inputs(graph)
 
 
-def of_others(steps: Sequence[Step]) -> set[str]:
+def non_core_buffers(steps: Sequence[Step]) -> set[str]:
     """Return the buffers that an NPU or a unit uses, including its scratch: these do not reach all memories."""
     own = [step for step in steps if not step.executor.is_core]
     return {o.storage for step in own for o in step.uses} | {step.scratch.name for step in own if step.scratch}
 
 
-def reach(step: Step) -> list[Overlap]:
+def possible_overlaps(step: Step) -> list[Overlap]:
     """Return the buffers that the step's output may overlap, if they die here. A buffer that is read twice needs the
     larger distance."""
     if len(step.call.outputs) != 1 or any(o.buffer for o in step.uses):
@@ -137,7 +137,7 @@ def find_overlaps(schedule: Schedule, buffers: Sequence[Buffer]) -> list[Overlap
         o
         for time, phase in enumerate(schedule.phases)
         if len(phase.steps) == 1
-        for o in reach(phase.steps[0])
+        for o in possible_overlaps(phase.steps[0])
         if o.reads in table
         and o.writes in table
         and table[o.reads].last == time == table[o.writes].first

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from baretorch.plan.memory.packing import Ints, Packing, aligned, grain, packing
+from baretorch.plan.memory.packing import Ints, Packing, grain, make_packing, round_up
 from baretorch.plan.memory.search import search
 from baretorch.plan.types import Buffer, Overlap
 
@@ -23,7 +23,7 @@ WORK = 6_000  # items that `improve` places before it gives up
 
 def lower_bound(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> int:
     """Return a size below which no arena is possible."""
-    return packing(buffers, overlaps).bound()
+    return make_packing(buffers, overlaps).bound()
 
 
 def place(
@@ -36,13 +36,13 @@ def place(
     base, to = 0, grain(buffers)
     for b in sorted((b for b in buffers if b.name in lowest), key=lambda b: b.name):
         offsets[b.name] = base
-        base += aligned(b.size, to)
+        base += round_up(b.size, to)
     others = [b for b in buffers if b.name not in lowest and b.size]
-    problem = packing(others, overlaps)
+    problem = make_packing(others, overlaps)
     found, optimal = pack(problem)
     forward = [replace(o, behind=None) for o in overlaps]
     if forward != list(overlaps):  # to go back takes some instructions: only where that saves bytes
-        plain, _ = pack(packing(others, forward))
+        plain, _ = pack(make_packing(others, forward))
         found = plain if problem.height(plain) <= problem.height(found) else found
     offsets |= {b.name: base + int(at) for b, at in zip(others, found, strict=True)}
     placed = [replace(b, bank=bank, offset=offsets.get(b.name, 0)) for b in buffers]

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from baretorch.plan.memory.lifetimes import reach
-from baretorch.plan.memory.packing import aligned
+from baretorch.plan.memory.lifetimes import possible_overlaps
+from baretorch.plan.memory.packing import round_up
 from baretorch.plan.schedule import Step
 from baretorch.plan.types import Buffer
 
@@ -106,7 +106,7 @@ class _Across:
 
 def _sums(events: Iterable[tuple[int, Buffer]]) -> tuple[list[int], list[int]]:
     """Return times in order, and the bytes of all buffers up to each."""
-    rows = sorted((time, aligned(b.size)) for time, b in events)
+    rows = sorted((time, round_up(b.size)) for time, b in events)
     return [time for time, _ in rows], [0, *accumulate(size for _, size in rows)]
 
 
@@ -137,8 +137,8 @@ class _Stretch:
         uses: dict[str, _Use] = {}
         for name, bits in users.items():
             b = across.buffer[name]
-            uses[name] = _Use(aligned(b.size), bits, b.first < part.start, b.last >= part.stop)
-        scratch = tuple(aligned(s.scratch.size) if (s := steps[i]).scratch else 0 for i in part)
+            uses[name] = _Use(round_up(b.size), bits, b.first < part.start, b.last >= part.stop)
+        scratch = tuple(round_up(s.scratch.size) if (s := steps[i]).scratch else 0 for i in part)
         inside = sum(scratch) + sum(u.size for u in uses.values() if not u.before and not u.after)
         used = sum(u.size for u in uses.values() if u.before and u.after)
         mask = (1 << len(part)) - 1
@@ -219,7 +219,7 @@ class _Stretch:
 
 def _meetings(uses: Mapping[str, _Use], step: Step) -> Iterator[tuple[_Use, _Use, int]]:
     """Yield pairs of buffers that a step's output may overlap, and how many bytes they may share."""
-    for r in reach(step):
+    for r in possible_overlaps(step):
         if r.reads in uses and r.writes in uses:
             reads, writes = uses[r.reads], uses[r.writes]
             yield reads, writes, r.most(reads.size, writes.size)

@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 ALIGNMENT = 4
 
 
-def aligned(size: int, to: int = ALIGNMENT) -> int:
+def round_up(size: int, to: int = ALIGNMENT) -> int:
     return -(-size // to) * to
 
 
@@ -51,7 +51,7 @@ class Separation(NamedTuple):
         places = [*range(self.near, self.distance, self.step), self.distance]
         return list(zip([-self.behind, *places], places, strict=False))
 
-    def lifted(self, ahead: int) -> int:
+    def lift(self, ahead: int) -> int:
         """Return the next valid distance of `reads` from `writes`, from `ahead` on."""
         if ahead >= self.distance:
             return ahead
@@ -143,24 +143,24 @@ class Packing:
         return peak
 
 
-def packing(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> Packing:
+def make_packing(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> Packing:
     """State the problem of these buffers; item i is buffer i."""
     number = {b.name: i for i, b in enumerate(buffers)}
     to = grain(buffers)
     read, written = {o.reads for o in overlaps}, {o.writes for o in overlaps}
 
     def least(distance: int | None, size: int) -> int:
-        return aligned(size if distance is None else min(distance, size), to)
+        return round_up(size if distance is None else min(distance, size), to)
 
     def pair(o: Overlap) -> Separation:
         reads, writes = number[o.reads], number[o.writes]
         distance = least(o.distance, buffers[writes].size)
         step = lcm(o.nearer.step, to) if o.nearer else to
-        near = aligned(o.nearer.distance, step) if o.nearer else distance
+        near = round_up(o.nearer.distance, step) if o.nearer else distance
         return Separation(reads, writes, distance, least(o.behind, buffers[reads].size), min(near, distance), step)
 
     return Packing(
-        _ints(aligned(b.size, to) for b in buffers),
+        _ints(round_up(b.size, to) for b in buffers),
         _ints(2 * b.first + (b.name in written) for b in buffers),
         _ints(2 * b.last + (b.name not in read) for b in buffers),
         tuple(map(pair, overlaps)),

@@ -89,7 +89,7 @@ class _Walk:
         for i in choices[order]:
             if self.nodes <= 0 or self.height <= self.bound:
                 return
-            after = self.placed(partial, int(i))
+            after = self.place(partial, int(i))
             if after is not None:
                 self.descend(after)
 
@@ -99,10 +99,10 @@ class _Walk:
         for pair in self.problem.partners.get(i, ()):
             below = int(partial.offsets[pair.writes])
             if i == pair.reads and below >= 0:
-                at = below + pair.lifted(at - below)
+                at = below + pair.lift(at - below)
         return at
 
-    def placed(self, partial: _Partial, i: int) -> _Partial | None:
+    def place(self, partial: _Partial, i: int) -> _Partial | None:
         """Place item i at its floor; None if no better packing can follow."""
         size, at = self.problem.size, self.lowest(partial, i)
         end = at + int(size[i])

@@ -20,13 +20,13 @@ from baretorch.plan.schedule import View
 NOTHING: Mapping[str, Needs] = {}
 
 
-def views(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]:
+def assign_storage(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]:
     """Return the memory of each tensor; `needs` are the conditions on which it is computed."""
     inside: dict[str, View] = {}  # tensor -> its part of another tensor's memory
     computed: set[str] = set()  # but for copies: those were made to lie elsewhere
     last = _last_reads(graph)
     following = {s.next: s.name for s in graph.state}
-    apart = _of_npu(graph)
+    apart = _npu_tensors(graph)
 
     def resolve(name: str) -> View:
         offset = 0
@@ -66,7 +66,7 @@ def views(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]
     return {name: resolve(name) for name in graph.tensors}
 
 
-def _of_npu(graph: Graph) -> set[str]:
+def _npu_tensors(graph: Graph) -> set[str]:
     """Return the tensors that an NPU uses, and those that these are views of: they begin where the NPU can access them,
     and not somewhere in another tensor."""
     producer = graph.producer()

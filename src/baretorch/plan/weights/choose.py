@@ -17,7 +17,7 @@ from baretorch.options import Weights
 from baretorch.plan.memory.banks import room
 from baretorch.plan.schedule import Step
 from baretorch.plan.types import Constant, Plan
-from baretorch.plan.weights.stream import Room, best, can_stream, waiting
+from baretorch.plan.weights.stream import Room, best_streams, can_stream, waiting_cycles
 from baretorch.targets.flash import FlashPath
 from baretorch.targets.types import Board, Chip
 
@@ -55,20 +55,20 @@ def place_weights(
         need_streams(plans, board, cores)
     (name, plan), *others = plans.items()
     path = chip.flash_path
-    found = resident(plans, chip, weights, cores, code)
+    found = choose_resident(plans, chip, weights, cores, code)
     if weights is Weights.RAM or path is None or others or cores > 1 or not can_stream(plan, chip):
         return found
 
     def copied(planned: Plan) -> Plan | None:
         small = arena is None or planned.arena <= arena
-        fits = small and min(_spared(_free({name: planned}, chip, cores), chip, path).values()) >= 0
-        return resident({name: planned}, chip, Weights.AUTO, cores)[name] if fits else None
+        fits = small and min(_spare_bytes(_free({name: planned}, chip, cores), chip, path).values()) >= 0
+        return choose_resident({name: planned}, chip, Weights.AUTO, cores)[name] if fits else None
 
     def reads(planned: Plan, step: Step) -> float:
         return _reading(planned, step, path)
 
     most = _free(plans, chip, cores)[chip.data] // 2
-    better = best(plan, found[name], Room(chip, path, copied, reads, most))
+    better = best_streams(plan, found[name], Room(chip, path, copied, reads, most))
     if weights is Weights.STREAM:
         if better is None:
             raise CompileError(
@@ -77,7 +77,7 @@ def place_weights(
                 try_="leave it out",
             )
         return {name: better}
-    before, after = (waiting(p, chip, path, reads) for p in (found[name], better or found[name]))
+    before, after = (waiting_cycles(p, chip, path, reads) for p in (found[name], better or found[name]))
     return {name: better} if better is not None and after < WORTH * before - MARGIN else found
 
 
@@ -105,18 +105,20 @@ def need_streams(plans: Mapping[str, Plan], board: Board, cores: int) -> None:
         )
 
 
-def resident(plans: Mapping[str, Plan], chip: Chip, weights: Weights, cores: int, code: int = 0) -> dict[str, Plan]:
+def choose_resident(
+    plans: Mapping[str, Plan], chip: Chip, weights: Weights, cores: int, code: int = 0
+) -> dict[str, Plan]:
     """Return the plans with the banks of constants that start-up code copies."""
     path = chip.flash_path
     there = {_content(c) for p in plans.values() for c in p.layout.constants if c.name in p.layout.copies}
     reads = {content: times for content, times in _reads(plans).items() if content not in there}
-    saved = _saved(plans, path) if path is not None else dict.fromkeys(reads, 0.0)
+    saved = _saved_cycles(plans, path) if path is not None else dict.fromkeys(reads, 0.0)
     order = sorted(reads, key=lambda content: (-saved[content], -reads[content], -len(content[1])))
     free = _free(plans, chip, cores)
     free[chip.data] -= code if weights is Weights.RAM else 0
     if weights is not Weights.RAM and path is not None:
-        order = list(_paying(order, saved, path))
-        free = _spared(free, chip, path)
+        order = list(_select_paying(order, saved, path))
+        free = _spare_bytes(free, chip, path)
     banks: dict[Content, str] = {}
     for content in order:
         size = -(-len(content[1]) // ALIGNMENT) * ALIGNMENT
@@ -150,7 +152,7 @@ def _free(plans: Mapping[str, Plan], chip: Chip, cores: int) -> dict[str, int]:
     return {name: room(chip, name, cores) - used[name] - own[name] - copied[name] - 2 * SECTION for name in names}
 
 
-def _spared(free: Mapping[str, int], chip: Chip, path: FlashPath) -> dict[str, int]:
+def _spare_bytes(free: Mapping[str, int], chip: Chip, path: FlashPath) -> dict[str, int]:
     """Return the free bytes that automatic choices may take, without banks that share a cache with flash."""
     cache = path.cache_of("data")
     beside = cache.beside if cache is not None else ()
@@ -158,23 +160,23 @@ def _spared(free: Mapping[str, int], chip: Chip, path: FlashPath) -> dict[str, i
     return {name: left - (kept if name == chip.data else 0) for name, left in free.items() if name not in beside}
 
 
-def _paying(order: Sequence[Content], saved: Mapping[Content, float], path: FlashPath) -> Iterator[Content]:
+def _select_paying(order: Sequence[Content], saved: Mapping[Content, float], path: FlashPath) -> Iterator[Content]:
     """Yield constants that pay, until the rest fits in a part of the cache, where it stays from run to run."""
     rest = sum(len(data) for _, data in order)
     for content in order:
-        if rest <= _kept(path) or saved[content] < PAYS:
+        if rest <= _cached_bytes(path) or saved[content] < PAYS:
             return
         yield content
         rest -= len(content[1])
 
 
-def _kept(path: FlashPath) -> int:
+def _cached_bytes(path: FlashPath) -> int:
     """Return the bytes of constants that a cache keeps: half of it, because code and constants compete for its sets."""
     cache = path.cache_of("data")
     return cache.size // 2 if cache is not None else 0
 
 
-def _saved(plans: Mapping[str, Plan], path: FlashPath) -> dict[Content, float]:
+def _saved_cycles(plans: Mapping[str, Plan], path: FlashPath) -> dict[Content, float]:
     """Return the cycles of a run that each byte saves in RAM."""
     saved: dict[Content, float] = defaultdict(float)
     for step, contents in _steps(plans):
@@ -187,7 +189,7 @@ def _saved(plans: Mapping[str, Plan], path: FlashPath) -> dict[Content, float]:
 def _readings(step: Step, contents: Sequence[Content], path: FlashPath) -> float:
     """Return how often a layer reads its constants from flash: once if the cache keeps them, otherwise once per few
     outputs."""
-    fits = sum(len(data) for _, data in contents) <= _kept(path)
+    fits = sum(len(data) for _, data in contents) <= _cached_bytes(path)
     outputs = min((_times(step, content) for content in contents), default=0.0)  # for each of them
     return 1.0 if fits else max(1.0, outputs / AT_ONCE)
 
@@ -196,7 +198,7 @@ def _reading(plan: Plan, step: Step, path: FlashPath) -> float:
     """Return the cycles that a step waits for constants in flash. If these are few, the cache keeps them."""
     layout = plan.layout
     elsewhere = {*layout.copies, *(copy.source.storage for copy in plan.schedule.copies.values())}
-    if sum(c.data.nbytes for c in layout.constants if c.name not in elsewhere) <= _kept(path):
+    if sum(c.data.nbytes for c in layout.constants if c.name not in elsewhere) <= _cached_bytes(path):
         return 0.0
     there = [o.storage for o in step.operands if o.constant and not o.buffer and o.storage not in layout.copies]
     contents = [_content(layout.constant(name)) for name in there]

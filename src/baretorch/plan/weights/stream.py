@@ -29,7 +29,7 @@ PER_OUTPUT = 6  # cycles
 Flash = Callable[[Plan, Step], float]  # cycles that a step waits for constants that it reads from flash
 
 
-def largest(step: Step) -> Operand | None:
+def largest_constant(step: Step) -> Operand | None:
     """Return the largest constant of a step, which is copied."""
     whole = [o for o in step.operands if o.constant and not o.offset]
     return max(whole, key=lambda o: o.size, default=None)
@@ -58,7 +58,7 @@ def _with_copies(schedule: Schedule, chosen: Collection[int]) -> tuple[Schedule,
     phases, buffers, begin = list(schedule.phases), list[Buffer](), 0
     for time in sorted(chosen):
         (step,) = phases[time].steps
-        source = largest(step)
+        source = largest_constant(step)
         assert source is not None
         target = Operand(source.tensor, f"{source.storage} for {step.call.y.name}", -(-source.size // 4) * 4)
         copy = BackgroundCopy(target.storage, source, target)
@@ -75,7 +75,7 @@ def can_stream(plan: Plan, chip: Chip) -> bool:
     return chip.dma is not None and all(len(p.steps) == 1 and not p.steps[0].guards for p in plan.phases)
 
 
-def waiting(plan: Plan, chip: Chip, path: FlashPath, flash: Flash) -> float:
+def waiting_cycles(plan: Plan, chip: Chip, path: FlashPath, flash: Flash) -> float:
     """Estimate the cycles of a run that the core waits for flash and for copies."""
     return sum(_waits(plan, chip, path, flash))
 
@@ -115,7 +115,7 @@ class Room:
     most: int  # bytes of a buffer
 
 
-def best(plan: Plan, without: Plan, room: Room) -> Plan | None:
+def best_streams(plan: Plan, without: Plan, room: Room) -> Plan | None:
     """Return the plan with the copies for which the core waits least, if any are possible; `without` is the plan
     without them."""
     found: list[tuple[float, Plan]] = []
@@ -129,7 +129,7 @@ def best(plan: Plan, without: Plan, room: Room) -> Plan | None:
         planned = room.resident(stream_weights(plan, chosen, room.chip))
         if planned is None:
             break
-        found.append((waiting(planned, room.chip, room.path, room.flash), planned))
+        found.append((waiting_cycles(planned, room.chip, room.path, room.flash), planned))
         last = planned
     return min(found, key=lambda f: f[0], default=(0.0, None))[1]
 
@@ -138,11 +138,11 @@ def _in_flash(plan: Plan) -> Iterator[tuple[int, Step]]:
     """Yield the steps whose largest constant is read from flash."""
     for time, phase in enumerate(plan.phases):
         for step in phase.steps:
-            o = largest(step)
+            o = largest_constant(step)
             if o is not None and not o.buffer and o.storage not in plan.layout.copies:
                 yield time, step
 
 
 def _fits(step: Step, room: Room) -> bool:
-    o = largest(step)
+    o = largest_constant(step)
     return o is not None and LEAST <= o.size <= room.most

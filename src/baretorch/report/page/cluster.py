@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baretorch.measure.cluster import TracedLayer, TracedRun
 from baretorch.measure.numbers import share
-from baretorch.plan.cluster.cost import cycles
+from baretorch.plan.cluster.cost import estimate_cycles
 from baretorch.report.page.html import Html, count_cell, el, joined, number_cell, table
 from baretorch.report.page.roofline import roofline
 from baretorch.report.page.timeline import timeline
@@ -61,7 +61,7 @@ def _row(found: TracedRun, layer: TracedLayer) -> Html:
     phases = [p for p in found.plan.phases if p.main.layer == name]
     largest = max((copy.source.size for copy in layer.copies), default=0)
     known = next((t for t in found.plan.tiles.layers if t.layer == name), None) if found.plan.tiles else None
-    modelled = (max(cycles(step.call, step.kernel) for step in phase.steps) for phase in phases)
+    modelled = (max(estimate_cycles(step.call, step.kernel) for step in phase.steps) for phase in phases)
     model = known.cycles if known else round(sum(modelled))
     use, cores = layer.use, len({step.executor for step in layer.steps})
     return el(
