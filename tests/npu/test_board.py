@@ -15,7 +15,7 @@ from baretorch.frontends import Source
 from baretorch.ir.graph import DType, Graph, interpret
 from baretorch.ir.io import store_inputs
 from baretorch.machines import open_machine
-from baretorch.machines.npu.device import CUSTOM_DMA, OddNpu
+from baretorch.machines.npu.device import CUSTOM_DMA
 from baretorch.machines.qemu import machine as qemu
 from baretorch.machines.qemu.npu import AttachedNpu
 from baretorch.machines.run import Run, run_on
@@ -29,6 +29,7 @@ from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from tests.npu.damage import constants_of, damaged
+from tests.npu.odd import OddNpu, make_odd
 from tests.npu.test_partition import Net, Q
 
 
@@ -109,7 +110,7 @@ def test_a_u85_with_other_ports_is_refused(with_u85: tuple[Compiled, Image], mon
         def made(board: Board) -> AttachedNpu | None:
             npu = found(board)
             assert npu is not None
-            npu.device.variant = variant
+            make_odd(npu.device, variant)
             return npu
 
         return made
@@ -193,7 +194,7 @@ def test_one_that_never_ends_is_given_up(compiled: Compiled, image: Image, monke
     def stuck(board: Board) -> AttachedNpu | None:
         beside = found(board)
         assert beside is not None
-        beside.device.variant = OddNpu(stuck=True)
+        make_odd(beside.device, OddNpu(stuck=True))
         return beside
 
     monkeypatch.setattr(qemu, "_npu", stuck)

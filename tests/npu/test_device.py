@@ -9,11 +9,12 @@ import pytest
 
 from baretorch.firmware.thumb import Transfer, decode_transfer
 from baretorch.machines.npu import device as npu
-from baretorch.machines.npu.device import Misuse, NpuBank, NpuDevice, OddNpu
+from baretorch.machines.npu.device import Misuse, NpuBank, NpuDevice
 from baretorch.machines.npu.faults import NpuFault
 from baretorch.machines.npu.memory import NpuRegion
 from baretorch.npu.payload import SCRATCH, WEIGHTS
 from tests.npu.cases import Case, kept
+from tests.npu.odd import OddNpu, make_odd
 
 ORIGIN, FLASH, STREAM = 0x31000000, 0x10000000, 0x8000
 USUAL = OddNpu()
@@ -29,7 +30,8 @@ class Board:
         self.flash[: len(payload.weights)] = np.frombuffer(payload.weights, np.uint8)
         self.flash[STREAM : STREAM + len(payload.commands)] = np.frombuffer(payload.commands, np.uint8)
         banks = (NpuBank(ORIGIN, NpuRegion(self.ram)), NpuBank(FLASH, NpuRegion(self.flash, constant=True)))
-        self.npu = NpuDevice(payload.accelerator, banks, variant)
+        self.npu = NpuDevice(payload.accelerator, banks)
+        make_odd(self.npu, variant)
 
     def set_up(self) -> None:
         for slot, data in zip(self.case.payload.inputs, self.case.inputs, strict=True):

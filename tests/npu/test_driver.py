@@ -12,13 +12,13 @@ from baretorch.firmware import build
 from baretorch.firmware.types import Image
 from baretorch.ir.graph import interpret
 from baretorch.machines.npu import device as npu
-from baretorch.machines.npu.device import OddNpu
 from baretorch.machines.run import run_on
 from baretorch.machines.types import DeviceFault
 from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.npu.accelerators import ACCELERATORS, Family
 from baretorch.pipeline import Compiled
 from baretorch.targets.runtime import RUNTIME, runtime_sources
+from tests.npu.odd import OddNpu, make_odd
 from tests.npu.test_judge import chain
 from tests.npu.test_unicorn import built
 
@@ -38,7 +38,7 @@ def outcome(compiled: Compiled, image: Image, variant: OddNpu = USUAL, gating: i
     """
     machine = UnicornMachine(image, compiled.c.run)
     assert machine.npu is not None
-    machine.npu.device.variant = variant
+    make_odd(machine.npu.device, variant)
     rng = np.random.default_rng(1)
     inputs = [rng.integers(-128, 128, compiled.graph[name].shape).astype(np.int8) for name in compiled.graph.inputs]
     want = interpret(chain(), inputs)[compiled.graph.outputs[0]]

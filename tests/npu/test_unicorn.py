@@ -12,7 +12,6 @@ from baretorch import pipeline
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.ir.graph import interpret
-from baretorch.machines.npu.device import OddNpu
 from baretorch.machines.run import run_on
 from baretorch.machines.types import DeviceFault
 from baretorch.machines.unicorn.machine import UnicornMachine
@@ -23,6 +22,7 @@ from baretorch.targets.boards import load_board
 from baretorch.targets.parts import Npu
 from baretorch.targets.types import Board
 from tests.npu.damage import constants_of, damaged
+from tests.npu.odd import OddNpu, make_odd
 from tests.npu.test_judge import chain
 
 BASE = 0x48102000
@@ -132,7 +132,7 @@ def test_a_bus_error(machine: UnicornMachine, image: tuple[Compiled, Image]) -> 
 
 def test_a_timeout(machine: UnicornMachine, image: tuple[Compiled, Image]) -> None:
     assert machine.npu is not None
-    machine.npu.device.variant = OddNpu(stuck=True)
+    make_odd(machine.npu.device, OddNpu(stuck=True))
     assert "did not end in time" in said(machine, image[0])
 
 

@@ -79,24 +79,11 @@ class Misuse(Exception):
     """An error that a driver must not make."""
 
 
-@dataclass(frozen=True)
-class OddNpu:
-    """Differences from a normal chip, for tests of drivers."""
-
-    stuck: bool = False  # it never ends
-    config: int = 0  # bits of its CONFIG in addition to those of the accelerator
-    id: int | None = None  # its ID
-    prot: int | None = None  # its PROT after each reset, whatever the driver demands
-    ecc: bool = False  # its internal memory fails
-    cuts_power: bool = False  # its power is cut as soon as it is idle, if power gating is enabled
-
-
 class NpuDevice:
     """An Ethos-U with its registers, between a core and memory."""
 
-    def __init__(self, accelerator: Accelerator, banks: Sequence[NpuBank], variant: OddNpu = OddNpu()) -> None:
+    def __init__(self, accelerator: Accelerator, banks: Sequence[NpuBank]) -> None:
         self.accelerator = accelerator
-        self.variant = variant
         self._banks = banks
         self._bits = _registers(accelerator.family)
         self.runs = 0  # streams that came to their end
@@ -106,19 +93,12 @@ class NpuDevice:
 
     def _reset(self, prot: int) -> None:
         self._values = dict.fromkeys(self._bits, 0)
-        self._prot = prot if self.variant.prot is None else self.variant.prot
+        self._prot = prot
         self._status = RESETTING
         self._read = 0
         self._state = Progress.IDLE
         self._gating = GATING
         self._fresh = False
-        self._powered = True  # until CMD is written
-
-    def _cut_power(self) -> None:
-        idle = not self.busy and not self._powered and not self._status & IRQ
-        if self.variant.cuts_power and idle and self._gating & POWER_GATING:
-            self._reset(0)
-            self._status, self._fresh = 0, True
 
     @property
     def irq(self) -> bool:
@@ -135,15 +115,14 @@ class NpuDevice:
         return self._state is Progress.SEEN_RUNNING
 
     def read(self, offset: int) -> int:
-        self._cut_power()
         if offset == STATUS:
             return self._read_status()
         readable = self._values | {
-            ID: ID_WORDS[self.accelerator.family] if self.variant.id is None else self.variant.id,
+            ID: ID_WORDS[self.accelerator.family],
             CMD: self._gating,
             QREAD: self._read,
             PROT: self._prot,
-            CONFIG: self.accelerator.config | self.variant.config,
+            CONFIG: self.accelerator.config,
         }
         if offset not in readable and offset not in QUIET and offset not in IDENTITY:
             raise Misuse(f"the NPU has no register at {offset:#05x} to be read")
@@ -167,7 +146,6 @@ class NpuDevice:
             raise Misuse(f"{value:#x} at {offset:#05x} has bits that are read-only, reserved or not modelled")
         if self._status & RESETTING and offset != RESET:
             raise Misuse(f"the register at {offset:#05x} is written before the NPU's reset has ended")
-        self._cut_power()
         if offset == CMD:
             self._command(value)
         elif offset == RESET:
@@ -189,7 +167,7 @@ class NpuDevice:
         gating = value & GATING
         if value & (RUN | CLEAR_IRQ) and gating != self._gating:
             raise Misuse(f"CMD = {value:#x} changes clock and power gating from {self._gating:#x} to {gating:#x}")
-        self._gating, self._powered = gating, False
+        self._gating = gating
         self._status &= ~(value & HISTORY | (IRQ if value & CLEAR_IRQ else 0))
         if not value & RUN or self.busy:
             return
@@ -204,13 +182,10 @@ class NpuDevice:
 
     def work(self) -> None:
         """Run the whole stream if one was started. Faults that STATUS does not report are raised."""
-        if not self.busy or self.variant.stuck:
+        if not self.busy:
             return
         self._state = Progress.IDLE
         self._status &= ~RUNNING
-        if self.variant.ecc:
-            self._status |= ECC_FAULT | IRQ
-            return
         errors = U85_ERRORS if self.accelerator.family is Family.U85 else ERRORS
         try:
             stream = self._stream()
