@@ -382,7 +382,7 @@ def behaves_otherwise(made: Image, left: Mapping[str, int] | None) -> str | None
     try:
         link = Link(machine, heard.append)
         link.hello()
-        start = emulated.count_executed()
+        start = int(emulated.core.state.instructions)
         reply = link.run([DATA])
     except DeviceHang:
         return "hangs"

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from enum import StrEnum
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
 from baretorch.frontends.user_code import import_file
-from baretorch.machines.rp2040js.attached import Attached, Breaks, By, PinFault
+from baretorch.machines.rp2040js.attached import Attached, By
 from baretorch.machines.rp2040js.node import is_installed
 from baretorch.machines.types import DeviceFault
 from baretorch.options import Console, Weights
@@ -50,6 +51,26 @@ void __attribute__((noinline)) toy_run(const void *from, void *to)
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     return around(4 * 784, 4 * 10, tmp_path_factory.mktemp("camera"))
+
+
+class Breaks(StrEnum):
+    """The parts that can fail."""
+
+    UNPLUGGED = "unplugged"  # the camera is missing
+    OTHER_CHIP = "other chip"  # a chip with another number is at the camera's address
+    NO_FRAMES = "no frames"  # it responds, and sends none
+    BUS_STUCK = "bus stuck"  # SDA is held low
+    CLOCK_STUCK = "clock stuck"  # SCL is
+    DISPLAY_SILENT = "display silent"  # it does nothing
+    DISPLAY_STUCK = "display stuck"  # the SPI controller never sends its data
+
+
+class PinFault(NamedTuple):
+    """Something is out of order from one millisecond after power-up to another."""
+
+    what: Breaks
+    begin_ms: float
+    end_ms: float
 
 
 def around(inputs: int, outputs: int, folder: Path, app: Path = EXAMPLE / "firmware") -> Image:

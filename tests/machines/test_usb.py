@@ -45,6 +45,7 @@ from tests.machines.usb import (
     drive,
     each_chip,
     in_chaos,
+    is_armed,
     is_refused,
     like_windows,
     over_usb,
@@ -196,7 +197,7 @@ def test_cleared_while_a_packet_waits() -> None:
 
     def clear() -> Steps[None]:
         while True:
-            while not controller.is_armed(0x82):
+            while not is_armed(controller, 0x82):
                 yield host.data_step()
             yield from host.control(clear_halt(0x82))
             cleared(host, 0x82)
@@ -218,7 +219,7 @@ def test_cleared_late_in_a_frame(request_: SetupPacket) -> None:
     controller, host = port(machine)
 
     def clear() -> Steps[None]:
-        while not controller.is_armed(0x82):
+        while not is_armed(controller, 0x82):
             yield host.data_step()
         while not 800 <= controller._around.microseconds() % 1000 < 900:
             yield True
@@ -328,9 +329,9 @@ def test_who_opens_the_port_gets_nothing_old(board: str) -> None:
         while not host.send_packet(2, encode(Frame(RUN_FRAME, 1, DATA))):
             yield True
         yield from (True for _ in range(40))
-        waits = controller.is_armed(0x82)
+        waits = is_armed(controller, 0x82)
         yield from host.control(set_lines(0))
-        assert not controller.is_armed(0x82)
+        assert not is_armed(controller, 0x82)
         yield from host.control(set_lines(3))
         return waits
 
@@ -540,7 +541,7 @@ def test_1200_baud_restarts_into_the_boot_loader(board: str) -> None:
     assert answers(machine)
     with pytest.raises(Restarted):
         drive(machine, host.control(SET_LINE_CODING, line_coding(1200)))
-    assert not port(machine)[0].is_armed(0x80), "after the status was sent"
+    assert not is_armed(port(machine)[0], 0x80), "after the status was sent"
 
 
 def test_1200_baud_while_the_model_runs() -> None:

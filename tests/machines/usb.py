@@ -13,7 +13,7 @@ from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceHang
 from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.machines.unicorn.usb.bus import NAK, SILENCE, Bus, HostError, Packet
-from baretorch.machines.unicorn.usb.controller import UsbController
+from baretorch.machines.unicorn.usb.controller import AVAILABLE, UsbController
 from baretorch.machines.unicorn.usb.host import (
     BAUD,
     CLOSED,
@@ -89,6 +89,11 @@ def up(machine: UnicornMachine) -> UsbHost:
 
     drive(machine, nothing())
     return port(machine)[1]
+
+
+def is_armed(controller: UsbController, endpoint: int) -> bool:
+    """Report whether the controller has the buffer of an endpoint's address."""
+    return bool(controller._control(2 * (endpoint & 0x0F) + (not endpoint & 0x80)) & AVAILABLE)
 
 
 def is_refused(host: UsbHost, request: SetupPacket) -> Steps[bool]:

@@ -28,27 +28,6 @@ class By(StrEnum):
     BYTES = "bytes"
 
 
-class Breaks(StrEnum):
-    """The parts that can fail."""
-
-    UNPLUGGED = "unplugged"  # the camera is missing
-    OTHER_CHIP = "other chip"  # a chip with another number is at the camera's address
-    NO_FRAMES = "no frames"  # it responds, and sends none
-    BUS_STUCK = "bus stuck"  # SDA is held low
-    CLOCK_STUCK = "clock stuck"  # SCL is
-    DISPLAY_SILENT = "display silent"  # it does nothing
-    DISPLAY_STUCK = "display stuck"  # the SPI controller never sends its data
-
-
-@dataclass(frozen=True)
-class PinFault:
-    """Something is out of order from one millisecond after power-up to another."""
-
-    what: Breaks
-    begin_ms: float
-    end_ms: float
-
-
 @dataclass(frozen=True)
 class Attached:
     """`frames` is a file of frames, 324 rows of 324 bytes each; every one is shown `hold` times, the first again after
@@ -58,7 +37,7 @@ class Attached:
     by: By = By.PINS
     hold: int = 1
     pictures: bool = False
-    faults: tuple[PinFault, ...] = ()
+    faults: tuple[tuple[str, float, float], ...] = ()  # what fails, from one millisecond after power-up to another
 
     def about(self, board: Board, events: int) -> dict[str, Any]:
         """Return the description that js/attached.mjs reads."""
@@ -69,7 +48,7 @@ class Attached:
             )
         return {
             "events": events,
-            "faults": [(fault.what, fault.begin_ms, fault.end_ms) for fault in self.faults],
+            "faults": self.faults,
             "camera": {
                 "pins": _pins(board, "camera"),
                 "frames": str(self.frames.absolute()),

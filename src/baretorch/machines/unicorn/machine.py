@@ -170,10 +170,6 @@ class UnicornMachine(UncountedMachine):
         """Return the core that runs, or will run next."""
         return self._turn
 
-    def count_executed(self) -> int:
-        """Return the number of instructions of core 0 since reset."""
-        return int(self._cores[0].state.instructions)
-
     def cores(self) -> Cores | None:
         calls = self.instructions()
         if len(self._cores) == 1 or not calls:

@@ -225,10 +225,6 @@ class UsbController:
         }
         return [text for text, is_so in wrong.items() if is_so] + self._around.failing()
 
-    def is_armed(self, endpoint: int) -> bool:
-        """Whether the controller has the buffer of an endpoint's address."""
-        return bool(self._control(2 * (endpoint & 0x0F) + (not endpoint & 0x80)) & AVAILABLE)
-
     def _is_forced(self) -> bool:
         return self[MUXING] == TO_PADS and bool(self[PHY_OVERRIDE] & KEEP_PULL_UP)
 
