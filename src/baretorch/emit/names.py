@@ -69,7 +69,7 @@ class Method:
 
     @cached_property
     def callers(self) -> dict[str, CPort]:
-        """Return the ports whose memory belongs to the caller, and inputs that are read in rows, by their buffers."""
+        """Return by buffer the ports whose memory belongs to the caller, and the inputs that are read row by row."""
         return {p.operand.storage: p for p in self.ports if p.direct or p.pulled}
 
     @cached_property

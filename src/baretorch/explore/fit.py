@@ -348,7 +348,8 @@ def _trial(options: Options, board: Board, compiled: Compiled, planned: bool, bu
 
 
 def _side(source: Source, part: float) -> str:
-    """Describe the size of an image with this part of the area: activations are proportional to it."""
+    """Describe the input image that has this part of the area, because activations are proportional to the area; empty
+    if the model has no single image."""
     inputs = [port for graph in source.graphs.values() for port in graph.takes()]
     if len(inputs) != 1 or len(inputs[0].shape) != 4:
         return ""

@@ -46,7 +46,7 @@ from baretorch.ops.move import Choose
 
 @dataclass
 class AtenLowering(Lowering):
-    """A Lowering with the program, and the Graph's tensor for each of its values."""
+    """The lowering of a `program`. `values` has the name of the Graph's tensor for each value of the program."""
 
     program: AtenProgram
     values: dict[str, str] = field(default_factory=dict)
