@@ -24,7 +24,7 @@ TIMES = {"ms": 1.0, "us": 1e-3, "s": 1e3, "": 1.0}  # milliseconds
 
 
 class Quantity(click.ParamType[float]):
-    """A number with one of the units, which are matched in their order."""
+    """A number followed by a unit. The first unit in `units` that matches is used."""
 
     def __init__(
         self, name: str, kind: type[float], units: Mapping[str, float], least: float, most: float, example: str

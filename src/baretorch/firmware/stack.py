@@ -1,11 +1,11 @@
-"""Computes a bound on the stack: the compiler's frame sizes along the deepest chain of calls.
+"""Compute a bound on the stack: the compiler's frame sizes along the deepest chain of calls.
 
-Library functions come without such data, and compilers do not count what inline assembly pushes. So every instruction
-that moves the stack pointer down is added up, as if all were executed, and the larger counts: never too little, unless
-one of them stood in a loop, which compilers do not do.
-Where an address is taken, a call is assumed: a trap handler that start-up code installs counts as called by it.
-Interrupts are not in a function's bound: an image's one handler has its own, with what the core saves before. Another
-core's first function has a stack of its own.
+- Library functions have no such data, and compilers do not count what inline assembly pushes. So all instructions of a
+  function that lower the stack pointer are added up, and the larger of both sizes counts. That is enough unless one of
+  them is in a loop, which compilers do not generate.
+- A function whose address is taken counts as called there. This includes a trap handler that start-up code installs.
+- Interrupts are not part of a function's bound. The one handler of an image has its own bound, with the registers that
+  the core saves before it. The first function of another core has a stack of its own.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def check_sums(plan: Plan) -> None:
 
 
 def _touched(step: Step, o: Operand, t: Tensor) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Some channels of each pixel, or all."""
+    """Return which bytes of an operand a step uses: those of some channels of each pixel, or all."""
     at, pitch = np.arange(o.size), step.call.pitch * t.dtype.size
     return at % pitch < t.shape[-1] * t.dtype.size if pitch else at >= 0
 
