@@ -155,7 +155,7 @@ def test_a_sample_is_spread_evenly_and_the_rest_replayed() -> None:
     target = Twice()
     checker = Checker(target, recorded(10), 4, True, "the board", TWICE)
     assert [checker(np.array([i, 1000.0])).tolist() for i in range(10)] == [[2 * i, 2000.0] for i in range(10)]
-    assert (checker.asked, checker.ran, target.ran) == (10, 3, 3)
+    assert (checker.count, checker.ran, target.ran) == (10, 3, 3)
 
 
 def test_an_answer_that_differs_is_an_error() -> None:

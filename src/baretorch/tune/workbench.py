@@ -67,7 +67,7 @@ class Choice:
     def __str__(self) -> str:
         words = [f"{name} {value}" for name, value in self.arguments.items()]
         words += [f"{name} in {p.value}" for name, p in self.layers.items()]
-        words += [f"{n} channels kept of {name}" for name, n in self.kept.items()]
+        words += [f"{n} channels in {name}" for name, n in self.kept.items()]
         words += [f"{n / THIN:.0%} of the weights of {name}" for name, n in self.thin.items()]
         return ", ".join(words) or "int8"
 

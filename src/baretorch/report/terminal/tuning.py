@@ -52,7 +52,7 @@ def verdict(tuning: Tuning, steps: Sequence[TunedStep]) -> Iterator[str]:
     chosen, whole = tuning.chosen, tuning.whole
     plain = f"plain int8 ({whole.flash:,} bytes, {format_accuracy(whole.accuracy)})"
     less = f"{chosen.flash / whole.flash:.0%} of the flash of {plain}"
-    yield f"chosen: [green]{markup(chosen.label)}[/], {markup(chosen.choice)}: {less}"
+    yield f"chosen: [green]{markup(chosen.label)}[/] ({markup(chosen.choice)}), with {less}"
     for step in steps:
         word = "kept" if step.kept else "not kept"
         yield f"  {markup(step.what)}: {format_accuracy(step.before)} to {format_accuracy(step.after)}, {word}"
