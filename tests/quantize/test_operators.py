@@ -28,6 +28,7 @@ from baretorch.options import Observer
 from baretorch.passes.order import FLOAT, run_passes
 from baretorch.passes.to_int8 import explain_float, float_layers
 from baretorch.quantize.groups import find_groups
+from baretorch.quantize.train import RoundingModule
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_model, seeded
 
@@ -135,7 +136,7 @@ STEPS: dict[str, Operator] = {
     "floor": lambda x: torch.floor(3 * x),
     "ceil": lambda x: torch.ceil(3 * x),
     "trunc": lambda x: torch.trunc(3 * x),
-    "floor_divide": lambda x: torch.floor_divide(x, 0.7),
+    "floor_divide": lambda x: torch.div(x, 0.7, rounding_mode="floor"),
     "trunc_divide": lambda x: torch.div(x, 0.7, rounding_mode="trunc"),
     "remainder": lambda x: torch.remainder(x, 0.7),
     "fmod": lambda x: torch.fmod(x, 0.7),
@@ -254,8 +255,17 @@ def samples_of(case: str) -> list[tuple[torch.Tensor, ...]]:
 
 
 @cache
+def network(case: str) -> nn.Module:
+    return seeded(Several(CASES[case][0]))
+
+
+@cache
 def read(case: str) -> Source:
-    return from_module(seeded(Several(CASES[case][0])), samples_of(case)[0], "m")
+    return from_module(network(case), samples_of(case)[0], "m")
+
+
+def float_graph(case: str) -> Graph:
+    return run_passes(read(case).graph, FLOAT)[-1][1]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -280,6 +290,26 @@ def test_operators_learn(case: str) -> None:
     assert beyond_a_step(case, source, graph, source.expected) == {}
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_gradients_are_those_of_pytorch(case: str) -> None:
+    """Gradients of operators without rounding match PyTorch. Random values are never at a jump or a bend."""
+    (x,) = samples_of(case)[1]
+    found = [gradients(RoundingModule(float_graph(case)), x), gradients(network(case), x)]
+    for operator, ours, right in zip(CASES[case][0], *found, strict=True):
+        torch.testing.assert_close(ours, right, rtol=1e-3, atol=1e-3, msg=lambda text, o=operator: f"{o}: {text}")
+
+
+def gradients(module: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
+    """Return the gradient of each output for the input."""
+    x = x.clone().requires_grad_()
+    found = []
+    for y in module(x):
+        weights = torch.linspace(-1, 1, y.numel()).reshape(y.shape)
+        (gradient,) = torch.autograd.grad((weights * y).sum(), x, retain_graph=True, allow_unused=True)
+        found.append(torch.zeros_like(x) if gradient is None else gradient)
+    return found
+
+
 def beyond_a_step(case: str, source: Source, graph: Graph, find_groups: Sequence[Array]) -> dict[str, float]:
     """Return how many steps the results of operators are off, if it is more than one."""
     answers = interpret(graph, store_inputs(graph, source.examples))
@@ -294,7 +324,7 @@ def beyond_a_step(case: str, source: Source, graph: Graph, find_groups: Sequence
 
 def test_every_operator_with_an_int8_form_is_tested() -> None:
     """Recurrent layers have tests of their own, bits are of integers, and only plans have copies."""
-    found = {type(node.op) for case in CASES for node in run_passes(read(case).graph, FLOAT)[-1][1].nodes}
+    found = {type(node.op) for case in CASES for node in float_graph(case).nodes}
     forms = {row.op for row in OPS if row.int8 is not None and not row.op.name.endswith("quantize")}
     assert sorted(op.name for op in forms - found if not issubclass(op, (Recurrent, Bitwise, Copy))) == []
 

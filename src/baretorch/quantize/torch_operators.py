@@ -84,16 +84,17 @@ class _Slopes(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        op: Elementwise = ctx.op
         arrays = [_array(x).astype(np.float64) for x in ctx.saved_tensors]
         found: list[Tensor | None] = [None]
         with np.errstate(all="ignore"):
-            here = ctx.op.meaning(*arrays)
+            here = op.value(*arrays)
             for i, (x, own) in enumerate(zip(arrays, ctx.saved_tensors, strict=True)):
                 if not ctx.needs_input_grad[1 + i]:
                     found.append(None)
                     continue
                 step = STEP * np.maximum(np.abs(x), 1.0)
-                sides = [(ctx.op.meaning(*arrays[:i], x + s, *arrays[i + 1 :]) - here) / s for s in (-step, step)]
+                sides = [(op.value(*arrays[:i], x + s, *arrays[i + 1 :]) - here) / s for s in (-step, step)]
                 slope = np.where(np.abs(sides[0]) < np.abs(sides[1]), *sides)
                 slopes = torch.as_tensor(np.nan_to_num(slope).astype(np.float32)).to(own.device)
                 found.append((gradient * slopes).sum_to_size(own.shape))
