@@ -48,6 +48,31 @@ ROWS = (
     ),
 )
 
+# The same for a convolution, whose int8 form has weights with a scale per output channel.
+CONVOLUTION = (
+    ("ops/__init__.py", "    cdist,\n", "    conv_tbc,\n"),
+    (
+        "ops/__init__.py",
+        "\n\nOPS: tuple[OpRow, ...] = (\n",
+        "    OpRow(conv_tbc.ConvTbc, conv_tbc.KERNELS, conv_tbc.int8, Scaled.LAYER),\n"
+        "    OpRow(conv_tbc.QConvTbc, conv_tbc.INT8_KERNELS),\n",
+    ),
+    (
+        "frontends/aten/conv.py",
+        "from __future__ import annotations\n",
+        "from baretorch.ops.conv_tbc import ConvTbc\n",
+    ),
+    (
+        "frontends/aten/conv.py",
+        "ROWS: dict[str, AtenRow] = {\n",
+        "    **rows(\n"
+        '        "conv_tbc",\n'
+        "        lambda g, x, weight, bias, pad=0: g.b.add(ConvTbc(pad), x, g.permute(weight, (2, 0, 1)), bias),\n"
+        "        ConvTbc,\n"
+        "    ),\n",
+    ),
+)
+
 # The same for an elementwise operator of all formats, whose int8 form is a table as of all functions of one tensor.
 ELEMENTWISE = (
     (
@@ -92,6 +117,21 @@ def test_an_elementwise_operator_of_all_formats_costs_four_files_at_most(tmp_pat
     assert made["tables"] == [True] * 4
     assert made["float"]["steps"] == ["linear", "frac"] and made["float"]["error"] < 1e-5
     assert made["int8"]["steps"][-1] != "frac" and made["int8"]["error"] < 0.1
+
+
+def test_a_convolution_with_int8_and_a_variant_costs_ten_files_at_most(tmp_path: Path) -> None:
+    """PyTorch alone has this convolution. The other formats would cost a file each."""
+    package = ChangedPackage(tmp_path)
+    for file in (*(NEW / "convolution").rglob("*.py"), *(NEW / "convolution" / "kernels" / "conv_tbc").iterdir()):
+        if file.parent != NEW / "convolution":
+            package.write(file.relative_to(NEW / "convolution").as_posix(), file.read_text())
+    changed = insert(package, CONVOLUTION)
+    assert len(changed) + 3 <= MOST_FILES, f"it costs {len(changed)} files: {', '.join(changed)}"
+    made = run_in(package, "convolution/compiled.py")
+    assert made["float"]["kernels"] == ["bt_conv_tbc_f32_ref"] and made["float"]["error"] < 1e-5
+    assert made["int8"]["kernels"] == ["bt_qconv_tbc_ref"] and made["int8"]["error"] < 0.1
+    assert made["emulated"]["kernels"] == ["bt_qconv_tbc_dsp"]
+    assert made["emulated"]["outputs"] == made["int8"]["outputs"]
 
 
 def test_an_operator_of_all_formats_with_int8_and_a_variant_costs_ten_files_at_most(tmp_path: Path) -> None:
