@@ -12,23 +12,6 @@ from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.layout import DepthWindows
 
 
-def convolution(
-    g: Lowering,
-    x: str,
-    weight: str,
-    bias: str | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    transposed: bool,
-    output_padding: Ints,
-    groups: int,
-) -> str:
-    if transposed:
-        return conv_transpose(g, x, weight, bias, stride, padding, output_padding, groups, dilation)
-    return conv(g, x, weight, bias, stride, padding, dilation, groups)
-
-
 def conv(
     g: Lowering,
     x: str,
@@ -97,7 +80,17 @@ def _dims(g: Lowering, weight: str, most: int = 2) -> int:
 
 
 ROWS: dict[str, AtenRow] = {
-    **rows("convolution", convolution, Conv2d, ConvTranspose2d, DepthWindows),
+    **rows(
+        "convolution",
+        lambda g, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups: (
+            conv_transpose(g, x, weight, bias, stride, padding, output_padding, groups, dilation)
+            if transposed
+            else conv(g, x, weight, bias, stride, padding, dilation, groups)
+        ),
+        Conv2d,
+        ConvTranspose2d,
+        DepthWindows,
+    ),
     **rows("conv1d conv2d", conv, Conv2d),
     **rows("conv3d", conv, Conv2d, DepthWindows),
     **rows("conv_transpose1d conv_transpose2d", conv_transpose, ConvTranspose2d),

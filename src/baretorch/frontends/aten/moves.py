@@ -121,14 +121,6 @@ def pad(g: Lowering, x: str, padding: Ints, mode: str = "constant", value: Scala
     return _pad_from_inside(g, x, padding, mode)
 
 
-def reflection_pad(g: Lowering, x: str, padding: Ints) -> str:
-    return _pad_from_inside(g, x, padding, "reflect")
-
-
-def replication_pad(g: Lowering, x: str, padding: Ints) -> str:
-    return _pad_from_inside(g, x, padding, "replicate")
-
-
 def _pad_from_inside(g: Lowering, x: str, padding: Ints, mode: str) -> str:
     """Pad one axis after the other, the last first, by selecting existing entries that are known ahead of time."""
     for i in range(len(padding) // 2):
@@ -200,8 +192,16 @@ ROWS: dict[str, AtenRow] = {
     **rows("rot90", rot90, Flip),
     **rows("roll", roll, Slice, Cat),
     **rows("pad", pad, Pad, IndexSelect),
-    **rows("reflection_pad1d reflection_pad2d reflection_pad3d", reflection_pad, IndexSelect),
-    **rows("replication_pad1d replication_pad2d replication_pad3d", replication_pad, IndexSelect),
+    **rows(
+        "reflection_pad1d reflection_pad2d reflection_pad3d",
+        lambda g, x, padding: _pad_from_inside(g, x, padding, "reflect"),
+        IndexSelect,
+    ),
+    **rows(
+        "replication_pad1d replication_pad2d replication_pad3d",
+        lambda g, x, padding: _pad_from_inside(g, x, padding, "replicate"),
+        IndexSelect,
+    ),
     **rows("slice_scatter", slice_scatter, SliceScatter),
     **rows("select_scatter", select_scatter, SliceScatter),
     **rows("copy", copy, Expand),

@@ -73,12 +73,6 @@ def group_norm(
     return g.b.add(GroupNorm(groups, eps), x, *affine(g, weight, bias))
 
 
-def native_group_norm(
-    g: Lowering, x: str, weight: str | None, bias: str | None, _n: int, _c: int, _hw: int, groups: int, eps: float
-) -> str:
-    return group_norm(g, x, groups, weight, bias, eps)
-
-
 def instance_norm(
     g: Lowering,
     x: str,
@@ -108,7 +102,11 @@ ROWS: dict[str, AtenRow] = {
     **rows("layer_norm native_layer_norm", layer_norm, LayerNorm),
     **rows("rms_norm _fused_rms_norm", rms_norm, LayerNorm),
     **rows("group_norm", group_norm, GroupNorm),
-    **rows("native_group_norm", native_group_norm, GroupNorm),
+    **rows(
+        "native_group_norm",
+        lambda g, x, weight, bias, n, c, hw, groups, eps: group_norm(g, x, groups, weight, bias, eps),
+        GroupNorm,
+    ),
     **rows("instance_norm", instance_norm, GroupNorm, Add, Mul),
     **rows("_native_batch_norm_legit _native_batch_norm_legit_functional", batch_norm_of_batch, refused=True),
 }

@@ -16,6 +16,7 @@ from baretorch.frontends.aten.index import expand_to
 from baretorch.frontends.aten.promotion import to_float
 from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.lowering import Ints, Lowering, Result, Scalar
+from baretorch.ir.graph import Op
 from baretorch.ops.cdist import Cdist
 from baretorch.ops.elementwise import Maximum, Minimum
 from baretorch.ops.reduce import AllOf, Amax, Amin, AnyOf, LogSumExp, Mean, Prod, Reduction, Std, Sum, Var, VectorNorm
@@ -34,82 +35,45 @@ def axes_of(g: Lowering, x: str, axes: Axes) -> tuple[int, ...]:
     return tuple(sorted(g.axis(x, a) for a in some)) if rank else ()
 
 
-def summary(g: Lowering, op: Callable[[tuple[int, ...], bool], Reduction], x: str, *rest: Any) -> str:
-    """Lower sum, mean and prod: (dtype) for all axes, or (axes, keepdim, dtype)."""
-    axes, keepdim, dtype = rest if len(rest) == 3 else (None, False, *rest)
-    x = elementwise.to(g, x, dtype)
-    return g.b.add(op(axes_of(g, x, axes), keepdim), x)
+def summary(op: Callable[[tuple[int, ...], bool], Reduction]) -> Callable[..., str]:
+    """Return the row of sum, mean or prod: (dtype) for all axes, or (axes, keepdim, dtype)."""
+
+    def build(g: Lowering, x: str, *rest: Any) -> str:
+        axes, keepdim, dtype = rest if len(rest) == 3 else (None, False, *rest)
+        x = elementwise.to(g, x, dtype)
+        return g.b.add(op(axes_of(g, x, axes), keepdim), x)
+
+    return build
 
 
-def sum_(g: Lowering, x: str, *rest: Any) -> str:
-    return summary(g, Sum, x, *rest)
+sum_, mean, prod = summary(Sum), summary(Mean), summary(Prod)
 
 
-def mean(g: Lowering, x: str, *rest: Any) -> str:
-    return summary(g, Mean, x, *rest)
+def reduction(op: Callable[[tuple[int, ...], bool], Reduction]) -> Callable[..., str]:
+    def build(g: Lowering, x: str, axes: Axes = None, keepdim: bool = False) -> str:
+        return g.b.add(op(axes_of(g, x, axes), keepdim), x)
+
+    return build
 
 
-def prod(g: Lowering, x: str, *rest: Any) -> str:
-    return summary(g, Prod, x, *rest)
-
-
-def amax(g: Lowering, x: str, axes: Axes = None, keepdim: bool = False) -> str:
-    return g.b.add(Amax(axes_of(g, x, axes), keepdim), x)
-
-
-def amin(g: Lowering, x: str, axes: Axes = None, keepdim: bool = False) -> str:
-    return g.b.add(Amin(axes_of(g, x, axes), keepdim), x)
+amax, amin, any_, all_, logsumexp = map(reduction, (Amax, Amin, AnyOf, AllOf, LogSumExp))
 
 
 def aminmax(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> Result:
     return amin(g, x, axis, keepdim), amax(g, x, axis, keepdim)
 
 
-def max_(g: Lowering, x: str, *rest: Any) -> Result:
-    """Lower max: () over all axes; (axis, keepdim) for values and indices, of which unused ones vanish; or (other)."""
-    if rest and isinstance(rest[0], str):
-        return g.b.add(Maximum(), x, rest[0])
-    return (amax(g, x, *rest), argmax(g, x, *rest)) if rest else amax(g, x)
+def spread(op: Callable[[tuple[int, ...], bool, float], Reduction], mean: bool = False) -> Callable[..., Result]:
+    """Return the row of var or std, followed by the `mean` if it is a result too: (unbiased), (axes, unbiased, keepdim)
+    or (axes, correction, keepdim)."""
 
+    def build(g: Lowering, x: str, *rest: Any) -> Result:
+        some, correction, keepdim = rest if len(rest) == 3 else (None, *rest, False)
+        axes = axes_of(g, x, some)
+        y = g.b.add(op(axes, keepdim, 1.0 if correction is None else float(correction)), x)
+        return (y, g.b.add(Mean(axes, keepdim), x)) if mean else y
 
-def min_(g: Lowering, x: str, *rest: Any) -> Result:
-    if rest and isinstance(rest[0], str):
-        return g.b.add(Minimum(), x, rest[0])
-    return (amin(g, x, *rest), argmin(g, x, *rest)) if rest else amin(g, x)
-
-
-def any_(g: Lowering, x: str, axes: Axes = None, keepdim: bool = False) -> str:
-    return g.b.add(AnyOf(axes_of(g, x, axes), keepdim), x)
-
-
-def all_(g: Lowering, x: str, axes: Axes = None, keepdim: bool = False) -> str:
-    return g.b.add(AllOf(axes_of(g, x, axes), keepdim), x)
-
-
-def deviation(g: Lowering, x: str, *rest: Any) -> tuple[tuple[int, ...], bool, float]:
-    """Parse var's and std's arguments: (unbiased), (axes, unbiased, keepdim) or (axes, correction, keepdim)."""
-    axes, correction, keepdim = rest if len(rest) == 3 else (None, *rest, False)
-    return axes_of(g, x, axes), keepdim, 1.0 if correction is None else float(correction)
-
-
-def var(g: Lowering, x: str, *rest: Any) -> str:
-    return g.b.add(Var(*deviation(g, x, *rest)), x)
-
-
-def std(g: Lowering, x: str, *rest: Any) -> str:
-    return g.b.add(Std(*deviation(g, x, *rest)), x)
-
-
-def var_mean(g: Lowering, x: str, *rest: Any) -> Result:
-    return var(g, x, *rest), g.b.add(Mean(*deviation(g, x, *rest)[:2]), x)
-
-
-def std_mean(g: Lowering, x: str, *rest: Any) -> Result:
-    return std(g, x, *rest), g.b.add(Mean(*deviation(g, x, *rest)[:2]), x)
-
-
-def logsumexp(g: Lowering, x: str, axes: Axes, keepdim: bool = False) -> str:
-    return g.b.add(LogSumExp(axes_of(g, x, axes), keepdim), x)
+    return build
 
 
 def vector_norm(
@@ -127,20 +91,31 @@ def norm(g: Lowering, x: str, order: Scalar | None = 2, *rest: Any) -> str:
 # --- along one axis -----------------------------------------------------------------------------------------
 
 
-def arg(g: Lowering, op: type[ArgMax], x: str, axis: int | None, keepdim: bool) -> str:
-    """Lower argmax or argmin; without an axis, return the index into all elements in a row."""
-    if axis is not None and g.shape(x):
-        return g.b.add(op(g.axis(x, axis), keepdim), x)
-    flat = g.b.add(op(0, False), shapes.reshape(g, x, (-1,)))
-    return shapes.reshape(g, flat, (1,) * len(g.shape(x))) if keepdim else flat
+def arg(op: type[ArgMax]) -> Callable[..., str]:
+    """Return the row of argmax or argmin; without an axis, it is the index into all elements in a row."""
+
+    def build(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> str:
+        if axis is not None and g.shape(x):
+            return g.b.add(op(g.axis(x, axis), keepdim), x)
+        flat = g.b.add(op(0, False), shapes.reshape(g, x, (-1,)))
+        return shapes.reshape(g, flat, (1,) * len(g.shape(x))) if keepdim else flat
+
+    return build
 
 
-def argmax(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> str:
-    return arg(g, ArgMax, x, axis, keepdim)
+argmax, argmin = arg(ArgMax), arg(ArgMin)
 
 
-def argmin(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> str:
-    return arg(g, ArgMin, x, axis, keepdim)
+def extreme(value: Callable[..., str], index: Callable[..., str], of_two: Op) -> Callable[..., Result]:
+    """Return the row of max or min: () over all axes; (axis, keepdim) for values and indices, of which unused ones
+    vanish; or (other)."""
+
+    def build(g: Lowering, x: str, *rest: Any) -> Result:
+        if rest and isinstance(rest[0], str):
+            return g.b.add(of_two, x, rest[0])
+        return (value(g, x, *rest), index(g, x, *rest)) if rest else value(g, x)
+
+    return build
 
 
 def cumsum(g: Lowering, x: str, axis: int, dtype: str | None = None) -> str:
@@ -176,19 +151,16 @@ def log_softmax(g: Lowering, x: str, axis: int, dtype: str | bool | None = None)
 # --- elements selected by the order of the values, and distances between rows -------------------------------
 
 
-def median(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> Result:
-    return middle(g, x, axis, keepdim, quiet=False)
+def middle(quiet: bool) -> Callable[..., Result]:
+    """Return the row of median, or of the `quiet` nanmedian. Without an axis it is that of all elements, and only the
+    value is returned."""
 
+    def build(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> Result:
+        if axis is None:
+            return g.b.add_many(Median(0, quiet), g.reshape(x, (g[x].count,)))[0]
+        return choose(g, Median(g.axis(x, axis), quiet), x, keepdim)
 
-def nanmedian(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> Result:
-    return middle(g, x, axis, keepdim, quiet=True)
-
-
-def middle(g: Lowering, x: str, axis: int | None, keepdim: bool, quiet: bool) -> Result:
-    """Lower median. Without an axis it is that of all elements, and only the value is returned."""
-    if axis is None:
-        return g.b.add_many(Median(0, quiet), g.reshape(x, (g[x].count,)))[0]
-    return choose(g, Median(g.axis(x, axis), quiet), x, keepdim)
+    return build
 
 
 def kthvalue(g: Lowering, x: str, k: int, axis: int = -1, keepdim: bool = False) -> Result:
@@ -225,14 +197,14 @@ ROWS: dict[str, AtenRow] = {
     **rows("amax", amax, Amax),
     **rows("amin", amin, Amin),
     **rows("aminmax", aminmax, Amax, Amin),
-    **rows("max", max_, Amax, ArgMax, Maximum),
-    **rows("min", min_, Amin, ArgMin, Minimum),
+    **rows("max", extreme(amax, argmax, Maximum()), Amax, ArgMax, Maximum),
+    **rows("min", extreme(amin, argmin, Minimum()), Amin, ArgMin, Minimum),
     **rows("any", any_, AnyOf),
     **rows("all", all_, AllOf),
-    **rows("var", var, Var),
-    **rows("std", std, Std),
-    **rows("var_mean", var_mean, Mean, Var),
-    **rows("std_mean", std_mean, Mean, Std),
+    **rows("var", spread(Var), Var),
+    **rows("std", spread(Std), Std),
+    **rows("var_mean", spread(Var, mean=True), Mean, Var),
+    **rows("std_mean", spread(Std, mean=True), Mean, Std),
     **rows("logsumexp", logsumexp, LogSumExp),
     **rows("linalg_vector_norm", vector_norm, VectorNorm),
     **rows("norm", norm, VectorNorm),
@@ -245,8 +217,8 @@ ROWS: dict[str, AtenRow] = {
     **rows("softmax _softmax", softmax, Softmax),
     **rows("log_softmax _log_softmax", log_softmax, LogSoftmax),
     **rows("kthvalue", kthvalue, KthValue),
-    **rows("median", median, Median),
-    **rows("nanmedian", nanmedian, Median),
+    **rows("median", middle(False), Median),
+    **rows("nanmedian", middle(True), Median),
     **rows("mode", mode, Mode),
     **rows("cdist _cdist_forward", cdist, Cdist),
 }

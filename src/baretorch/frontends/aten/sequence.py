@@ -20,22 +20,6 @@ from baretorch.ops.recurrent import Gru, Lstm, Recurrent, Rnn
 # --- recurrent layers --------------------------------------------------------------------------------------
 
 
-def lstm(
-    g: Lowering, x: str, states: tuple[str, ...], weights: tuple[str, ...], *rest: bool | int | float
-) -> tuple[str, ...]:
-    return _add_layers(g, Lstm(), x, states, weights, *rest)
-
-
-def gru(g: Lowering, x: str, state: str, weights: tuple[str, ...], *rest: bool | int | float) -> tuple[str, ...]:
-    return _add_layers(g, Gru(), x, (state,), weights, *rest)
-
-
-def rnn(
-    g: Lowering, relu: bool, x: str, state: str, weights: tuple[str, ...], *rest: bool | int | float
-) -> tuple[str, ...]:
-    return _add_layers(g, Rnn(relu=relu), x, (state,), weights, *rest)
-
-
 def _add_layers(
     g: Lowering,
     op: Recurrent,
@@ -101,18 +85,6 @@ def lstm_cell(
     return _cell(g, Lstm(), x, states, (w_ih, w_hh, b_ih, b_hh))
 
 
-def gru_cell(
-    g: Lowering, x: str, state: str, w_ih: str, w_hh: str, b_ih: str | None = None, b_hh: str | None = None
-) -> str:
-    return _cell(g, Gru(), x, (state,), (w_ih, w_hh, b_ih, b_hh))[0]
-
-
-def rnn_cell(
-    g: Lowering, relu: bool, x: str, state: str, w_ih: str, w_hh: str, b_ih: str | None = None, b_hh: str | None = None
-) -> str:
-    return _cell(g, Rnn(relu=relu), x, (state,), (w_ih, w_hh, b_ih, b_hh))[0]
-
-
 def _cell(g: Lowering, op: Recurrent, x: str, states: Sequence[str], weights: Sequence[str | None]) -> tuple[str, ...]:
     """Lower a layer over one time step; its states are the result."""
     some = [w for w in weights if w is not None]
@@ -171,13 +143,13 @@ def _is_causal(g: Lowering, mask: str) -> bool:
 
 
 ROWS: dict[str, AtenRow] = {
-    **rows("lstm", lstm, Lstm),
-    **rows("gru", gru, Gru),
-    **rows("rnn_tanh", lambda g, *args: rnn(g, False, *args), Rnn),
-    **rows("rnn_relu", lambda g, *args: rnn(g, True, *args), Rnn),
+    **rows("lstm", lambda g, x, states, *rest: _add_layers(g, Lstm(), x, states, *rest), Lstm),
+    **rows("gru", lambda g, x, state, *rest: _add_layers(g, Gru(), x, (state,), *rest), Gru),
+    **rows("rnn_tanh", lambda g, x, state, *rest: _add_layers(g, Rnn(relu=False), x, (state,), *rest), Rnn),
+    **rows("rnn_relu", lambda g, x, state, *rest: _add_layers(g, Rnn(relu=True), x, (state,), *rest), Rnn),
     **rows("lstm_cell", lstm_cell, Lstm),
-    **rows("gru_cell", gru_cell, Gru),
-    **rows("rnn_tanh_cell", lambda g, *args: rnn_cell(g, False, *args), Rnn),
-    **rows("rnn_relu_cell", lambda g, *args: rnn_cell(g, True, *args), Rnn),
+    **rows("gru_cell", lambda g, x, state, *weights: _cell(g, Gru(), x, (state,), weights)[0], Gru),
+    **rows("rnn_tanh_cell", lambda g, x, state, *weights: _cell(g, Rnn(relu=False), x, (state,), weights)[0], Rnn),
+    **rows("rnn_relu_cell", lambda g, x, state, *weights: _cell(g, Rnn(relu=True), x, (state,), weights)[0], Rnn),
     **rows("scaled_dot_product_attention", attention, Attention),
 }

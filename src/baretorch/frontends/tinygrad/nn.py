@@ -248,26 +248,10 @@ def _lstm_cell(g: Any, layer: Any, x: str, states: Sequence[str] | None = None) 
     return sequence.lstm_cell(g, x, (h, c), g.value(layer.weight_ih), g.value(layer.weight_hh), *biases)
 
 
-def _embedding(g: Any, layer: Any, at: str) -> str:
-    return index.embedding(g, g.value(layer.weight), at)
-
-
 def _affine(g: Any, layer: Any) -> tuple[str | None, str | None]:
     if layer.weight is None or layer.bias is None:
         return None, None
     return g.value(layer.weight), g.value(layer.bias)
-
-
-def _group_norm(g: Any, layer: Any, x: str) -> str:
-    return norms.group_norm(g, x, layer.num_groups, *_affine(g, layer), layer.eps)
-
-
-def _instance_norm(g: Any, layer: Any, x: str) -> str:
-    return norms.group_norm(g, x, layer.num_features, *_affine(g, layer), layer.eps)
-
-
-def _layer_norm(g: Any, layer: Any, x: str) -> str:
-    return norms.layer_norm(g, x, layer.normalized_shape, *_affine(g, layer), layer.eps)
 
 
 def _rms_norm(g: Any, layer: Any, x: str) -> str:
@@ -289,9 +273,9 @@ ROWS: Mapping[str, Build] = {
     "dropout": _dropout,
     "scaled_dot_product_attention": _attention,
     "LSTMCell": _lstm_cell,
-    "Embedding": _embedding,
-    "GroupNorm": _group_norm,
-    "InstanceNorm": _instance_norm,
-    "LayerNorm": _layer_norm,
+    "Embedding": lambda g, layer, at: index.embedding(g, g.value(layer.weight), at),
+    "GroupNorm": lambda g, layer, x: norms.group_norm(g, x, layer.num_groups, *_affine(g, layer), layer.eps),
+    "InstanceNorm": lambda g, layer, x: norms.group_norm(g, x, layer.num_features, *_affine(g, layer), layer.eps),
+    "LayerNorm": lambda g, layer, x: norms.layer_norm(g, x, layer.normalized_shape, *_affine(g, layer), layer.eps),
     "RMSNorm": _rms_norm,
 }
