@@ -58,6 +58,12 @@ class Windows:
         return (self.kernel, self.strides, self.dilations, self.before, self.after)
 
 
+def same_padding(sizes: Ints, kernel: Ints, strides: Ints, dilations: Ints) -> list[int]:
+    """Return the padding along each dimension with which there is one window per stride of the input."""
+    every = zip(sizes, kernel, strides, dilations, strict=True)
+    return [max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0) for n, k, s, d in every]
+
+
 def make_windows(kernel: Ints, stride: Ints, padding: Ints | str, dilation: Ints = (1,), dims: int = 0) -> Windows:
     """Return PyTorch's windows over `dims` dimensions, by default those of `kernel`. One number stands for all."""
     size, step, reach = (_each(v, dims or len(kernel)) for v in (kernel, stride, dilation))

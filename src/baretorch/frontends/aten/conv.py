@@ -6,7 +6,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.aten.volumes import conv3d
 from baretorch.frontends.lowering import TO_NHWC, Ints, Lowering, sides, spatial
-from baretorch.frontends.windows import make_windows
+from baretorch.frontends.windows import Windows, make_windows
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.layout import DepthWindows
@@ -23,9 +23,13 @@ def conv(
     groups: int = 1,
 ) -> str:
     """Lower conv1d, conv2d or conv3d: the weight has the shape [O, C/groups, K, ...]."""
-    dims = _dims(g, weight, most=3)
-    w = make_windows(g.shape(weight)[2:], stride, padding, dilation)
-    if dims == 3:
+    _dims(g, weight, most=3)
+    return convolve(g, x, weight, bias, make_windows(g.shape(weight)[2:], stride, padding, dilation), groups)
+
+
+def convolve(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, groups: int) -> str:
+    """Lower a convolution with these windows over signals, images or volumes."""
+    if w.dims == 3:
         return conv3d(g, x, weight, bias, w, groups)
     return conv_image(g, Conv2d(w.step, w.around, w.reach, groups), x, weight, bias)
 

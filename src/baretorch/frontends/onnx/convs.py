@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.aten import conv as aten
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.conv import conv_image, conv_transpose_image
-from baretorch.frontends.aten.volumes import conv3d
 from baretorch.frontends.lowering import Ints, Lowering, Result, spatial
 from baretorch.frontends.onnx.call import OnnxCall, need_float
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
 from baretorch.frontends.onnx.shapes import pad_constant
-from baretorch.frontends.windows import Windows
+from baretorch.frontends.windows import Windows, same_padding
 from baretorch.ops.activations import Silu
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
@@ -32,10 +32,7 @@ def windows(call: OnnxCall, sizes: Sequence[int], kernel: Sequence[int]) -> Wind
     before, after = pads[:dims], pads[dims:]
     mode = call.attribute("auto_pad", "NOTSET")
     if mode in ("SAME_UPPER", "SAME_LOWER"):
-        missing = []
-        for n, k, s, d in zip(sizes, kernel, strides, dilations, strict=True):
-            missing.append(max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0))
-        before, after = halves(missing, mode)
+        before, after = halves(same_padding(sizes, kernel, strides, dilations), mode)
     elif mode == "VALID":
         before = after = (0,) * dims
     return Windows(tuple(kernel), strides, dilations, before, after)
@@ -53,13 +50,13 @@ def conv(g: OnnxLowering, x: str, weight: str, bias: str | None = None, *, group
 
 
 def convolve(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, groups: int) -> str:
-    if w.dims < 3:
-        return conv_image(g, Conv2d(w.step, w.around, w.reach, groups), x, weight, bias)
+    """Lower a convolution; a volume is padded first."""
     if w.dims > 3:
         raise CompileError(f"Conv over {w.dims} dimensions is not supported", have=str(g[x]), need="1 to 3")
-    whole = pad_constant(g, x, [(0, 0), (0, 0), *zip(w.before, w.after, strict=True)], 0.0)
-    inside = replace(w, before=(0, 0, 0), after=(0, 0, 0))
-    return conv3d(g, whole, weight, bias, inside, groups)
+    if w.dims == 3:
+        x = pad_constant(g, x, [(0, 0), (0, 0), *zip(w.before, w.after, strict=True)], 0.0)
+        w = replace(w, before=(0, 0, 0), after=(0, 0, 0))
+    return aten.convolve(g, x, weight, bias, w, groups)
 
 
 def conv_transpose(

@@ -10,6 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.lowering import known_value
 from baretorch.frontends.tflite.call import Field, TfliteCall
 from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow
+from baretorch.frontends.windows import same_padding
 from baretorch.ir.graph import Quant
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
@@ -226,11 +227,8 @@ def _around(call: TfliteCall, size: tuple[int, ...], kernel: tuple[int, ...], st
         raise CompileError(f"{call.name}: stride {stride}, dilation {dilation} and kernel {kernel} must be positive")
     if call.option(PADDING):
         return (0, 0, 0, 0)
-    found = []
-    for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
-        over = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
-        found += [over // 2, over - over // 2]
-    return (found[0], found[1], found[2], found[3])
+    h, w = same_padding(size, kernel, stride, dilation)
+    return (h // 2, h - h // 2, w // 2, w - w // 2)
 
 
 ROWS: dict[str, TfliteRow] = {

@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import conv, elementwise, index, norms, products, reduce, sequence, shapes, volumes
+from baretorch.frontends.aten import conv, elementwise, index, norms, pools, products, reduce, sequence, shapes
 from baretorch.frontends.aten.promotion import to_float
 from baretorch.frontends.einsum import einsum
-from baretorch.frontends.lowering import Lowering, Result, known_value, spatial
+from baretorch.frontends.lowering import Lowering, Result, known_value
 from baretorch.frontends.tinygrad.moves import flat
-from baretorch.frontends.windows import make_windows
+from baretorch.frontends.windows import Windows
 from baretorch.ir.graph import DType
-from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.functions import Rsqrt
-from baretorch.ops.helpers.window import Padding
 from baretorch.ops.norm import LayerNorm
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Mean
@@ -78,10 +76,11 @@ def _around(padding: Numbers, dims: int) -> list[tuple[int, int]]:
     return [(numbers[i], numbers[i + 1]) for i in range(0, len(numbers), 2)][::-1]
 
 
-def _sides(padding: Numbers, dims: int) -> Padding:
-    around = _around(padding, dims)
-    (top, bottom), (left, right) = around if dims == 2 else ((0, 0), around[0])
-    return (top, bottom, left, right)
+def _windows(kernel: Sequence[int], stride: Numbers | None, dilation: Numbers, padding: Numbers) -> Windows:
+    """Return the windows; without a stride, none overlap."""
+    size, dims, around = tuple(kernel), len(kernel), _around(padding, len(kernel))
+    step = size if stride is None else _each(stride, dims)
+    return Windows(size, step, _each(dilation, dims), tuple(a for a, _ in around), tuple(b for _, b in around))
 
 
 def _equal_sides(padding: Numbers, dims: int, what: str) -> list[int]:
@@ -107,15 +106,7 @@ def _conv2d(
     dtype: str | None = None,
 ) -> str:
     """Lower a convolution of any number of dimensions, which the weight determines."""
-    dims = len(g.shape(weight)) - 2
-    step, reach = _each(stride, dims), _each(dilation, dims)
-    if dims == 3:
-        w = make_windows(g.shape(weight)[2:], step, _equal_sides(padding, dims, "conv2d"), reach)
-        return volumes.conv3d(g, x, weight, bias, w, groups)
-    if dims not in (1, 2):
-        raise CompileError(f"a convolution over {dims} dimensions is not supported", have=f"weight {g[weight].type}")
-    op = Conv2d(spatial(step, dims, 1), _sides(padding, dims), spatial(reach, dims, 1), groups)
-    return conv.conv_image(g, op, x, weight, bias)
+    return conv.convolve(g, x, weight, bias, _windows(g.shape(weight)[2:], stride, dilation, padding), groups)
 
 
 def _conv_transpose2d(
@@ -135,14 +126,6 @@ def _conv_transpose2d(
     return conv.conv_transpose(g, x, weight, bias, step, sides, more, groups, reach)
 
 
-def _window(kernel_size: Numbers, stride: Numbers | None, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    kernel = _each(kernel_size, 2)
-    dims = len(kernel)
-    if dims not in (1, 2):
-        raise CompileError(f"{name} over {dims} dimensions is not supported", need="1 or 2")
-    return dims, kernel, kernel if stride is None else _each(stride, dims)
-
-
 def _max_pool2d(
     g: Lowering,
     x: str,
@@ -155,9 +138,8 @@ def _max_pool2d(
 ) -> str:
     if return_indices:
         raise CompileError("max_pool2d: its indices are not supported", try_="return_indices=False")
-    dims, kernel, step = _window(kernel_size, stride, "max_pool2d")
-    size, by, reach = (spatial(v, dims, 1) for v in (kernel, step, _each(dilation, dims)))
-    return _pool(g, MaxPool2d(size, by, _sides(padding, dims), reach, ceil_mode), x, dims)
+    w = _windows(_each(kernel_size, 2), stride, dilation, padding)
+    return _pool(g, "max_pool2d", x, w, lambda w: MaxPool2d(w.size, w.step, w.around, w.reach, ceil_mode))
 
 
 def _avg_pool2d(
@@ -170,20 +152,21 @@ def _avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> str:
-    dims, kernel, step = _window(kernel_size, stride, "avg_pool2d")
-    if any(d != 1 for d in _each(dilation, dims)):
+    w = _windows(_each(kernel_size, 2), stride, dilation, padding)
+    if any(d != 1 for d in w.dilations):
         raise CompileError("avg_pool2d: dilation is not supported", have=f"dilation {dilation}", need="dilation 1")
-    op = AvgPool2d(
-        spatial(kernel, dims, 1), spatial(step, dims, 1), _sides(padding, dims), ceil_mode, count_include_pad
-    )
-    return _pool(g, op, to_float(g, x)[0], dims)
+    (x,) = to_float(g, x)
+    return _pool(g, "avg_pool2d", x, w, lambda w: AvgPool2d(w.size, w.step, w.around, ceil_mode, count_include_pad))
 
 
-def _pool(g: Lowering, op: MaxPool2d | AvgPool2d, x: str, dims: int) -> str:
+def _pool(g: Lowering, name: str, x: str, w: Windows, of: Callable[[Windows], MaxPool2d | AvgPool2d]) -> str:
     """Lower a pool over the last dimensions; all dimensions before them are treated alike."""
+    if w.dims not in (1, 2):
+        raise CompileError(f"{name} over {w.dims} dimensions is not supported", need="1 or 2")
     shape = g.shape(x)
-    y = g.nhwc(op, shapes.reshape(g, x, (1, -1, *shape[-dims:])) if len(shape) != dims + 2 else x, dims=dims)
-    return shapes.reshape(g, y, (*shape[:-dims], *g.shape(y)[-dims:]))
+    image = x if len(shape) == w.dims + 2 else shapes.reshape(g, x, (1, -1, *shape[-w.dims :]))
+    y = pools.pool(g, image, w, of)
+    return shapes.reshape(g, y, (*shape[: -w.dims], *g.shape(y)[-w.dims :]))
 
 
 # --- norms ----------------------------------------------------------------------------------------------------
