@@ -302,5 +302,8 @@ def test_a_name_that_several_layers_have() -> None:
     inner = linear(b, x, 4)
     graph = b.graph([x], [linear(b, linear(b, inner, 5), 3)])
     same = {n: replace(t, origin=Origin("block")) for n, t in graph.tensors.items()}
+    block = replace(graph, tensors=same)
     with pytest.raises(CompileError, match="channels of 'block' cannot be distinguished from others"):
-        drop_channels(replace(graph, tensors=same), {"block": [0]})
+        drop_channels(block, {"block": [0]})
+    first, second = (c.makers[0].outputs[0] for c in channels(block))
+    assert [drop_channels(block, {name: [0]})[name].shape for name in (first, second)] == [(1, 3), (1, 4)]

@@ -266,7 +266,7 @@ def drop_channels(graph: Graph, removed: Mapping[str, Sequence[int]]) -> Graph:
     if not removed:
         return graph
     sets = channels(graph)
-    known = {c.name: c for c in sets}
+    known = _by_name(sets)
     for name in removed:
         made = [c.makers[0].outputs[0] for c in sets if c.name == name]
         if len(made) > 1:
@@ -282,8 +282,13 @@ def drop_channels(graph: Graph, removed: Mapping[str, Sequence[int]]) -> Graph:
             )
     for name, numbers in removed.items():
         graph = _cut(graph, known[name], _kept_channels(known[name], numbers))
-        known = {c.name: c for c in channels(graph)}
+        known = _by_name(channels(graph))
     return graph
+
+
+def _by_name(sets: Sequence[Channels]) -> dict[str, Channels]:
+    """Return the sets by the names of their layers, and of what these make: parts of a layer have its name."""
+    return {c.makers[0].outputs[0]: c for c in sets} | {c.name: c for c in sets}
 
 
 def _kept_channels(found: Channels, numbers: Sequence[int]) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from baretorch.ir.graph import Graph, Node, Op, Quant, Shape, Tensor, fresh, with_data
+from baretorch.ir.graph import Graph, Node, Op, Origin, Quant, Shape, Tensor, fresh, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.layout import DepthWindows, Permute, Reshape
@@ -29,7 +29,8 @@ def split_linear(graph: Graph) -> Graph:
 
     Attention projects its input once for queries, keys and values together, and gated units once for value and gate.
     Each row of the weight belongs to one slice. Reshapes and permutations between the layer and the slices are repeated
-    per slice; most of them cost nothing or vanish later.
+    per slice; most of them cost nothing or vanish later. Each part has the layer's name in its origin, because users
+    name the layer to choose its precision or place.
     """
     producer, uses = graph.producer(), graph.uses()
     new: dict[str, Tensor] = {}
@@ -53,7 +54,8 @@ def split_linear(graph: Graph) -> Graph:
             constants.append(fresh(graph, new, name))
             rows = with_data(replace(graph[name], name=constants[-1]), data[start:stop])
             new[constants[-1]] = replace(rows, quant=_rows_of(rows.quant, start, stop))
-        return add(layer.op, (layer.inputs[0], *constants), graph[layer.outputs[0]])
+        y = graph[layer.outputs[0]]
+        return add(layer.op, (layer.inputs[0], *constants), replace(y, origin=_named(y, y.origin.source)))
 
     for node in graph.nodes:
         cut = None
@@ -75,6 +77,8 @@ def split_linear(graph: Graph) -> Graph:
         if not cut.views:
             nodes[-1] = replace(nodes[-1], outputs=node.outputs)
             del new[name]
+            y, made = graph[cut.layer.outputs[0]], graph[node.outputs[0]]
+            new[made.name] = replace(made, origin=_named(y, made.origin.source))
     return rebuild(graph, nodes, new.values())
 
 
@@ -119,6 +123,11 @@ def _axis_before(shape: Shape, to: Shape, axis: int) -> tuple[int, int] | None:
             factor = size // to[axis]
             return (i, factor) if size % to[axis] == 0 and factor * rest == prod(to[axis + 1 :]) else None
     return None
+
+
+def _named(y: Tensor, source: str) -> Origin:
+    """Return the origin of a part of the layer that made y, in this line of the user's code."""
+    return Origin(y.origin.path or y.name, source)
 
 
 def _rows_of(quant: Quant | None, start: int, stop: int) -> Quant | None:

@@ -142,7 +142,7 @@ def _floats(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, InFloat]
         y = graph[node.outputs[0]]
         if y.dtype is not DType.FLOAT32 or not node.op.computes or masks.issuperset(node.outputs):
             continue
-        if y.origin.path not in but:
+        if not {y.holds, y.origin.path}.intersection(but):
             found.append((f"{node.op.name} {y.origin}".strip(), y.in_float or InFloat("its inputs are float")))
     return found
 

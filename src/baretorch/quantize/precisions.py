@@ -40,6 +40,7 @@ class Precision(StrEnum):
 
 
 IN_FLOAT = (Precision.FLOAT, Precision.FLOAT16)
+OF_WEIGHTS = (Precision.INT4, Precision.INT4G32, Precision.FLOAT16)  # for layers with weights only
 
 
 def set_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]]]) -> Graph:

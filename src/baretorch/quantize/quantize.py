@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 from baretorch.errors import CompileError
 from baretorch.frontends.source import Source
-from baretorch.ir.graph import Array, Graph, Node, Quant, fresh
+from baretorch.ir.graph import Array, DType, Graph, Node, Quant, fresh
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8.layer import narrow_scales
 from baretorch.ops.linear import Linear
@@ -21,7 +21,7 @@ from baretorch.quantize.accuracy_warnings import ENOUGH, judge, simulate_answers
 from baretorch.quantize.calibrate import calibrate, odd_ranges, random_samples
 from baretorch.quantize.config import Config, apply_config, read_config, read_scales
 from baretorch.quantize.groups import Groups, find_groups
-from baretorch.quantize.precisions import IN_FLOAT, Precision, set_precisions
+from baretorch.quantize.precisions import IN_FLOAT, OF_WEIGHTS, Precision, has_float_weights, set_precisions
 from baretorch.quantize.probe import probing
 from baretorch.quantize.watch import Runner, in_numpy
 
@@ -34,8 +34,8 @@ class Quantization:
     """The result of quantization. `graph` is the float graph with scales at its tensors, which `to_int8` reads;
     `float_graph` is the same without them. `answers` are the model's outputs for the example inputs, rounded in float
     to the scales. `samples` are some of the calibration data, in the memory order of the C interface. `kept_float` are
-    the layers that the user keeps in float. `narrow`: weights have coarser scales, so that 32 bits are enough to
-    requantize."""
+    the layers that the user keeps in float, and their outputs. `narrow`: weights have coarser scales, so that 32 bits
+    are enough to requantize."""
 
     graph: Graph
     float_graph: Graph
@@ -66,7 +66,7 @@ def need_float(source: Source) -> None:
 class Preparation:
     """A float graph before it has scales. `before` is the graph before all passes, whose layers the user names; `graph`
     is the graph after the float passes, changed as the configuration says; `groups` are the tensors that need scales,
-    and `kept` those that stay float, because the user keeps the layers `kept_float` in float."""
+    and `kept` those that stay float because the user keeps their layers in float; `kept_float` names both."""
 
     before: Graph
     graph: Graph
@@ -84,12 +84,14 @@ def prepare(source: Source, graph: Graph, options: Options) -> Preparation:
     """Find the tensors that need scales in a model, of which this is the graph after the float passes."""
     before = source.graph
     config = read_config(options.config) if options.config else Config()
-    for name in config.layers:
-        outputs_of_layers(before, graph, [name])
+    for name, precision in config.layers.items():
+        outputs = outputs_of_layers(before, graph, [name])
+        if precision in OF_WEIGHTS:
+            _need_weights(before, graph, name, precision, outputs)
     graph = apply_config(graph, config)
     floats = (*options.keep_float, *(name for name, precision in config.layers.items() if precision in IN_FLOAT))
     kept = frozenset(outputs_of_layers(before, graph, floats, "--keep-float"))
-    return Preparation(before, graph, config, find_groups(graph, kept), kept, floats)
+    return Preparation(before, graph, config, find_groups(graph, kept), kept, (*floats, *kept))
 
 
 def quantize(source: Source, graph: Graph, options: Options, runner: Runner = in_numpy) -> Quantization:
@@ -149,19 +151,67 @@ def keep_in_float(graph: Graph, kept: Collection[str]) -> Graph:
 
 
 def outputs_of_layers(before: Graph, graph: Graph, layers: Sequence[str], flag: str = "--config") -> set[str]:
-    """Return the outputs of the layers that the user names, also of those that became part of others."""
-    named = {name for name, t in before.tensors.items() if {name, t.origin.path} & set(layers)}
-    made = {name for node in before.nodes for name in node.outputs}
-    known = {t.origin.path for n, t in before.tensors.items() if n in made and t.origin.path}
-    missing = set(layers) - {x for n in named & made for x in (n, before[n].origin.path)}
+    """Return the outputs of the layers that the user names, also where passes split or joined them."""
+    paths = {name: before[name].origin.path for node in before.nodes for name in node.outputs}
+    missing = set(layers).difference(paths, paths.values())
     if missing:
-        raise _no_such_layer(flag, sorted(missing), sorted(known, key=_natural))
-    return {
+        raise _no_such_layer(flag, sorted(missing), sorted({*paths.values()} - {""}, key=_natural))
+    return set().union(*(_outputs_of(before, graph, layer) for layer in layers))
+
+
+def _outputs_of(before: Graph, graph: Graph, layer: str) -> set[str]:
+    """Return the outputs of a layer. A slice that became part of the layer before it still has its own name, so only
+    what a module computes counts."""
+    results = [(name, node) for node in before.nodes for name in node.outputs]
+    named = {name for name, node in results if node.op.computes and before[name].origin.path == layer}
+    if all(before[name].origin.path != layer for name, _ in results):
+        named = {layer}
+    made = {
         name
         for node in graph.nodes
         for name in node.outputs
-        if {name, graph[name].holds, name.removesuffix(PERMUTED)} & named or graph[name].origin.path in layers
+        if {name, graph[name].holds, name.removesuffix(PERMUTED)} & named or graph[name].origin.path == layer
     }
+    return made or _joined_with(before, graph, named)
+
+
+def _joined_with(before: Graph, graph: Graph, names: Collection[str]) -> set[str]:
+    """Return the first tensors after these that the graph still computes. Passes join several layers under the name of
+    the last, such as a product and the bias after it."""
+    computed = {x: n for node in graph.nodes if node.op.computes for n in node.outputs for x in (n, graph[n].holds)}
+    found, waiting, uses = set[str](), list(_varying(before).intersection(names)), before.uses()
+    while waiting:
+        after = {name for node in uses.get(waiting.pop(), ()) for name in node.outputs}
+        found |= {computed[name] for name in after if name in computed}
+        waiting += after.difference(computed)
+    return found
+
+
+def _varying(graph: Graph) -> set[str]:
+    """Return the tensors that depend on the inputs or the state."""
+    varying = {*graph.inputs, *(s.name for s in graph.state)}
+    for node in graph.nodes:
+        varying |= set(node.outputs) if varying.intersection(node.inputs) else set()
+    return varying
+
+
+def _need_weights(before: Graph, graph: Graph, layer: str, precision: Precision, made: set[str]) -> None:
+    """Raise CompileError if a layer has no weights but is part of one that has, as a ReLU is after passes."""
+    own = [node for node in before.nodes if {layer} & {x for n in node.outputs for x in (n, before[n].origin.path)}]
+    values = before.of({name for node in own for name in node.inputs} - _varying(before))
+    if any(t.dtype is DType.FLOAT32 and t.count > 1 for t in values):
+        return
+    for node in graph.nodes:
+        t = graph[node.outputs[0]]
+        if not made.intersection(node.outputs) or not has_float_weights(graph, node):
+            continue
+        if layer not in (t.name.removesuffix(PERMUTED), t.origin.path):
+            raise CompileError(
+                f"--config: {layer!r} = {precision.value!r}: it has no weights",
+                have=", ".join(sorted({n.op.name for n in own})),
+                need="a layer with weights",
+                try_=f'"{t.origin.path or t.name}" = "{precision.value}", the layer that {layer} is part of',
+            )
 
 
 def _natural(path: str) -> list[tuple[int, str]]:

@@ -6,6 +6,7 @@ image need not run if all of its layers are known.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -127,9 +128,11 @@ class Workbench:
 
     @cached_property
     def sets(self) -> tuple[Channels, ...]:
+        """The sets of channels. Where several have the name of one layer, each is called what the layer makes."""
         found = channels(self.graph)
-        names = [c.name for c in found]
-        return tuple(c for c in found if names.count(c.name) == 1)
+        count = Counter(c.name for c in found)
+        named = (c if count[c.name] == 1 else replace(c, name=c.makers[0].outputs[0]) for c in found)
+        return tuple(c for c in named if count[c.name] < 2)
 
     @cached_property
     def moments(self) -> Moments:
