@@ -194,7 +194,7 @@ def trainable(model: Any, inputs: Any = None, *, name: str = "model", **options:
     return pipeline.make_trainable(source, asked)
 
 
-def _tell_options(function: Any) -> None:
+def _document_options(function: Any) -> None:
     """Show help() and editors the options that compile() takes."""
     own = signature(function)
     taken = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
@@ -210,4 +210,4 @@ def _tell_options(function: Any) -> None:
     function.__doc__ = "\n".join([function.__doc__ or "", "", *helps])
 
 
-_tell_options(compile)
+_document_options(compile)

@@ -46,7 +46,7 @@ _GRAMMAR = frozenset(""",;=#()":\\ """)  # what the text form of a Graph has bet
 
 def line(text: str) -> str:
     """Escape text for people, on one line: control and invisible characters are written as in a Python string."""
-    return text if text.isprintable() else "".join(map(_visible, text))
+    return text if text.isprintable() else "".join(map(_show_invisible, text))
 
 
 def short(text: str) -> str:
@@ -70,7 +70,7 @@ def lines(text: str) -> str:
 def markup(text: str) -> str:
     """Escape text that is part of rich's markup, whatever is around it. rich.markup.escape loses backslashes before
     brackets and at the end, and leaves an open bracket that text after it can close."""
-    shown = _BRACKET.sub(_escaped_bracket, line(text))
+    shown = _BRACKET.sub(_escape_bracket, line(text))
     body = shown.rstrip("\\")
     backslashes = len(shown) - len(body)
     return f"{body}{2 * backslashes * chr(92)}{_NO_STYLE}" if backslashes else shown  # a tag must follow them
@@ -78,12 +78,12 @@ def markup(text: str) -> str:
 
 def html_text(text: str) -> str:
     """Escape text inside an HTML element or the quotes of an attribute. Newlines stay: tips have several lines."""
-    return html.escape("".join(c if c == "\n" else _visible(c) for c in text))
+    return html.escape("".join(c if c == "\n" else _show_invisible(c) for c in text))
 
 
 def comment(*texts: str, indent: str = "") -> str:
     """Return a comment of C or of a linker script, which the texts cannot end."""
-    inside = (_uncommented(line(text)) for text in texts)
+    inside = (_defuse_comment(line(text)) for text in texts)
     return f"{indent}/* " + f"\n{indent} * ".join(inside) + " */"
 
 
@@ -149,7 +149,7 @@ def graph_name(text: str) -> str:
     """Return a name in the text form of a Graph: unchanged, or in quotes without characters of the grammar."""
     if _PLAIN.fullmatch(text):
         return text
-    return '"' + "".join(f"\\u{ord(c):04x}" if c in _GRAMMAR else _ascii(c) for c in text) + '"'
+    return '"' + "".join(f"\\u{ord(c):04x}" if c in _GRAMMAR else _to_ascii(c) for c in text) + '"'
 
 
 def parse_graph_name(text: str) -> str:
@@ -159,7 +159,7 @@ def parse_graph_name(text: str) -> str:
     return str(ast.literal_eval(text)) if text.startswith('"') else text
 
 
-def _escaped_bracket(found: re.Match[str]) -> str:
+def _escape_bracket(found: re.Match[str]) -> str:
     """Escape one bracket: rich halves backslashes before a tag, and drops one before any other bracket."""
     backslashes, tag = len(found[1]), found[2]
     if tag:
@@ -167,15 +167,15 @@ def _escaped_bracket(found: re.Match[str]) -> str:
     return (backslashes + 1) * "\\" + "[" + _NO_STYLE
 
 
-def _visible(c: str) -> str:
+def _show_invisible(c: str) -> str:
     return c if c.isprintable() else repr(c)[1:-1]
 
 
-def _ascii(c: str) -> str:
+def _to_ascii(c: str) -> str:
     return c if c.isprintable() and ord(c) < 128 else f"\\U{ord(c):08x}"
 
 
-def _uncommented(text: str) -> str:
+def _defuse_comment(text: str) -> str:
     text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return text.replace("*/", "* /").replace("/*", "/ *")
 

@@ -197,7 +197,7 @@ class Options:
 
     def __post_init__(self) -> None:
         for name, text in self.shape.items():
-            _sizes(name, text)
+            _parse_sizes(name, text)
         if self.config:  # it says how a model becomes int8
             object.__setattr__(self, "int8", True)
         if not self.int8 and (self.keep_float or self.observer is not Observer.HISTOGRAM or self.calibration):
@@ -209,7 +209,7 @@ class Options:
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The sizes of inputs. Raises CompileError if one is invalid."""
-        return {name: _sizes(name, text) for name, text in self.shape.items()}
+        return {name: _parse_sizes(name, text) for name, text in self.shape.items()}
 
     def for_own_build(self) -> Options:
         """Return the options for C that users build themselves: only they know how much RAM is left for weights, and
@@ -302,15 +302,15 @@ class Option:
             return self.kind(value)
         if self.kind is bool and isinstance(value, bool):
             return value
-        if self.kind is int and _whole(value) and value >= self.about.least:
+        if self.kind is int and _is_whole(value) and value >= self.about.least:
             return int(value)
-        if self.kind is tuple and isinstance(value, Collection) and not isinstance(value, str) and _names(value):
+        if self.kind is tuple and isinstance(value, Collection) and not isinstance(value, str) and _are_names(value):
             return tuple(value)
         if self.kind is str and isinstance(value, (str, PathLike)):
             return str(value)
         if self.kind is dict and isinstance(value, Mapping):
-            pairs = {k: _spelt(v) for k, v in value.items()}
-            if _names([*pairs.keys(), *pairs.values()]):
+            pairs = {k: _spell(v) for k, v in value.items()}
+            if _are_names([*pairs.keys(), *pairs.values()]):
                 return pairs
         raise CompileError(f"compile(): {self.name} is {quote(value)}", need=self._need())
 
@@ -337,18 +337,18 @@ DEFAULT = Options()
 MOST_DIGITS = 9  # of a size in --shape
 
 
-def _whole(value: object) -> TypeGuard[int]:
+def _is_whole(value: object) -> TypeGuard[int]:
     """Report whether a value is a whole number, NumPy's included, but not a boolean, and fits 64 bits."""
     return isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) < 1 << 63
 
 
-def _spelt(value: object) -> object:
+def _spell(value: object) -> object:
     """Write sizes as the command line does; return anything else unchanged."""
-    sizes = isinstance(value, (tuple, list)) and all(map(_whole, value))
+    sizes = isinstance(value, (tuple, list)) and all(map(_is_whole, value))
     return ",".join(map(str, value)) if isinstance(value, (tuple, list)) and sizes else value
 
 
-def _sizes(name: str, text: str) -> tuple[int, ...]:
+def _parse_sizes(name: str, text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",")] if text else []
     for word in words:
         if not word.isdecimal() or len(word) > MOST_DIGITS or not int(word):
@@ -359,11 +359,11 @@ def _sizes(name: str, text: str) -> tuple[int, ...]:
     return tuple(map(int, words))
 
 
-def _names(values: Iterable[object]) -> bool:
+def _are_names(values: Iterable[object]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _declared() -> Iterator[Option]:
+def _declarations() -> Iterator[Option]:
     """Yield the options that the fields of Options declare."""
     for name, hint in get_type_hints(Options, include_extras=True).items():
         declared, about = get_args(hint)
@@ -373,7 +373,7 @@ def _declared() -> Iterator[Option]:
         yield Option(name, plain, optional, getattr(DEFAULT, name), about)
 
 
-OPTIONS: Mapping[str, Option] = {option.name: option for option in _declared()}
+OPTIONS: Mapping[str, Option] = {option.name: option for option in _declarations()}
 
 
 def read_options(given: Mapping[str, object]) -> Options:

@@ -277,7 +277,7 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
         planned = {name: partitions[name].graph if name in partitions else graph for name, graph in graphs.items()}
     with timed("plan"):
         used = replace(options, units=options.units or Units.AUTO)
-        plans = {name: make_plan(graph, board, _own(used, name, planned)) for name, graph in planned.items()}
+        plans = {name: make_plan(graph, board, _own_placements(used, name, planned)) for name, graph in planned.items()}
     if options.code is CodeIn.RAM and options.weights is Weights.RAM:
         code = _code_bytes(_emit_plans(model, plans, board, replace(options, weights=Weights.FLASH)))
     else:
@@ -331,7 +331,7 @@ def _need_checkable(graphs: Mapping[str, Graph], options: Options) -> None:
         )
 
 
-def _own(options: Options, method: str, graphs: Mapping[str, Graph]) -> Options:
+def _own_placements(options: Options, method: str, graphs: Mapping[str, Graph]) -> Options:
     """Return the options without placements of layers that only other methods have."""
 
     def has(graph: Graph, layer: str) -> bool:

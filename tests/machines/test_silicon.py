@@ -20,7 +20,7 @@ from baretorch.machines.unicorn.wiring import TOLERANCE, line
 from baretorch.options import Console
 from baretorch.targets.boards import load_board
 from baretorch.targets.parts import Uart
-from baretorch.targets.silicon import factors, load_silicon, silicon_names
+from baretorch.targets.silicon import load_silicon, parse_factors, silicon_names
 from tests.machines.images import GLUE, REVERSE, RUN, image
 from tests.machines.mutants import BOARDS, Impatient
 
@@ -179,7 +179,7 @@ def broken(made: Image, signal: str) -> Image:
     """The image on a chip where that never comes."""
     silicon = made.board.chip.silicon
     assert silicon is not None
-    signals = tuple(replace(s, after=factors(10**12)) if s.field == signal else s for s in silicon.signals)
+    signals = tuple(replace(s, after=parse_factors(10**12)) if s.field == signal else s for s in silicon.signals)
     assert signals != silicon.signals
     chip = replace(made.board.chip, silicon=replace(silicon, signals=signals))
     return replace(made, board=replace(made.board, chip=chip))

@@ -86,12 +86,12 @@ def difference(have: Sequence[Array], reference: Reference) -> tuple[int, float,
     noise, exact = _noise(reference, limits)
     for i, (e, limit, n) in enumerate(zip(errors, limits, noise, strict=True)):
         wrong = e > limit + (FACTOR if want[i].dtype.kind in "fc" else 1) * n
-        if (wrong & ~_equals(have[i], _as(exact[i], want[i]))).any():
+        if (wrong & ~_equals(have[i], _convert(exact[i], want[i]))).any():
             return i, float(e[wrong].max()), _largest(want[i])
     return None
 
 
-def _as(exact: Array, want: Array) -> Array:
+def _convert(exact: Array, want: Array) -> Array:
     """Convert to the type of the other array; numbers that are too large become infinite."""
     with np.errstate(all="ignore"):
         return exact.astype(want.dtype)

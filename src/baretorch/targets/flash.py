@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple, TypeAlias
 
-from baretorch.targets.silicon import Condition, conditions
+from baretorch.targets.silicon import Condition, parse_conditions
 from baretorch.targets.toml import Key
 
 Number: TypeAlias = Callable[[str], int]  # what a field of a register says
@@ -157,7 +157,7 @@ class FlashCache:
         Key(
             "conditions on registers, as in silicon files, under which the cache is on; leave it out if it always is",
             raw=list,
-            into=conditions,
+            into=parse_conditions,
             need='conditions such as "FLASH.ACR.ICEN = 1"',
         ),
     ] = ()

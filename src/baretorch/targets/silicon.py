@@ -75,19 +75,19 @@ class Factor:
     divides: bool
 
 
-def conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
+def parse_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
     """Parse conditions; raise ValueError with the first that is not valid."""
-    return tuple(map(_condition, texts))
+    return tuple(map(_parse_condition, texts))
 
 
-def _condition(text: str) -> Condition:
+def _parse_condition(text: str) -> Condition:
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a condition")
     return Condition(match[1], match[2] or "", int(match[3] or "0", 0))
 
 
-def factors(text: str | int) -> tuple[Factor, ...]:
+def parse_factors(text: str | int) -> tuple[Factor, ...]:
     """Parse a product such as "pll_vco / RCC.PLLCFGR.PLLR+1"."""
     found, at = [], 0
     text = str(text)
@@ -100,7 +100,7 @@ def factors(text: str | int) -> tuple[Factor, ...]:
     return tuple(found)
 
 
-NEEDS = Key("conditions", raw=list, into=conditions)
+NEEDS = Key("conditions", raw=list, into=parse_conditions)
 SOURCE = Key("the document that says so")
 Conditions: TypeAlias = Annotated[tuple[Condition, ...], NEEDS]
 Product: TypeAlias = tuple[Factor, ...]
@@ -125,7 +125,9 @@ class Clock:
 
     name: str
     source: Annotated[str, SOURCE]
-    of: Annotated[Product, Key("its rate: a product of clocks, fields and numbers", raw=object, into=factors)] = ()
+    of: Annotated[
+        Product, Key("its rate: a product of clocks, fields and numbers", raw=object, into=parse_factors)
+    ] = ()
     needs: Conditions = ()
     select: Annotated[str, Key("the field that selects one of `sources`")] = ""
     sources: Annotated[tuple[str, ...], Key("clocks by the field's value")] = ()
@@ -140,7 +142,7 @@ class Signal:
 
     field: Annotated[str, Key("the bit")]
     when: Conditions
-    after: Annotated[Product, Key("microseconds", name="after_us", raw=object, into=factors)]
+    after: Annotated[Product, Key("microseconds", name="after_us", raw=object, into=parse_factors)]
     source: Annotated[str, SOURCE]
     restarts: Annotated[tuple[str, ...], Key("fields that start the time again when they change")] = ()
 
@@ -176,16 +178,18 @@ class FlashWindow:
     uncached: Annotated[int, Key("address of the same bank past the cache")]
 
 
-def _memories(rows: Mapping[str, Sequence[str]]) -> dict[str, tuple[Condition, ...]]:
-    return {name: conditions(texts) for name, texts in rows.items()}
+def _parse_memories(rows: Mapping[str, Sequence[str]]) -> dict[str, tuple[Condition, ...]]:
+    return {name: parse_conditions(texts) for name, texts in rows.items()}
 
 
-def _blocks(rows: Mapping[str, Mapping[str, Any]]) -> tuple[ChipBlock, ...]:
+def _parse_blocks(rows: Mapping[str, Mapping[str, Any]]) -> tuple[ChipBlock, ...]:
     return tuple(
         ChipBlock(
             name=name,
-            registers=registers(name, row["base"], {key: value for key, value in row.items() if key not in _WORDS}),
-            needs=conditions(row.get("needs", ())),
+            registers=parse_registers(
+                name, row["base"], {key: value for key, value in row.items() if key not in _WORDS}
+            ),
+            needs=parse_conditions(row.get("needs", ())),
             atomic=row.get("atomic", False),
             source=row["source"],
         )
@@ -193,7 +197,7 @@ def _blocks(rows: Mapping[str, Mapping[str, Any]]) -> tuple[ChipBlock, ...]:
     )
 
 
-def _clocks(rows: Mapping[str, Mapping[str, Any]]) -> tuple[Clock, ...]:
+def _parse_clocks(rows: Mapping[str, Mapping[str, Any]]) -> tuple[Clock, ...]:
     """Parse clocks; `hz` is a product of one factor."""
     tables = {name: {"of" if key == "hz" else key: value for key, value in row.items()} for name, row in rows.items()}
     return tuple(read_record(TomlTable(name, table), Clock, name=name) for name, table in tables.items())
@@ -208,11 +212,11 @@ class Silicon:
     cpu: Annotated[str, Key("the clock of the cores")]
     uart: Annotated[DriverNeeds, Key("the console")]
     counter: Annotated[DriverNeeds, Key("the counter")]
-    blocks: Annotated[tuple[ChipBlock, ...], Key("peripherals", name="block", raw=dict, into=_blocks)]
-    clocks: Annotated[tuple[Clock, ...], Key("clocks", name="clock", raw=dict, into=_clocks)]
+    blocks: Annotated[tuple[ChipBlock, ...], Key("peripherals", name="block", raw=dict, into=_parse_blocks)]
+    clocks: Annotated[tuple[Clock, ...], Key("clocks", name="clock", raw=dict, into=_parse_clocks)]
     memories: Annotated[
         Mapping[str, tuple[Condition, ...]],
-        Key("banks, and what they need before they can be written", name="memory", raw=dict, into=_memories),
+        Key("banks, and what they need before they can be written", name="memory", raw=dict, into=_parse_memories),
     ] = field(default_factory=dict)
     signals: Annotated[tuple[Signal, ...], Key("bits that the hardware sets", name="signal")] = ()
     rules: Annotated[tuple[Rule, ...], Key("rules", name="rule")] = ()
@@ -233,7 +237,7 @@ def load_silicon(name: str) -> Silicon:
         raise InternalError(f"silicon/{name}.toml: {error!r}") from error
 
 
-def registers(block: str, base: int, rows: Mapping[str, Mapping[str, Any]]) -> tuple[SiliconRegister, ...]:
+def parse_registers(block: str, base: int, rows: Mapping[str, Mapping[str, Any]]) -> tuple[SiliconRegister, ...]:
     """Parse registers. Each row has `at`, `reset` unless that is 0, `read_back`, and fields: a bit, "high:low", or that
     in `bits` with `means`."""
     return tuple(
@@ -242,15 +246,15 @@ def registers(block: str, base: int, rows: Mapping[str, Mapping[str, Any]]) -> t
             base + row["at"],
             row.get("reset", 0),
             row.get("read_back", False),
-            {key: _field(value) for key, value in row.items() if key not in _WORDS},
+            {key: _parse_field(value) for key, value in row.items() if key not in _WORDS},
         )
         for name, row in rows.items()
     )
 
 
-def _field(value: int | str | Mapping[str, Any]) -> RegisterField:
+def _parse_field(value: int | str | Mapping[str, Any]) -> RegisterField:
     if isinstance(value, Mapping):
-        plain = _field(value["bits"])
+        plain = _parse_field(value["bits"])
         return RegisterField(plain.shift, plain.bits, tuple(value["means"]))
     if isinstance(value, int):
         return RegisterField(value, 1)

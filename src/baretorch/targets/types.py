@@ -31,7 +31,7 @@ _SDK_WORD = r"\w[\w./:-]{0,99}"
 BOOTS = ("vectors", "boot2", "image_def", "image_def_riscv", "riscv", "avr", "host")
 
 
-def _ranges(entries: list[object]) -> tuple[tuple[int, int], ...]:
+def _parse_ranges(entries: list[object]) -> tuple[tuple[int, int], ...]:
     """Parse [origin, size] of register space."""
     found = []
     for entry in entries:
@@ -84,7 +84,7 @@ class Chip:
         Key(
             "`[origin, size]` of each range of registers, which an emulator must map; it must not overlap a memory",
             raw=list,
-            into=_ranges,
+            into=_parse_ranges,
             need="[origin, size] within 32 bits",
         ),
     ]
@@ -210,7 +210,7 @@ class Fvp:
     ] = ()
 
 
-def _pins(parts: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
+def _parse_pins(parts: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
     """Parse a table of pins per part."""
     found = []
     for part, pins in parts.items():
@@ -246,7 +246,7 @@ class OpenOcd:
     ]
 
 
-def _sdk(sdks: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def _parse_sdk(sdks: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Check a table of words per SDK: they become part of its files."""
     for sdk, words in sdks.items():
         if not isinstance(words, dict):
@@ -257,7 +257,7 @@ def _sdk(sdks: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     return {sdk: dict(words) for sdk, words in sdks.items()}
 
 
-def _pairs(rows: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _parse_texts(rows: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Check a table of texts, and return its rows."""
     for key, text in rows.items():
         if not isinstance(text, str):
@@ -274,7 +274,7 @@ class Page:
     console: Annotated[str, Key("where it talks")]
     first: Annotated[tuple[str, ...], Key("what to try first")]
     verified: Annotated[
-        tuple[tuple[str, str], ...], Key("what was verified, and how: a text per part", raw=dict, into=_pairs)
+        tuple[tuple[str, str], ...], Key("what was verified, and how: a text per part", raw=dict, into=_parse_texts)
     ]
 
 
@@ -320,7 +320,7 @@ class Board:
             "pins of the board's parts, for [applications](your-own-application.md): `sda = 4` below `[pins.camera]` "
             "is `BT_PIN_CAMERA_SDA` in C",
             raw=dict,
-            into=_pins,
+            into=_parse_pins,
             need="per part a table of pins: names of small letters, digits and _, numbers 0 to 255",
         ),
     ] = ()
@@ -330,7 +330,7 @@ class Board:
         Key(
             'what [SDKs](use-an-sdk.md) call the board: `board = "rpi_pico"` below `[sdk.zephyr]`',
             raw=dict,
-            into=_sdk,
+            into=_parse_sdk,
             need="per SDK a table of texts: letters, digits and _ . / : -",
         ),
     ] = field(default_factory=dict, hash=False)

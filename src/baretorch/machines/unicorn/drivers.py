@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any, TypeAlias, TypeVar
 
 from baretorch.errors import CompileError
-from baretorch.targets.silicon import ChipBlock, Condition, Rule, conditions, registers
+from baretorch.targets.silicon import ChipBlock, Condition, Rule, parse_conditions, parse_registers
 from baretorch.targets.types import Chip
 
 T = TypeVar("T")
@@ -122,11 +122,13 @@ UARTS: dict[str, UartModel] = {
                 "LCR_H": {"at": 0x2C, "WLEN": "6:5", "FEN": 4, "STP2": 3, "PEN": 1},
                 "CR": {"at": 0x30, "reset": 0x300, "RXE": 9, "TXE": 8, "UARTEN": 0},
             },
-            transmits=conditions(
+            transmits=parse_conditions(
                 ["UART.CR.UARTEN = 1", "UART.CR.TXE = 1", "UART.LCR_H.WLEN = 3", "UART.LCR_H.PEN = 0"]
             ),
-            receives=conditions(["UART.CR.UARTEN = 1", "UART.CR.RXE = 1", "UART.LCR_H.WLEN = 3", "UART.LCR_H.FEN = 1"]),
-            on=conditions(["UART.CR.UARTEN = 1"]),
+            receives=parse_conditions(
+                ["UART.CR.UARTEN = 1", "UART.CR.RXE = 1", "UART.LCR_H.WLEN = 3", "UART.LCR_H.FEN = 1"]
+            ),
+            on=parse_conditions(["UART.CR.UARTEN = 1"]),
             fixed=("UART.IBRD", "UART.FBRD", "UART.LCR_H"),
             baud=lambda hz, number: 4 * hz / max(1, 64 * number("UART.IBRD.INT") + number("UART.FBRD.FRAC")),
         ),
@@ -144,9 +146,9 @@ UARTS: dict[str, UartModel] = {
         Waker(0x00, 0x20),  # CR1: RXNEIE
         UartSettings(
             registers={"CR1": {"at": 0x00, "TE": 3, "RE": 2, "UE": 0}, "BRR": {"at": 0x0C, "DIV": "15:0"}},
-            transmits=conditions(["UART.CR1.UE = 1", "UART.CR1.TE = 1"]),
-            receives=conditions(["UART.CR1.UE = 1", "UART.CR1.RE = 1"]),
-            on=conditions(["UART.CR1.UE = 1"]),
+            transmits=parse_conditions(["UART.CR1.UE = 1", "UART.CR1.TE = 1"]),
+            receives=parse_conditions(["UART.CR1.UE = 1", "UART.CR1.RE = 1"]),
+            on=parse_conditions(["UART.CR1.UE = 1"]),
             fixed=("UART.BRR",),
             baud=lambda hz, number: hz / max(1, number("UART.BRR.DIV")),
         ),
@@ -166,9 +168,9 @@ UARTS: dict[str, UartModel] = {
                 "ENABLE": {"at": 0x500, "ENABLE": "2:0"},
                 "BAUDRATE": {"at": 0x524, "reset": 0x04000000},
             },
-            transmits=conditions(["UART.ENABLE.ENABLE = 4", "UART.TASKS_STARTTX = 1"]),
-            receives=conditions(["UART.ENABLE.ENABLE = 4", "UART.TASKS_STARTRX = 1"]),
-            on=conditions(["UART.TASKS_STARTTX = 1", "UART.TASKS_STARTRX = 1"]),
+            transmits=parse_conditions(["UART.ENABLE.ENABLE = 4", "UART.TASKS_STARTTX = 1"]),
+            receives=parse_conditions(["UART.ENABLE.ENABLE = 4", "UART.TASKS_STARTRX = 1"]),
+            on=parse_conditions(["UART.TASKS_STARTTX = 1", "UART.TASKS_STARTRX = 1"]),
             fixed=("UART.BAUDRATE", "UART.ENABLE"),
             baud=lambda hz, number: hz * number("UART.BAUDRATE") / 2**32,
         ),
@@ -182,8 +184,8 @@ COUNTERS: dict[str, CounterModel] = {
         CounterSettings(
             registers={"CTRL": {"at": 0x000, "CYCCNTENA": 0}},
             core={"DEMCR": {"at": 0xE000EDFC, "TRCENA": 24}},
-            needs=conditions(["CORE.DEMCR.TRCENA = 1"]),
-            counts=conditions(["COUNTER.CTRL.CYCCNTENA = 1"]),
+            needs=parse_conditions(["CORE.DEMCR.TRCENA = 1"]),
+            counts=parse_conditions(["COUNTER.CTRL.CYCCNTENA = 1"]),
             fixed=(),
             rate=lambda hz, number: hz,
         ),
@@ -199,7 +201,7 @@ COUNTERS: dict[str, CounterModel] = {
             },
             core={},
             needs=(),
-            counts=conditions(["COUNTER.TASKS_START = 1"]),
+            counts=parse_conditions(["COUNTER.TASKS_START = 1"]),
             fixed=("COUNTER.BITMODE", "COUNTER.PRESCALER"),
             rate=lambda hz, number: (
                 hz / 2 ** number("COUNTER.PRESCALER.PRESCALER") if number("COUNTER.BITMODE") == 3 else 0
@@ -299,7 +301,9 @@ def device_blocks(chip: Chip) -> tuple[ChipBlock, ...]:
         ("CORE", 0, counter.core, ()),
     )
     return tuple(
-        ChipBlock(name, registers(name, base, settings), needed, atomic=False, source="machines/unicorn/drivers.py")
+        ChipBlock(
+            name, parse_registers(name, base, settings), needed, atomic=False, source="machines/unicorn/drivers.py"
+        )
         for name, base, settings, needed in rows
     )
 
