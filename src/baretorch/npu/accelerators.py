@@ -18,14 +18,14 @@ class Family(Enum):
 class Accelerator:
     """A configuration of Ethos-U."""
 
-    name: str  # as Vela calls it
+    name: str  # Vela's name
     family: Family
     macs: int  # per cycle, all cores together
     cores: int  # each with a weight decoder of its own
-    config: int  # what the register CONFIG reads; a payload carries the same word
-    arch: int  # what the payload's id word says in its highest 16 bits: the architecture's version
+    config: int  # the value of register CONFIG; a payload has the same word
+    arch: int  # the highest 16 bits of the payload's id word: the architecture's version
     lut: int  # where lookup tables begin in internal memory, in bytes
-    internal: int  # bytes of internal memory that DMA reaches
+    internal: int  # bytes of internal memory that DMA can access
 
 
 ACCELERATORS: tuple[Accelerator, ...] = (

@@ -35,14 +35,14 @@ from baretorch.targets.parts import Npu
 MOVES = "it computes nothing, and costs the CPU less"
 WRONG = "Vela's stream does not compute the graph"
 BORDERS = "it is the first or last of a region, and costs the CPU less"
-MOST_WRONG = 8  # streams that compute something else, before whole regions are given up
+MOST_WRONG = 8  # wrong streams after which whole regions stay on the CPU
 
 
 class WrongStream(CompileError):
     """A stream does not compute its region."""
 
-    first = ""  # what the first operation that differs makes
-    sure = True  # False: the stream did not come to its end, so it may be another
+    first = ""  # the tensor that the first wrong operation computes
+    sure = True  # False: the stream did not finish, so another operation may be wrong
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class DelegatedRegion:
     """A region that the NPU computes at once: its operators by the tensors they compute, and Vela's estimate."""
 
     layers: tuple[str, ...]
-    delegate: str  # the tensor that its node makes
+    delegate: str  # the tensor that its node computes
     bytes_in: int
     bytes_out: int
     commands: int  # bytes
     weights: int
     scratch: int
-    cycles: int | None  # None: a file brought it, without an estimate
+    cycles: int | None  # None: it came with a file, without an estimate
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Partition:
 
 
 Compiler: TypeAlias = Callable[[Graph, Npu], Result]
-Judge: TypeAlias = Callable[[Graph, Payload], None]  # WrongStream if the one is not what the other computes
+Judge: TypeAlias = Callable[[Graph, Payload], None]  # raises WrongStream if the payload does not compute the graph
 
 
 def accept(region: Graph, payload: Payload) -> None:
@@ -174,7 +174,7 @@ def _find_wrong(graph: Graph, nodes: set[int], npu: Npu, compile_: Compiler, jud
         try:
             judge(part, _check_result(part, compile_(part, npu), npu).payload)
         except VelaRefused:
-            continue  # such as a reshape, of which nothing is left alone
+            continue  # such as a reshape, which is empty by itself
         except WrongStream as wrong:
             found[i] = _describe(wrong)
     return found

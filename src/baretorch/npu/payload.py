@@ -20,11 +20,11 @@ from baretorch.errors import CompileError
 from baretorch.npu.accelerators import Accelerator, by_config
 
 WEIGHTS, SCRATCH, FAST, INPUT, OUTPUT = range(5)  # regions; the last two only with --separate-io-regions
-ROOM = 64 << 20  # bytes; no microcontroller has so much
+ROOM = 64 << 20  # bytes; more than any microcontroller has
 ALIGNED = 16
 
 _CONFIG, _STREAM, _NOP = 1, 2, 5  # what a driver is to do
-_EXECUTE, _MICRO = 1, 0x4D554556  # of the second form of driver actions
+_EXECUTE, _MICRO = 1, 0x4D554556  # the second form of driver actions
 _FIRST, _LAST = "vela_bin_stream", "vela_end_stream"
 _BLOCKS = (_FIRST, "cmd_data", "weight_data", "scratch_size", "inputs", "outputs", _LAST)
 _NPZ_MEMBERS = 64

@@ -18,7 +18,7 @@ from baretorch.ir.graph import Array, Shape
 
 VERSION = (1, 0, 0)
 SINGLE_ROUND = 1  # RoundingMode of RESCALE: half up, once
-PROPAGATE = 1  # NanPropagationMode, which integers have no use for but must say
+PROPAGATE = 1  # NanPropagationMode, which integers must state but do not use
 
 Field: TypeAlias = bool | int | bytes | Sequence[int]
 

@@ -15,7 +15,7 @@ from baretorch.npu.payload import Payload, read_payload
 from baretorch.npu.tools import VARIABLE, find
 from baretorch.targets.parts import Npu
 
-OLDEST = (5, 2, 0)  # before, streams were seen that compute something else
+OLDEST = (5, 2, 0)  # older versions produced wrong streams
 LONGEST = 600  # seconds
 
 

@@ -14,7 +14,7 @@ from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.move import Choose
 from baretorch.passes.rewrite import rebuild
 
-LARGEST = 1 << 26  # bytes: more than any chip's flash; what is larger is left to be refused by the planner
+LARGEST = 1 << 26  # bytes: more than any chip's flash; the planner refuses larger constants
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -22,7 +22,7 @@ def fold_constants(graph: Graph) -> Graph:
     known: dict[str, Tensor] = {t.name: t for t in graph.constants()}
     folded: list[Tensor] = []
     nodes: list[Node] = []
-    rename: dict[str, str] = {}  # what is chosen by a constant
+    rename: dict[str, str] = {}  # results of a choose with a constant condition
     for node in graph.nodes:
         condition = known.get(node.inputs[0]) if isinstance(node.op, Choose) else None
         if condition is not None and condition.data is not None:
@@ -80,7 +80,7 @@ def fold_affine(graph: Graph) -> Graph:
         bias_name = constant(stem, replace(weight, quant=None), bias.astype(np.float32))
         assert isinstance(node.op, (Mul, Add))
         op = layer.op.clamp(node.op.lo, node.op.hi)
-        assert op is not None  # what takes an affine has limits
+        assert op is not None  # an operator that takes factors has limits
         (out,) = node.outputs
         nodes[index] = Node(op, (x, weight_name, bias_name), layer.outputs)
         rename[out] = layer.outputs[0]  # the result keeps the layer's name and origin

@@ -31,7 +31,7 @@ def bare_state(graph: Graph, forms: Mapping[str, Op]) -> Graph:
     producer, uses = graph.producer(), graph.uses()
     new = {}
     rename: dict[str, str] = {}
-    gone: set[int] = set()  # nodes that made the stored form of a state
+    gone: set[int] = set()  # nodes that computed the stored form of a state
     states = []
     for state in graph.state:
         form = forms.get(state.name)

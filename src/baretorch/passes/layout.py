@@ -19,7 +19,7 @@ from baretorch.ops.layout import Permute, Reshape
 from baretorch.passes.regroup import Dims, regroup
 from baretorch.passes.rewrite import rebuild
 
-PERMUTED = "_nhwc"  # what the name of a tensor in another order ends with
+PERMUTED = "_nhwc"  # suffix of the names of tensors in another order
 
 
 def layout(graph: Graph) -> Graph:

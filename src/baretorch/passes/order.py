@@ -19,14 +19,14 @@ from baretorch.passes.views import drop_expand, sink_views, views
 
 Pass: TypeAlias = Callable[[Graph], Graph]
 
-# These keep the float model's answer. Quantization follows them, if it is asked for.
+# These keep the float model's results. Quantization follows them if requested.
 FLOAT: tuple[Pass, ...] = (
-    note_scales,  # first, so that every other pass sees a float graph with notes
+    note_scales,  # first, so that every other pass sees a float graph with scales
     dead_code,
     drop_expand,  # before constants are written out at full size
     fold_constants,  # weights arrive permuted by frontends; layout needs them plain
     fuse_power,
-    rejoin,  # before what is done to whole layers
+    rejoin,  # before passes that work on whole layers
     split_linear,
     layout,
     sink_views,  # a reshape between a layer and its BatchNorm, ReLU or pool is in the way of the next …
@@ -40,8 +40,8 @@ FLOAT: tuple[Pass, ...] = (
     fold_constants,
 )
 LOWERING: tuple[Pass, ...] = (
-    to_int8,  # what the notes say becomes true
-    split_depth,  # after all that fuses with a convolution
+    to_int8,  # uses the scales
+    split_depth,  # after passes that fuse with a convolution
 )
 PASSES: tuple[Pass, ...] = (*FLOAT, *LOWERING)
 

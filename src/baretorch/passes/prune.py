@@ -61,7 +61,7 @@ class Channels:
 class _Set:
     count: int
     tensors: set[str] = field(default_factory=set)
-    whole: bool = False  # nothing can be left out
+    whole: bool = False  # no channel can be removed
 
 
 class _Sets:

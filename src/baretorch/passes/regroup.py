@@ -38,7 +38,7 @@ def regroup(base: Shape, dims: Dims, to: Shape) -> Regrouped | None:
     groups = _groups(shape, to)
     places = [[dims[i] for i in have] for have, _ in groups]  # in the base
     keys = [next((p for p in at if base[p] != 1), at[0]) if at else -1 for at in places]
-    for i in reversed(range(len(keys))):  # a new dimension of 1 stands before what follows it
+    for i in reversed(range(len(keys))):  # a new dimension of 1 precedes the next one
         keys[i] = (keys[i + 1] if i + 1 < len(keys) else len(base)) if keys[i] < 0 else keys[i]
     sequence = sorted(range(len(groups)), key=lambda i: keys[i])
     moved = [p for i in sequence for p in places[i] if base[p] != 1]

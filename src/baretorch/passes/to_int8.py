@@ -40,7 +40,7 @@ def to_int8(graph: Graph) -> Graph:
     state = tuple(replace(s, next=walk.real(s.next)) for s in graph.state)
     for name, stored in reversed(
         [*walk.wide.items(), *walk.stored.items()]
-    ):  # the first that a tensor stands for is what was computed
+    ):  # the first form of a tensor is the computed one
         if stored in walk.new:
             walk.new[stored] = replace(walk.new[stored], value=graph[name].holds)
     return _drop_round_trips(rebuild(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values()))

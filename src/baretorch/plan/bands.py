@@ -20,7 +20,7 @@ from baretorch.passes.rewrite import rebuild
 from baretorch.plan.types import Bands, Plan
 
 HEIGHT = 1  # the axis of rows
-LARGEST = 64  # layers between two places where all comes together
+LARGEST = 64  # layers of a block
 
 Segment = tuple[Node, ...]
 
@@ -135,8 +135,8 @@ class _Bands:
         for node in part:
             for name in dict.fromkeys(activations(graph, node)):
                 self.readers.setdefault(name, []).append(node)
-        self.done = dict.fromkeys([self.entry, *(n.outputs[0] for n in part)], 0)  # rows made of each tensor so far
-        self.there: dict[str, _Part] = {}  # what is at hand of each: what was kept, and the new rows of this band
+        self.done = dict.fromkeys([self.entry, *(n.outputs[0] for n in part)], 0)  # rows computed of each tensor so far
+        self.there: dict[str, _Part] = {}  # rows of each at hand: the halo and the new rows of this band
         self.halos: set[str] = set()
         if not pull:
             self.there[self.entry] = _Part(self.entry, 0)
@@ -213,7 +213,7 @@ class _Bands:
         if part is None or again >= stop:
             return
         rest = self._rows(part, again, stop)
-        if part.name not in self.halos:  # else nothing was made since
+        if part.name not in self.halos:  # else it has no new rows
             rest = self._add(Copy(), (rest,), self.whole[name], stop - again, f"{name}_halo{again}")
         self.halos.add(rest)
         self.there[name] = _Part(rest, again)
@@ -238,7 +238,7 @@ class _Bands:
 
 HEIGHTS = (24, 16, 12, 8, 6, 4, 3, 2, 1)  # rows of a band
 TRIALS = 150  # plans that are made before giving up
-HOPELESS = 12  # plans that are made only to tell how near they come
+HOPELESS = 12  # plans that are tried even though they will not fit, to report how near they come
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class _Choice:
     nodes: tuple[Node, ...]
     height: int
     bands: int
-    least: int  # bytes that the plan will need, or the limit, if that is more
+    least: int  # at least the plan's bytes, or the limit if that is more
 
     @property
     def cost(self) -> int:

@@ -32,7 +32,7 @@ def arena_limit(plan: Plan, board: Board, options: Options) -> int:
 
 def need_rows(plan: Plan, options: Options) -> None:
     """CompileError if rows of the input are asked for, and the plan reads none."""
-    fits = options.ram is None or plan.arena <= options.ram  # else that is the error
+    fits = options.ram is None or plan.arena <= options.ram  # otherwise need_ram reports the error
     if options.input is Input.ROWS and fits and plan.bands is None:
         graph = plan.graph
         raise CompileError(

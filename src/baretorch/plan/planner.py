@@ -36,7 +36,7 @@ def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
 def choose_strategy(board: Board, options: Options) -> Strategy:
     """Return the strategy for the cores that the options ask for."""
     if (cluster := board.chip.cluster) is not None:
-        from baretorch.plan.cluster.strategy import ClusterCores  # only here: other chips need no tiles
+        from baretorch.plan.cluster.strategy import ClusterCores  # imported here because other chips do not need it
 
         return ClusterCores(board, cluster, options)
     return TwoCores() if options.shared_cores > 1 else OneCore()

@@ -69,7 +69,7 @@ class Step:
     guards: tuple[Guard, ...] = ()
     executor: Executor = CORE0
     awaits: tuple[str, ...] = ()
-    back: bool = False  # it goes from the last byte to the first
+    back: bool = False  # from the last byte to the first
 
     @property
     def function(self) -> str:

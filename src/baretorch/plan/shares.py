@@ -24,7 +24,7 @@ from baretorch.plan.schedule import BackgroundCopy, Operand, Phase, Schedule, Sc
 from baretorch.plan.select import make_step
 from baretorch.plan.types import InArena, Layout, WithCaller
 
-LEAST = 3000  # operations of a layer that two cores share: a meeting in memory takes some 50 instructions of each
+LEAST = 3000  # operations of a layer that two cores share: a meeting takes about 50 instructions of each
 PER_OUTPUT = 6  # operations of an output besides its products
 PER_INPUT = 2  # operations of an input: both cores read all of it where they share the output channels
 
@@ -166,7 +166,7 @@ def _evenly(split: Split, size: int, count: int) -> list[tuple[int, ...]]:
 def with_meetings(schedule: Schedule, layout: Layout) -> Schedule:
     """Return the schedule with as few meetings as its bytes allow."""
     phases: list[Phase] = []
-    open_: list[tuple[Executor, list[_Bytes]]] = []  # what each has touched since the last meeting
+    open_: list[tuple[Executor, list[_Bytes]]] = []  # the bytes that each has used since the last meeting
     for phase in schedule.phases:
         touched = [(step.executor, list(_bytes_of_step(step, layout))) for step in phase.steps]
         touched += [(copy.executor, list(_bytes_of_copy(copy, layout))) for copy in phase.copies]

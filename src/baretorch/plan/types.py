@@ -23,8 +23,8 @@ class Buffer:
     last: int
     bank: str = ""
     offset: int = -1
-    align: int = 4  # it begins at a multiple of that
-    base: int = 0  # of a buffer for a part of another storage: where in that it begins
+    align: int = 4  # its alignment
+    base: int = 0  # for a part of another storage: its offset there
 
     @property
     def end(self) -> int:
@@ -70,7 +70,7 @@ class Constant:
 
     name: str
     data: Array
-    align: int = 0  # where it must begin, if its elements ask for less
+    align: int = 0  # its alignment, if more than its elements need
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,10 @@ class Layout:
     banks: tuple[Bank, ...]
     lower_bound: int
     optimal: bool
-    lent: frozenset[str] = frozenset()  # buffers of inputs and outputs that lie with the caller
-    streamed: frozenset[str] = frozenset()  # inputs of which the caller gives rows
+    lent: frozenset[str] = frozenset()  # buffers of inputs and outputs in the caller's memory
+    streamed: frozenset[str] = frozenset()  # inputs that the caller supplies row by row
     copies: Mapping[str, str] = field(default_factory=dict)  # constants that are copied to RAM, and the bank
-    flash_apart: bool = False  # the others are in another address space than RAM
+    flash_apart: bool = False  # other constants are in another address space than RAM
 
     def place(self, operand: Operand) -> Place:
         if operand.buffer:
@@ -265,7 +265,7 @@ class Plan:
     outputs: tuple[Operand, ...]
     state: tuple[StateBuffer, ...]
     bands: Bands | None = None
-    no_room: frozenset[str] = frozenset()  # outputs of layers that a unit takes, but for its memory
+    no_room: frozenset[str] = frozenset()  # outputs of layers that only a unit's memory keeps from it
     tiles: Tiles | None = None
 
     @property

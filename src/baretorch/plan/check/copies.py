@@ -24,11 +24,9 @@ Bytes = np.ndarray[tuple[int], np.dtype[np.bool_]]
 class _World:
     """The data in buffers and at home as the phases go by."""
 
-    brought: dict[str, Operand] = field(default_factory=dict)  # what each buffer holds, whole, since a copy was awaited
-    made: dict[str, Bytes] = field(default_factory=dict)  # of a buffer that steps write: which of its bytes
-    home: Mapping[str, Bytes] = field(
-        default_factory=dict
-    )  # of storages that are made in buffers: which bytes are home
+    brought: dict[str, Operand] = field(default_factory=dict)  # what each buffer holds since its copy arrived
+    made: dict[str, Bytes] = field(default_factory=dict)  # the bytes that steps have written to each buffer
+    home: Mapping[str, Bytes] = field(default_factory=dict)  # bytes at home of storages with tiles
 
 
 def check_copies(plan: Plan) -> None:

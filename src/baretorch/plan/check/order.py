@@ -46,7 +46,7 @@ class Touch:
 
 def check_order(plan: Plan) -> None:
     if len({step.executor for step in plan.steps}) < 2:
-        return  # all is done in the order of the steps
+        return  # all steps run in order
     open_: list[tuple[Step, list[Touch]]] = []  # since the executors met
     for phase in plan.phases:
         executors = [step.executor for step in phase.steps]
@@ -60,7 +60,7 @@ def check_order(plan: Plan) -> None:
                 if earlier.executor != step.executor:
                     _need_apart(step, touches, earlier, others)
             open_.append((step, touches))
-        for copy in phase.copies:  # what cores still do may not be in its way; check_copies looks at what they begin
+        for copy in phase.copies:  # cores may not use its bytes yet; check_copies checks steps that start later
             carried = list(touches_of_copy(plan, copy))
             for step, touches in open_:
                 if step not in phase.steps and step.executor != copy.executor.host:
@@ -97,7 +97,7 @@ def _need_apart(step: Step, touches: list[Touch], earlier: Step, others: list[To
 
 def touches_of(plan: Plan, step: Step) -> Iterator[Touch]:
     brought = (o for o in step.operands if o.constant and o.buffer)  # by copies
-    spots = {(o.storage, o.offset, o.size) for o in step.writes}  # what is renewed there is read as it is written
+    spots = {(o.storage, o.offset, o.size) for o in step.writes}  # updates in place: the write covers the read
     reads = (o for o in step.reads if (o.storage, o.offset, o.size) not in spots)
     for o in (*(g.condition for g in step.guards), *reads, *brought):
         yield from _touch(plan, o, o.size, o.size, False)

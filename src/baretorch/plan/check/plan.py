@@ -44,7 +44,7 @@ def check_plan(plan: Plan) -> Plan:
     for time in range(-1, len(plan.phases) + 1):
         live.update((name, buffers[name].size) for name in starts.get(time, ()))
         steps = plan.phases[time].steps if 0 <= time < len(plan.phases) else ()
-        below: list[Buffer] = []  # those that reach the one looked at
+        below: list[Buffer] = []  # those that reach the current one
         for b in sorted((buffers[n] for n, size in live.items() if size), key=lambda b: (b.bank, b.offset)):
             below = [other for other in below if other.end > b.offset and other.bank == b.bank]
             for other in below:
@@ -69,7 +69,7 @@ def check_plan(plan: Plan) -> Plan:
 
 def _need_there(plan: Plan, step: Step, live: Mapping[str, int]) -> None:
     """Check that everything a step touches is alive, and as large as the step expects."""
-    absent = plan.layout.lent | plan.layout.streamed  # these lie with the caller
+    absent = plan.layout.lent | plan.layout.streamed  # the caller has these
     wanted = [(o.storage, o.end) for o in step.uses]
     if step.scratch:
         wanted.append((step.scratch.name, step.scratch.size))

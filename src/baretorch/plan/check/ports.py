@@ -131,7 +131,7 @@ def _written_bytes(step: Step, o: Operand, t: Tensor) -> Bytes:
     if not isinstance(step.call.op, Change):
         return written_by(step, o, t)
     touched = np.zeros(t.shape, np.bool_)
-    if isinstance(step.call.op, PlaceSlice):  # where others write depends on an index
+    if isinstance(step.call.op, PlaceSlice):  # the places of other changes depend on an index
         step.call.op.write(touched, np.ones(step.call.x.shape, np.bool_))
     return np.repeat(touched.reshape(-1), t.dtype.size)
 

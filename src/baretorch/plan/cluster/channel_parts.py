@@ -24,7 +24,7 @@ from baretorch.plan.cluster.choose_tiles import LIMITS
 from baretorch.plan.schedule import Step
 from baretorch.plan.types import Plan
 
-WORD = 4  # input channels that are not taken apart
+WORD = 4  # input channels that stay together
 
 
 def takes_parts(graph: Graph, node: Node) -> bool:
@@ -90,7 +90,7 @@ class _Sums:
             weight = with_data(taps, data[..., start:stop])
             own = self._tensor(f"{taps.name}_in{start}to{stop}", weight)
             part, read, source = replace(sums, start=start), replace(image, shape=shape), x
-            if image.count == shape[-1]:  # of one pixel they lie together, so that they can come by DMA
+            if image.count == shape[-1]:  # channels of a single pixel are contiguous, so DMA can copy them
                 part, read = sums, replace(read, shape=(1, 1, 1, stop - start))
                 source = self._tensor(f"{x}_from{start}", read)
                 yield Node(Slice(3, start, stop), (x,), (source,))
@@ -121,8 +121,8 @@ def sums_shape(graph: Graph, node: Node) -> Shape:
 
 
 COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-TRIED = 2  # of these, from the first on of which all seems to fit; and the first of which some does, with more tiles
-TOGETHER = 4  # output channels whose weights are never apart
+TRIED = 2  # counts tried from the first with which everything seems to fit; and the first that fits with more tiles
+TOGETHER = 4  # output channels whose weights stay together
 SUM = 4  # bytes
 
 
@@ -131,7 +131,7 @@ class _Layer:
     """A layer that does not fit, and how many parts to try."""
 
     name: str
-    like: tuple[Op, Shape, Shape]  # those that are alike are cut alike
+    like: tuple[Op, Shape, Shape]  # equal layers are cut in the same way
     counts: tuple[int, ...]
 
 

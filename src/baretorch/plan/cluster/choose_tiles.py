@@ -31,9 +31,9 @@ from baretorch.targets.parts import Cluster
 
 LIMITS = (24576, 16384, 12288, 8192, 6144, 4096, 2048)  # bytes of a tile's weights
 FIRST = 14336  # bytes of weights of the first layer's tiles, if larger: the first tile is there from the start
-AHEAD = ((2, False), (1, False), (2, True))  # phases, and whether one more where these are shorter than the copy
-ROWS = ((24576, 24576), (24576, 6144), (12288, 12288), (12288, 3072), (6144, 6144))  # bytes of a tile's rows: where
-# some are read, and where they are made only; finer there, so that the next layer may begin with what is home
+AHEAD = ((2, False), (1, False), (2, True))  # phases ahead, and whether one more if these are shorter than the copy
+ROWS = ((24576, 24576), (24576, 6144), (12288, 12288), (12288, 3072), (6144, 6144))  # bytes of a tile's rows: if
+# it reads some from slower memory, and if it only writes them there; finer then, so that the next layer can start
 
 
 INPUTS = "input channels"  # tiles along these
@@ -59,7 +59,7 @@ class _Candidate:
     ahead: int
     made: Streamed
     tiles: list[Tile]
-    ends: list[float]  # of its phases, modelled
+    ends: list[float]  # modelled ends of its phases
 
     @property
     def cycles(self) -> int:
@@ -138,7 +138,7 @@ class TileSearch:
         banks = {b.name: b.bank for b in crowded.placement.placed.buffers if b.bank != scratchpad}
         fewer = [limit for limit in limits if limit <= crowded.tiles.limit][:2]
         rows = self._in_rows(banks, fewer)
-        if rows is None and found is None:  # units need all that is not far beside it: their other operands go too
+        if rows is None and found is None:  # units reach the scratchpad only, so their other operands move too
             beside = {o.storage for step in self._touching(banks) for o in step.uses}
             others = dict.fromkeys(sorted(beside), next(iter(banks.values()), scratchpad))
             rows = self._in_rows({**others, **banks}, fewer)
@@ -249,7 +249,7 @@ def _layers(one: _Candidate) -> Iterator[LayerTiles]:
         phase = one.made.schedule.phases[parts[0][0]]
         used = {o.buffer for step in phase.steps if step.layer == layer for o in step.operands if o.buffer}
         bytes_ = sum(b.size for b in one.made.buffers if b.name in used)
-        same = len({step.reads[0].offset for _, step in parts if step.reads}) < 2  # tiles of channels read the same
+        same = len({step.reads[0].offset for _, step in parts if step.reads}) < 2  # tiles of channels read all rows
         axis = "" if len(parts) == 1 else "channels" if same else "rows"
         axis = INPUTS if any(step.is_partial for _, step in parts) else axis
         times = [time for time, step in parts if one.tiles[time].whole is step]

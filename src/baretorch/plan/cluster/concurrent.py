@@ -16,9 +16,9 @@ from baretorch.plan.cluster.team import ClusterTeam
 from baretorch.plan.memory.order import dependencies
 from baretorch.plan.schedule import Step, View
 
-WINDOW = 64  # steps that are looked at for one that another may run beside
+WINDOW = 64  # steps among which a partner is searched
 COUNTS = (2, 3, 4, 6, 8)  # tiles of a layer
-WEIGHTS = 12288  # bytes of a unit's layer that is cut into tiles of rows, which read all of them
+WEIGHTS = 12288  # largest weights of a unit's layer that is cut into rows: each tile reads all of them
 MULTIPLES = (1, 2, 4, 8)  # of rows in a tile
 
 
@@ -99,7 +99,7 @@ def _in_place(steps: Sequence[Step], kept: Collection[str]) -> list[Step]:
     at the same place. In tiles, both would be alive at once."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
-    ends: dict[str, int] = {}  # what others write beside it would not be there
+    ends: dict[str, int] = {}  # another step may write beyond it
     for i, step in enumerate(steps):
         for o in step.uses:
             first.setdefault(o.storage, i)

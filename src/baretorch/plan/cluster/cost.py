@@ -34,8 +34,8 @@ _RATES: dict[str, Rates] = {  # of kernels by their file
 }
 DEPTHWISE = "qconv2d/depthwise_xcv.c"
 _OTHERS = Rates(5.0, 12.0)
-APART = 16.0  # cycles for a pixel of which only some channels are brought
-THIN = 4.5  # what it takes more to bring a pixel of few channels
+APART = 16.0  # cycles for a pixel of which only some channels are gathered
+THIN = 4.5  # additional cycles to gather a pixel of few channels
 CALL = 50.0
 
 
@@ -55,14 +55,14 @@ def estimate_cycles(call: Call[Any], kernel: Kernel[Any]) -> float:
     x, y = call.inputs[0] if call.inputs else call.y, call.y
     pixels = y.count // y.shape[-1] if y.count and y.shape else 0
     outputs: float = y.count
-    if rates.window and pixels:  # four are made at a time, of less the last several times; one alone takes longer
+    if rates.window and pixels:  # kernels compute four at a time, and repeat some if fewer remain
         made = (4 * (pixels // 4) + (0.0, 1.4, 4.0, 4.0)[pixels % 4]) / pixels
         products, outputs = made * products, made * outputs
     found = CALL + rates.product * products + rates.output * outputs + rates.input * x.count + rates.pixel * pixels
-    if rates.window and kernel.scratch(call):  # else windows are read where they are
+    if rates.window and kernel.scratch(call):  # otherwise windows are read in place
         pool, weight = _windows(call)
         each = rates.window if weight.shape[-1] >= 8 else 3 * rates.window + THIN / weight.shape[-1]
-        if weight.shape[-1] < x.shape[-1]:  # pixels are brought one by one
+        if weight.shape[-1] < x.shape[-1]:  # pixels are gathered one by one
             each += APART / weight.shape[-1]
         found += pixels * pool * prod(weight.shape[1:]) * each
     return found
@@ -73,7 +73,7 @@ def _windows(call: Call[Any]) -> tuple[int, Tensor]:
     match call.op:
         case QSums():
             return 1, call.inputs[2]
-        case QLinear():  # of several rows, which are its pixels
+        case QLinear():  # with several rows, which are its pixels
             return 1, call.inputs[1]
         case op:
             return prod(op.pool), call.inputs[1]

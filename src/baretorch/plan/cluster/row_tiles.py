@@ -150,7 +150,7 @@ def _cut(
         if part is None:
             return None
         made = make_step(step.nodes[0], part.call, step.kernel, Constants(packs=team.memo.packs), storage)
-        at = step.writes[0].offset  # of what may be a tile itself
+        at = step.writes[0].offset  # of a step that may be a tile itself
         own = f"of {step.call.y.name} {f'{at}.' if at else ''}{number}"
         operands = tuple(_near(list(part_operands(step, made, (*part.offsets, part.at))), far, own))
         tiles.append(replace(made, operands=operands, scratch=part_scratch(step, made, str(part.at))))
@@ -175,7 +175,7 @@ def _near(operands: Sequence[Operand], far: Collection[str], own: str) -> Iterat
 def carry(tiles: Sequence[Sequence[Step]], traffic: Traffic) -> bool:
     """Add the copies for the tiles of consecutive phases. Return False if that is impossible, because data would have
     to be copied before it is home."""
-    home: dict[str, list[tuple[Operand, int]]] = {}  # what was made of each buffer, and from which phase on it is there
+    home: dict[str, list[tuple[Operand, int]]] = {}  # written parts of each buffer, and when they are home
     for time, step in ((time, step) for time, phase in enumerate(tiles) for step in phase):
         for o in dict.fromkeys(step.reads):
             since = max((t for part, t in home.get(o.storage, ()) if _meet(part, o)), default=0)

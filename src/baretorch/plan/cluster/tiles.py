@@ -76,7 +76,7 @@ def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Clus
     weights = sum(o.size for o in step.operands if o.constant)
     call = step.call
     last = len(call.y.shape) - 1
-    renews = bool(step.kernel.renews)  # sums that lie where its own are made
+    renews = bool(step.kernel.renews)  # it updates sums in place
     split = next((s for s in step.kernel.splits(call) if s.axis == last and (renews or not s.wide)), None)
     if weights <= limit or not weights or split is None or step.guards or len(call.outputs) != 1:
         return [step]

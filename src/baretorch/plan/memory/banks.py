@@ -17,7 +17,7 @@ from baretorch.plan.schedule import View
 from baretorch.plan.types import Bank, Buffer, Overlap
 from baretorch.targets.types import Board, Chip
 
-ARENA = "arena"  # in the user's wishes: all that is not named
+ARENA = "arena"  # in the user's wishes: everything that is not named
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def place(
     problem = make_packing(others, overlaps)
     found, optimal = pack(problem)
     forward = [replace(o, behind=None) for o in overlaps]
-    if forward != list(overlaps):  # to go back takes some instructions: only where that saves bytes
+    if forward != list(overlaps):  # going back takes some instructions, so only if that saves bytes
         plain, _ = pack(make_packing(others, forward))
         found = plain if problem.height(plain) <= problem.height(found) else found
     offsets |= {b.name: base + int(at) for b, at in zip(others, found, strict=True)}
@@ -122,7 +122,7 @@ def _best_order(problem: Packing, bound: int) -> Ints:
         (-size, first),
         (first, -size * span),
         (-size, -_crowd(problem)),
-        (-size, -last, alone),  # outputs lie below their inputs, so the last ones are the lowest
+        (-size, -last, alone),  # outputs are below their inputs, so the last ones are the lowest
     )
     best = first_fit(problem, range(len(problem)))
     for keys in orders:

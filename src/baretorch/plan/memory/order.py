@@ -17,8 +17,8 @@ from baretorch.plan.memory.packing import round_up
 from baretorch.plan.schedule import Step
 from baretorch.plan.types import Buffer
 
-STATES = 20_000  # sets of finished steps that are looked at in a stretch, before it is ordered step by step
-SEARCHED, LONGEST = 100, 1000  # steps of a stretch that is searched; that is ordered at all
+STATES = 20_000  # sets of finished steps that the search of a stretch looks at before it falls back to greedy
+SEARCHED, LONGEST = 100, 1000  # most steps of a stretch that is searched, and of one that is ordered at all
 
 
 def least_memory_order(steps: Sequence[Step], buffers: Sequence[Buffer]) -> list[Step]:
@@ -203,7 +203,7 @@ class _Stretch:
                     best[then], came[then] = most, (done, step)
                     heapq.heappush(queue, (most, -then.bit_count(), then, after))
                 if most == peak and after <= live:
-                    break  # nothing is lost by this step: no other need come before it
+                    break  # this step costs nothing, so no other needs to come first
         return self.greedy()
 
     def greedy(self) -> list[int]:

@@ -64,7 +64,7 @@ class _Walk:
         self.height = problem.height(best)
         self.bound = bound
         self.nodes = nodes
-        self.seen: dict[tuple[bytes, bytes, int], int] = {}  # what comes next depends on it alone -> least height
+        self.seen: dict[tuple[bytes, bytes, int], int] = {}  # the state that decides what may follow -> least height
         self.living = _sections(problem).astype(bool).T
         self.steps = [pair for pair in problem.pairs if pair.near < pair.distance]
         self.meets = (problem.first[:, None] <= problem.last) & (problem.first <= problem.last[:, None])

@@ -23,7 +23,7 @@ NOTHING: Mapping[str, Needs] = {}
 def assign_storage(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]:
     """Return the memory of each tensor; `needs` are the conditions on which it is computed."""
     inside: dict[str, View] = {}  # tensor -> its part of another tensor's memory
-    computed: set[str] = set()  # but for copies: those were made to lie elsewhere
+    computed: set[str] = set()  # results that may be placed elsewhere; copies may not
     last = _last_reads(graph)
     following = {s.next: s.name for s in graph.state}
     apart = _npu_tensors(graph)

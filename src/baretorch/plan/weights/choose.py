@@ -22,11 +22,11 @@ from baretorch.targets.flash import FlashPath
 from baretorch.targets.types import Board, Chip
 
 STATIC = 1024  # bytes that are left for the program's own data
-RESERVE = 16384  # and by automatic choice for what is added to the program, a share of small memories
-WORTH, MARGIN = 0.95, 1000  # copies during a run save that share of what the core waits, and so many cycles
+RESERVE = 16384  # bytes that automatic choices also leave for later additions; less in small memories
+WORTH, MARGIN = 0.95, 1000  # copies during a run must reduce the core's wait to this share, and by this many cycles
 PAYS = 1.0  # cycles of a run that a byte must save for that
-AT_ONCE = 4  # outputs that kernels make of a weight they have read, about
-ALIGNMENT, SECTION = 8, 16  # of an array at most, and of the sections that hold weights and arena
+AT_ONCE = 4  # approximate number of outputs for which kernels use a weight they have read
+ALIGNMENT, SECTION = 8, 16  # the largest alignment of an array, and that of the sections with weights and arena
 
 Content = tuple[str, bytes]  # equal constants of all methods are one array
 
@@ -147,7 +147,7 @@ def _free(plans: Mapping[str, Plan], chip: Chip, cores: int) -> dict[str, int]:
         for name in names
     }
     lent = max(sum(p.graph[name].bytes for name in p.layout.streamed | p.layout.lent) for p in plans.values())
-    own = {name: STATIC + lent if name == chip.data else 0 for name in names}  # an image of ours has what callers lend
+    own = {name: STATIC + lent if name == chip.data else 0 for name in names}  # images have the caller's buffers too
     copied = {name: max(p.layout.copied(name) for p in plans.values()) for name in names}
     return {name: room(chip, name, cores) - used[name] - own[name] - copied[name] - 2 * SECTION for name in names}
 
@@ -156,7 +156,7 @@ def _spare_bytes(free: Mapping[str, int], chip: Chip, path: FlashPath) -> dict[s
     """Return the free bytes that automatic choices may take, without banks that share a cache with flash."""
     cache = path.cache_of("data")
     beside = cache.beside if cache is not None else ()
-    kept = min(RESERVE, chip.memory(chip.data).size // 4) if not chip.has_scratchpad else 0  # which is for that
+    kept = min(RESERVE, chip.memory(chip.data).size // 4) if not chip.has_scratchpad else 0  # a scratchpad is for that
     return {name: left - (kept if name == chip.data else 0) for name, left in free.items() if name not in beside}
 
 
@@ -190,7 +190,7 @@ def _readings(step: Step, contents: Sequence[Content], path: FlashPath) -> float
     """Return how often a layer reads its constants from flash: once if the cache keeps them, otherwise once per few
     outputs."""
     fits = sum(len(data) for _, data in contents) <= _cached_bytes(path)
-    outputs = min((_times(step, content) for content in contents), default=0.0)  # for each of them
+    outputs = min((_times(step, content) for content in contents), default=0.0)  # outputs per constant
     return 1.0 if fits else max(1.0, outputs / AT_ONCE)
 
 
