@@ -176,7 +176,7 @@ def test_a_layer_concurrent_with_others_needs_no_time_of_its_own(made: Report, f
 
 def test_no_layer_is_above_the_chips_roofs(page: Page, found: TracedRun) -> None:
     chip = load_board("cluster8").chip
-    cores, unit, dma = roofs(chip, 8, with_unit=True)
+    cores, unit, dma = roofs(chip, 8, with_units=True)
     assert (cores.per_cycle, unit.per_cycle, dma.bytes_per_cycle) == (8 * 4, 8 * 8 * 4, 8)
     for layer in found.layers:
         limit = unit.per_cycle if layer.unit else cores.per_cycle

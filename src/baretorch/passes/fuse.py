@@ -93,8 +93,9 @@ def fuse_clamp(graph: Graph) -> Graph:
         if not isinstance(node.op, Clamp) or (index := maker.get(node.inputs[0])) is None:
             return None
         (x,), (out,) = node.inputs, node.outputs
-        alone = len(uses[x]) == 1 and x not in graph.kept and _same_scale(graph[x], graph[out])
-        return nodes[index].op.clamp(node.op.lo, node.op.hi) if alone else None
+        alone = len(uses[x]) == 1 and x not in graph.kept
+        unrounded = graph[x].quant in (None, graph[out].quant)  # by another int8 scale in between
+        return nodes[index].op.clamp(node.op.lo, node.op.hi) if alone and unrounded else None
 
     for node in graph.nodes:
         op = add_limits(node)
@@ -108,11 +109,6 @@ def fuse_clamp(graph: Graph) -> Graph:
         scaled.append(replace(graph[x], quant=graph[out].quant, value=graph[out].holds))
         maker[out] = maker[x]
     return rebuild(graph, nodes, scaled, rename)
-
-
-def _same_scale(before: Tensor, after: Tensor) -> bool:
-    """Return whether nothing is rounded to another int8 scale in between."""
-    return before.quant in (None, after.quant)
 
 
 def fuse_pool(graph: Graph) -> Graph:

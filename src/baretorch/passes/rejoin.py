@@ -137,7 +137,7 @@ class _Parts:
         turned = replace(
             self.graph[k],
             name=fresh(self.graph, self.new, f"{k}_turned"),
-            shape=_swap_last(self.graph[k].shape),
+            shape=tuple(self.graph[k].shape[i] for i in swap),
             data=None,
         )
         op = Attention(factor * q_factor * k_factor)
@@ -172,7 +172,3 @@ class _Parts:
     def _has_scale(self, product: Node, last: Node) -> bool:
         """Return whether some tensor has a measured scale: then the parts are quantized one by one."""
         return any(self.graph[n].quant is not None for n in (*product.inputs, last.inputs[1], last.outputs[0]))
-
-
-def _swap_last(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (*shape[:-2], shape[-1], shape[-2])

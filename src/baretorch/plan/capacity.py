@@ -56,7 +56,7 @@ def need_ram(plan: Plan, options: Options) -> None:
 
 
 def stored_by_name(plan: Plan) -> Counter[str]:
-    """Return the bytes of constants by name; those in tiles of a cluster by the names of their layers."""
+    """Return the bytes of constants by name; those that are copied during the run by the names of their layers."""
     layers = {o.storage: step.layer for step in plan.steps for o in step.operands if o.constant and o.buffer}
     found = Counter[str]()
     for c in plan.layout.constants:

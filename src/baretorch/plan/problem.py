@@ -16,6 +16,7 @@ from baretorch.ir.graph import Graph
 from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.input_rows import row_inputs
 from baretorch.options import Buffers, Options
+from baretorch.plan.cluster.types import Tiles
 from baretorch.plan.constants import Constants
 from baretorch.plan.guards import find_guards
 from baretorch.plan.memory.banks import Placed, Wishes, make_wishes, place_in_banks, room
@@ -26,7 +27,7 @@ from baretorch.plan.memory.storage import assign_storage
 from baretorch.plan.schedule import Schedule, Step, View, one_by_one
 from baretorch.plan.select import make_steps
 from baretorch.plan.state import keep_old_state, update_state
-from baretorch.plan.types import Buffer, Overlap, Plan, Tiles
+from baretorch.plan.types import Buffer, Overlap, Plan
 from baretorch.targets.types import Board
 from baretorch.units import Unit
 

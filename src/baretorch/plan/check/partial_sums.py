@@ -6,11 +6,11 @@ from __future__ import annotations
 import numpy as np
 
 from baretorch.errors import InternalError
-from baretorch.ir.graph import Graph, Tensor
+from baretorch.ir.graph import Graph
 from baretorch.ops.int8.qsums import QFromSums, QSums
 from baretorch.ops.layout import Reshape
 from baretorch.ops.move import Slice
-from baretorch.plan.schedule import Operand, Step
+from baretorch.plan.check.order import written_by
 from baretorch.plan.types import Plan
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -27,22 +27,16 @@ def check_sums(plan: Plan) -> None:
             given = [t for t in step.call.inputs if t.data is None]
             for o, t in zip(step.reads, given, strict=True):
                 if o.storage in own:
-                    have = held[o.storage][o.offset : o.end][_touched(step, o, t)]
+                    have = held[o.storage][o.offset : o.end][written_by(step, o, t)]
                     if (have != numbers[_without_reshapes(graph, o.tensor)]).any():
                         raise InternalError(f"{step.call.op.name} of {step.layer} reads {o.tensor}, which is not there")
         for step in phase.steps:
             for o, t in zip(step.writes, step.call.outputs, strict=True):
                 if o.storage in own:
-                    held[o.storage][o.offset : o.end][_touched(step, o, t)] = numbers[o.tensor]
+                    held[o.storage][o.offset : o.end][written_by(step, o, t)] = numbers[o.tensor]
     for node in graph.nodes:
         if isinstance(node.op, QFromSums):
             _need_all_channels(graph, node.inputs[0])
-
-
-def _touched(step: Step, o: Operand, t: Tensor) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which bytes of an operand a step uses: those of some channels of each pixel, or all."""
-    at, pitch = np.arange(o.size), step.call.pitch * t.dtype.size
-    return at % pitch < t.shape[-1] * t.dtype.size if pitch else at >= 0
 
 
 def _without_reshapes(graph: Graph, name: str) -> str:

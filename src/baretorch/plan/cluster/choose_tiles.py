@@ -22,11 +22,12 @@ from baretorch.plan.cluster.tiles import (
     join_units,
     slow_cycles,
 )
+from baretorch.plan.cluster.types import LayerTiles, Tiles
 from baretorch.plan.constants import Constants
 from baretorch.plan.memory.banks import Wishes
 from baretorch.plan.problem import Placement, Problem, Solution
 from baretorch.plan.schedule import Phase, Schedule, Step
-from baretorch.plan.types import Buffer, LayerTiles, Tiles
+from baretorch.plan.types import Buffer
 from baretorch.targets.parts import Cluster
 
 LIMITS = (24576, 16384, 12288, 8192, 6144, 4096, 2048)  # bytes of a tile's weights
