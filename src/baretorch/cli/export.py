@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from baretorch.cli.flags import INT8, model_argument, takes
-from baretorch.cli.verb import Answer, complete_boards, stages, verb
+from baretorch.cli.verb import Answer, board_name_option, stages, verb
 from baretorch.options import Options
 
 
@@ -15,7 +15,7 @@ from baretorch.options import Options
 @click.option(
     "--npu", "delegate", is_flag=True, help="Delegate an int8 model, except conversions, to the board's Ethos-U."
 )
-@click.option("--board", metavar="BOARD", shell_complete=complete_boards, help="Compile for the NPU of this board.")
+@board_name_option("Compile for the NPU of this board.")
 @takes(*INT8)
 def export(as_json: bool, model: str, options: Options, out: str, delegate: bool, board: str | None) -> Answer:
     """Write a standard ExecuTorch .pte."""

@@ -40,20 +40,12 @@ def fit(as_json: bool, model: str, boards: tuple[str, ...], timed: bool, options
             given = replace(options, int8=int8, io=None)
             return lower_model(read_model(model, given, stage), given, stage)
 
-        fitter = Fitter(
-            lower,
-            options,
-            lambda what: stage.show(what, len(findings), len(targets)),
-        )
+        fitter = Fitter(lower, options, lambda what: stage.show(what, len(findings), len(targets)))
         name = fitter.model(options.int8).source.name
         dtype = "int8" if fitter.is_int8() else "float32"
         for board in targets:
             found = fitter.find(board)
             findings.append(fitter.add_time(found) if timed else found)
-    data = {
-        "model": name,
-        "dtype": dtype,
-        "boards": [found.to_json(options) for found in findings],
-        "notes": fitter.notes,
-    }
+    rows = [found.to_json(options) for found in findings]
+    data = {"model": name, "dtype": dtype, "boards": rows, "notes": fitter.notes}
     return Answer(data, fit_screen(name, dtype, options, findings, fitter.notes))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import INT8, model_argument, takes
-from baretorch.cli.verb import Answer, complete_boards, stages, verb
+from baretorch.cli.verb import Answer, board_name_option, stages, verb
 
 if TYPE_CHECKING:
     from baretorch.options import Options
@@ -18,12 +18,7 @@ STAGES = ("source", "aten", "core", "graph", "plan")
 
 @verb("inspect")
 @model_argument
-@click.option(
-    "--board",
-    metavar="BOARD|all",
-    shell_complete=complete_boards,
-    help="Show how much of a board's memory the model needs, or which boards it fits.",
-)
+@board_name_option("Show how much of a board's memory the model needs, or which boards it fits.", "BOARD|all")
 @click.option("--stage", type=click.Choice(STAGES), help="Show one stage as text.")
 @takes("toolchain", *INT8)
 def inspect(as_json: bool, model: str, board: str | None, stage: str | None, options: Options) -> Answer:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.verb import Answer, complete_boards, verb
+from baretorch.cli.verb import Answer, board_name_option, verb
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 @verb("ops")
 @click.argument("name", required=False)
-@click.option(
-    "--board",
-    metavar="BOARD",
-    shell_complete=complete_boards,
-    help="List the kernels that this board uses, and what its accelerators support.",
-)
+@board_name_option("List the kernels that this board uses, and what its accelerators support.")
 def ops(as_json: bool, name: str | None, board: str | None) -> Answer:
     """List operators, or show one (also by its ATen name)."""
     from baretorch.explore.support import aten_names, support

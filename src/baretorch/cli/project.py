@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import COMPILE, model_argument, takes
-from baretorch.cli.verb import Answer, complete_boards, stages, verb
+from baretorch.cli.verb import SELECT_BOARD, Answer, board_name_option, stages, verb
 from baretorch.exports import BY_NAME, need_board
 
 if TYPE_CHECKING:
@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 @verb("project")
 @model_argument
-@click.option(
-    "--board",
-    metavar="BOARD",
-    shell_complete=complete_boards,
-    help="Select a board: a name from `baretorch boards`, or your own .toml. Default: portable C for any chip.",
-)
+@board_name_option(f"{SELECT_BOARD} Default: portable C for any chip.")
 @click.option("--sdk", type=click.Choice(tuple(BY_NAME)), required=True, help="Select the SDK.")
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Write the project to this folder.")
 @click.option("--force", is_flag=True, help="Also replace files that you changed; keep copies of them as NAME.orig.")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Body: TypeAlias = Callable[..., "Answer"]
 
+SELECT_BOARD = "Select a board: a name from `baretorch boards`, or your own .toml."
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -156,8 +158,13 @@ def board_option(body: Body) -> Body:
         required=True,
         metavar="BOARD",
         shell_complete=complete_boards,
-        help="Select a board: a name from `baretorch boards`, or your own .toml.",
+        help=SELECT_BOARD,
     )(with_board)
+
+
+def board_name_option(help: str, metavar: str = "BOARD") -> Callable[[Body], Body]:
+    """Add an optional --board. The verb's body gets its name, or None."""
+    return click.option("--board", metavar=metavar, shell_complete=complete_boards, help=help)
 
 
 port_option = click.option(
