@@ -25,7 +25,7 @@ def compile_(as_json: bool, model: str, board: Board, out: str, options: Options
 
     from baretorch.cli.stages import compile_model
     from baretorch.files.write import stage_files
-    from baretorch.measure.facts import warnings_of
+    from baretorch.measure.facts import compiled_json, warnings_of
     from baretorch.pipeline import write_c
     from baretorch.report.terminal.tables import c_screen
 
@@ -35,18 +35,11 @@ def compile_(as_json: bool, model: str, board: Board, out: str, options: Options
         with stage_files(folder) as work:
             written = write_c(compiled, work)
     files = [folder / path.relative_to(work) for path in written]
-    data = {
-        "model": compiled.graph.name,
-        "board": compiled.board.name,
-        "optimize": options.optimize,
+    data = compiled_json(compiled) | {
         "options": options.to_json(),
         "run": compiled.c.call,
         "arena": compiled.plan.arena,
-        "arena_lower_bound": compiled.plan.layout.lower_bound,
-        "arena_proof": compiled.plan.proof,
-        "bands": compiled.plan.bands.to_json() if compiled.plan.bands else None,
         "weights": compiled.plan.weight_bytes(),
-        "macs": compiled.graph.macs(),
         "files": [str(path) for path in files],
         "warnings": list(warnings_of(compiled)),
     }

@@ -183,25 +183,32 @@ def warnings_of(compiled: Compiled) -> tuple[str, ...]:
     return (*compiled.model.warnings, *floats, *alone, *npu_warnings(compiled.partition))
 
 
-def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
-    """Return the object of `build --json`: the part of `run --json` that needs no run."""
+def compiled_json(compiled: Compiled) -> dict[str, Any]:
+    """Return the part of `compile --json` and `build --json` that needs no image."""
+    plan = compiled.plan
     return {
         "model": compiled.graph.name,
-        "board": image.board.name,
-        "toolchain": image.toolchain,
+        "board": compiled.board.name,
         "optimize": compiled.options.optimize,
         "options": compiled.options.to_json(),
+        "macs": compiled.graph.macs(),
+        "arena_lower_bound": plan.layout.lower_bound,
+        "arena_proof": plan.proof,
+        "bands": plan.bands.to_json() if plan.bands else None,
+    }
+
+
+def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
+    """Return the object of `build --json`: the part of `run --json` that needs no run."""
+    return compiled_json(compiled) | {
+        "toolchain": image.toolchain,
         "dtype": "int8" if compiled.graph.is_int8 else "float32",
         "clock_hz": image.board.chip.clock_hz,
-        "macs": compiled.graph.macs(),
         "flash": asdict(image.flash),
         "ram": asdict(image.ram)
         | {"banks": [{"memory": m.name, "size": m.size, "used": used} for m, used in ram_banks(image)]},
-        "arena_lower_bound": compiled.plan.layout.lower_bound,
-        "arena_proof": compiled.plan.proof,
         "npu": npu_json(compiled),
         "units": units_json(compiled),
-        "bands": compiled.plan.bands.to_json() if compiled.plan.bands else None,
         "tiles": compiled.plan.tiles.to_json() if compiled.plan.tiles else None,
         "files": {kind: str(path) for kind, path in image_files(image).items()},
     }
