@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from baretorch.quantize.train import RoundingModule, Trainable
 from tests.cli.program import baretorch as run_baretorch
 from tests.frontends.onnx.exporters import exported
 from tests.models import seeded
+from tests.zoo.zoo import ZOO
 
 
 def cnn() -> nn.Module:
@@ -186,6 +188,20 @@ def steps_apart(trained: Trainable, sample: tuple[torch.Tensor, ...]) -> float:
     return max(apart)
 
 
+@pytest.mark.parametrize("name", ["encoder", "gru", "kws_raw", "squeeze_excite", "streaming_gru", "unet_small"])
+def test_all_weights_of_a_model_have_gradients(name: str) -> None:
+    source = pipeline.read(str(ZOO / f"{name}.py"))
+    source.module.requires_grad_(True)
+    net = pipeline.make_trainable(source)
+    for sample in islice(source.calibration or (), 4):
+        net.reset()
+        net(*sample).square().mean().backward()
+    gradients = {key: parameter.grad for key, parameter in net.named_parameters()}
+    assert gradients
+    for key, gradient in gradients.items():
+        assert gradient is not None and bool(gradient.isfinite().all()) and bool(gradient.any()), key
+
+
 def test_every_operator_with_an_int8_form_learns() -> None:
     """Those without a row only move values, or compute element by element, which needs none."""
     forms = [row.op for row in OPS if row.int8 is not None and not row.op.name.endswith("quantize")]
@@ -216,10 +232,10 @@ def test_parameters_have_the_names_of_the_user() -> None:
 
 
 def test_what_was_frozen_stays_frozen() -> None:
-    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
-    net[0].requires_grad_(False)
+    net = nn.Sequential(nn.Linear(4, 4, bias=False), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2)).eval()
+    net[:2].requires_grad_(False)
     trained = baretorch.trainable(net, torch.randn(1, 4))
-    assert [n for n, p in trained.named_parameters() if p.requires_grad] == ["2.weight", "2.bias"]
+    assert [n for n, p in trained.named_parameters() if p.requires_grad] == ["3.weight", "3.bias"]
 
 
 def test_weights_and_ranges_come_back_from_a_state_dict() -> None:

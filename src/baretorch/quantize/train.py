@@ -279,8 +279,8 @@ def _learned_in_torch(graph: Graph, module: Any) -> list[str] | None:
     """Return the constants that are parameters of a module, or were made from them; None without a module."""
     if module is None:
         return None
-    names = {name for name, _ in module.named_parameters()}
-    owners, buffers = {name.rpartition(".")[0] for name in names}, {name for name, _ in module.named_buffers()}
+    names, buffers = ({name for name, _ in found} for found in (module.named_parameters(), module.named_buffers()))
+    owners = {name.rpartition(".")[0] for name, parameter in module.named_parameters() if parameter.requires_grad}
     return [
         t.name
         for t in graph.constants()
