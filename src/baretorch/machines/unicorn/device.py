@@ -33,4 +33,4 @@ class ChipDevice:
         what = next((text for kind, text in self.faults.items() if isinstance(self.error, kind)), None)
         if what is None:
             raise self.error
-        return DeviceFault(f"{what}: {self.error}", have=[*self.context(), *getattr(self.error, "have", ()), *where])
+        return DeviceFault(f"{what} {self.error}", have=[*self.context(), *getattr(self.error, "have", ()), *where])

@@ -39,7 +39,7 @@ DRIVERS = {"rp2040": Bits(1 << 5, 15, 1 << 24), "rp2350": Bits(1 << 6, 17, 1 << 
 class DmaEngine(ChipDevice):
     """Channel 0, which copies words from flash."""
 
-    faults: ClassVar[Mapping[type[Exception], str]] = {Stopped: "DMA is used wrongly"}
+    faults: ClassVar[Mapping[type[Exception], str]] = {Stopped: "DMA is used wrongly:"}
 
     def __init__(
         self,

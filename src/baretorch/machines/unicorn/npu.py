@@ -22,7 +22,7 @@ from baretorch.targets.types import Chip
 class NpuPort(ChipDevice):
     """The NPU of a chip, mapped for its cores."""
 
-    faults: ClassVar[Mapping[type[Exception], str]] = {Misuse: "the NPU is used wrongly", NpuFault: "the NPU"}
+    faults: ClassVar[Mapping[type[Exception], str]] = {Misuse: "the NPU is used wrongly:", NpuFault: "the NPU:"}
 
     def __init__(self, npu: Npu, chip: Chip, memories: Sequence[SharedMemory], state: ChipState) -> None:
         accelerator = by_name(npu.accelerator)

@@ -33,7 +33,7 @@ class Wiring(ChipDevice):
     """The hooks call `_change` when a register of the model is written or read back, or when its next change is due.
     Then everything that they need until the next call is written to their structure."""
 
-    faults: ClassVar[Mapping[type[Exception], str]] = {Stopped: "the chip stopped"}
+    faults: ClassVar[Mapping[type[Exception], str]] = {Stopped: "the chip stopped:"}
 
     def __init__(
         self,

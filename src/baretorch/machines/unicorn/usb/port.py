@@ -35,8 +35,8 @@ class UsbPort(ChipDevice):
     """Time passes in turns: the core runs until it sleeps, or for a while, and then one transaction happens."""
 
     faults: ClassVar[Mapping[type[Exception], str]] = {
-        HostError: "the USB host stops",
-        Stopped: "USB is used wrongly",
+        HostError: "the USB host stops:",
+        Stopped: "USB is used wrongly:",
     }
 
     def __init__(self, usb: Usb, wiring: Wiring | None, used: bool = False) -> None:
