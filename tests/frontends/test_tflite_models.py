@@ -11,6 +11,7 @@ from tests.frontends.environments import KERAS, LITERT_TORCH, convert
 from tests.frontends.tflite_files import Q, SubgraphWriter, TfliteWriter
 
 import baretorch
+from baretorch.errors import CompileError
 from baretorch.frontends import load
 from baretorch.frontends.tflite import litert
 from baretorch.ir.graph import DType, interpret
@@ -66,6 +67,14 @@ def test_a_model_with_state_goes_on_where_it_was() -> None:
     assert source.expected is not None and source.expected_again is not None
     assert np.abs(source.expected[0] - source.expected_again[0]).max() > 1e-3
     assert len(source.graph.state) == 4
+
+
+def test_a_weight_that_lost_its_scale(tmp_path: Path) -> None:
+    data = bytearray((DATA / "lstm_int8.tflite").read_bytes())
+    data[9547:9549] = 0, 0  # the offset of a scale
+    (tmp_path / "lstm.tflite").write_bytes(data)
+    with pytest.raises(CompileError, match="a weight has another type than float32, and no scale"):
+        load(str(tmp_path / "lstm.tflite"))
 
 
 def test_layers_are_called_as_their_tensors_are() -> None:

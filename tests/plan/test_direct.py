@@ -14,8 +14,9 @@ from baretorch.frontends import Source, from_module
 from baretorch.ir.graph import Builder, DType, interpret
 from baretorch.ir.io import store_inputs
 from baretorch.ops.elementwise import Clamp
+from baretorch.ops.move import Slice
 from baretorch.options import Buffers, Options
-from baretorch.pipeline import build_image, compile_source, optimize, run_image
+from baretorch.pipeline import build_image, compile_graph, compile_source, optimize, run_image
 from baretorch.plan import make_plan
 from baretorch.plan.check.plan import check_plan
 from baretorch.plan.schedule import one_by_one
@@ -47,6 +48,14 @@ def test_the_image_answers_the_same(board: str, tmp_path: Path) -> None:
     want = interpret(compiled.graph, store_inputs(compiled.graph, compiled.source.examples))
     for name, output in zip(compiled.graph.outputs, run.outputs, strict=True):
         assert abs(output - want[name]).max() < 1e-5
+
+
+def test_an_empty_output_reads_no_input(tmp_path: Path) -> None:
+    """The C compiler warns about parameters that a function does not use."""
+    b = Builder("none")
+    x = b.input("x", (2, 4), DType.FLOAT32)
+    compiled = compile_graph(source(), b.graph([x], [b.add(Slice(1, 4, 4), x)]), load_board("host"), DIRECT)
+    build_image(compiled, tmp_path)
 
 
 def test_an_input_that_is_an_output_is_copied() -> None:

@@ -136,8 +136,10 @@ int {method.check}({input_parameters(method)})
 def _idle(method: Method) -> Iterator[str]:
     """Yield casts for parameters that the run function does not use, because C compilers warn about them."""
     copied = [p.operand for p in method.ports if not (p.direct or p.pulled)]
-    layout, steps = method.plan.layout, method.plan.steps
-    places: list[Place] = [layout.place(o) for o in (*copied, *(o for step in steps for o in step.uses))]
+    layout = method.plan.layout
+    steps = [step for step in method.plan.steps if not step.is_empty]
+    conditions = [guard.condition for step in method.plan.steps for guard in step.guards]
+    places: list[Place] = [layout.place(o) for o in (*copied, *conditions, *(o for step in steps for o in step.uses))]
     places += [layout.scratch(step.scratch) for step in steps if step.scratch]
     places += [layout.place(o) for step in steps for o in step.operands if o.buffer]
     places += [layout.place(o) for c in method.plan.schedule.copies.values() for o in (c.source, c.target)]

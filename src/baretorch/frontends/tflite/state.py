@@ -90,7 +90,14 @@ def _largest_cell(call: TfliteCall) -> float:
 def _stack(g: TfliteLowering, call: TfliteCall, inputs: Sequence[int]) -> str:
     """Stack constants of the four gates, each row with the scale that it had."""
     names = [call.x(i) for i in inputs]
-    data = np.concatenate([g.constant(n, f"a weight of {call.name}") for n in names])
+    gates = [g.constant(n, f"a weight of {call.name}") for n in names]
+    if others := {data.dtype.name for data in gates} - {"float32"}:
+        raise CompileError(
+            f"{call.name}: a weight has another type than float32, and no scale",
+            have=", ".join(sorted(others)),
+            need="float32, or integers with a scale",
+        )
+    data = np.concatenate(gates)
     scales = [s for n in names if (q := g[n].quant) is not None for s in _per_row(q, g.shape(n)[0])]
     quant = Quant(tuple(scales), (0,) * len(scales), 0) if len(scales) == len(data) else None
     if any((q := g[n].quant) is not None and any(q.zero_point) for n in names):
