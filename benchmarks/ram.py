@@ -15,7 +15,7 @@ from tables import ROOT, line, replace_section
 
 from baretorch import pipeline
 from baretorch.errors import CompileError
-from baretorch.firmware.fit import roomy
+from baretorch.firmware.sizes import roomy
 from baretorch.ir.graph import Graph
 from baretorch.options import Input, Io, Options
 from baretorch.plan import make_plan

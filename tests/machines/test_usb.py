@@ -10,11 +10,11 @@ from baretorch.machines.frames import RUN as RUN_FRAME
 from baretorch.machines.frames import Frame, encode
 from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceFault, DeviceHang
+from baretorch.machines.unicorn.boot_rom import Restarted
 from baretorch.machines.unicorn.device import Stopped
 from baretorch.machines.unicorn.exceptions import EXCEPTIONS, enter
 from baretorch.machines.unicorn.flash_chip import OTHERS, FlashKind
 from baretorch.machines.unicorn.machine import UnicornMachine
-from baretorch.machines.unicorn.rom_functions import Restarted
 from baretorch.machines.unicorn.usb.bus import Handshake, HostError
 from baretorch.machines.unicorn.usb.controller import MEMORY, Surroundings, UsbController
 from baretorch.machines.unicorn.usb.host import (

@@ -16,7 +16,7 @@ from baretorch.emit import emit
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch
 from baretorch.firmware.elf import read_elf
-from baretorch.firmware.fit import needed_bytes, roomy
+from baretorch.firmware.sizes import needed_bytes, roomy
 from baretorch.frontends import Source
 from baretorch.measure.cycles import Time, cycles_json
 from baretorch.measure.run import measure_model

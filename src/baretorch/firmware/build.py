@@ -17,9 +17,8 @@ from baretorch.firmware.cache import fingerprint, recall, remember
 from baretorch.firmware.calls import LABEL, check_return_label
 from baretorch.firmware.chunks import encode_bin, encode_hex, load_chunks
 from baretorch.firmware.elf import Elf, read_elf
-from baretorch.firmware.fit import misfit, roomy
 from baretorch.firmware.reach import parse_map
-from baretorch.firmware.sizes import measure
+from baretorch.firmware.sizes import measure, misfit, roomy
 from baretorch.firmware.stack import frames_of_gcc, interrupt_bound, stack_bound
 from baretorch.firmware.toolchain import Toolchain, find_toolchain
 from baretorch.firmware.tools import stop_tools

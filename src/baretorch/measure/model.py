@@ -13,7 +13,7 @@ from typing import Any
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch
 from baretorch.firmware.elf import read_elf
-from baretorch.firmware.fit import needed_bytes, roomy
+from baretorch.firmware.sizes import needed_bytes, roomy
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.ir.graph import Graph, Tensor

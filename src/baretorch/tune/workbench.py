@@ -18,7 +18,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch
-from baretorch.firmware.fit import roomy
+from baretorch.firmware.sizes import roomy
 from baretorch.frontends.choices import Arguments, Offer
 from baretorch.frontends.model_file import Evaluate
 from baretorch.frontends.source import Source

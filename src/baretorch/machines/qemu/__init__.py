@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-from baretorch.firmware.types import Image
 from baretorch.machines.gdb import serve, stop_at_faults
 from baretorch.machines.qemu.machine import PROGRAMS, QemuMachine
-from baretorch.machines.types import Driver, GdbServer, Tool
-
-
-@contextmanager
-def _debug(image: Image, run_symbol: str, path: Path) -> Iterator[GdbServer]:
-    with serve(QemuMachine(image, run_symbol, path), path, stop_at_faults(image.board)) as server:
-        yield server
-
+from baretorch.machines.types import Driver, Tool
 
 DRIVER = Driver(
     lambda image, run_symbol, timed: QemuMachine(image, run_symbol),
     is_installed=lambda board: shutil.which(PROGRAMS[board.chip.cpu.elf_machine]) is not None,
-    debug=_debug,
+    debug=lambda image, run_symbol, path: serve(
+        QemuMachine(image, run_symbol, path), path, stop_at_faults(image.board)
+    ),
     tools=(
         Tool("qemu-system-arm", "program", "emulates the MPS2 and MPS3 boards", "apt-get install qemu-system-arm"),
         Tool("qemu-system-riscv32", "program", "emulates RISC-V boards", "apt-get install qemu-system-misc"),

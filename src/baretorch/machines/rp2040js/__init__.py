@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
-from baretorch.firmware.types import Image
 from baretorch.machines.gdb import serve
 from baretorch.machines.rp2040js.machine import Rp2040JsMachine
 from baretorch.machines.rp2040js.node import PACKAGE, VERSION, installed_version, is_installed
-from baretorch.machines.types import Driver, GdbServer, Tool
-
-
-@contextmanager
-def _debug(image: Image, run_symbol: str, path: Path) -> Iterator[GdbServer]:
-    with serve(Rp2040JsMachine(image, run_symbol, gdb=path), path) as server:
-        yield server
-
+from baretorch.machines.types import Driver, Tool
 
 DRIVER = Driver(
     lambda image, run_symbol, timed: Rp2040JsMachine(image, run_symbol),
     is_installed=lambda board: is_installed(),
-    debug=_debug,
+    debug=lambda image, run_symbol, path: serve(Rp2040JsMachine(image, run_symbol, gdb=path), path),
     usb=True,
     tools=(
         Tool("node", "program", "runs rp2040js", "apt-get install nodejs npm"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 
 import unicorn as uc
 from unicorn import arm_const as arm
@@ -16,9 +17,8 @@ from baretorch.machines.counts import read_rows
 from baretorch.machines.hooks import shared_library
 from baretorch.machines.types import Block, DeviceFault
 from baretorch.machines.unicorn import exceptions
-from baretorch.machines.unicorn.boot_rom import Launch, boot_rom
+from baretorch.machines.unicorn.boot_rom import Launch, RomFunctions, boot_rom
 from baretorch.machines.unicorn.drivers import KEPT
-from baretorch.machines.unicorn.rom_functions import RomFunctions
 from baretorch.machines.unicorn.state import HEADER, NEVER, NO_IRQ, STRUCTS, ChipState, Doze, StopReason, core_state
 from baretorch.targets.parts import Usb
 from baretorch.targets.types import Chip
@@ -42,15 +42,15 @@ REGISTERS = {f"r{i}": arm.UC_ARM_REG_R0 + i for i in range(13)} | {
 }
 
 
+@dataclass
 class SharedMemory:
     """A memory bank that all cores share. The hooks record accesses to each byte in `touched`, if there is one."""
 
-    def __init__(self, name: str, origin: int, size: int, access: int, touched: mmap.mmap | None) -> None:
-        self.name = name
-        self.origin = origin
-        self.bytes = mmap.mmap(-1, -(-size // PAGE) * PAGE)
-        self.access = access
-        self.touched = touched
+    name: str
+    origin: int
+    bytes: mmap.mmap
+    access: int
+    touched: mmap.mmap | None
 
 
 class Core:

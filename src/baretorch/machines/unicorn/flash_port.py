@@ -42,6 +42,10 @@ class Ssi:
     block = "SSI"
     live: tuple[str, ...] = ("SSI.SR", "SSI.RXFLR", "SSI.DR0")
 
+    @staticmethod
+    def left_by_boot_rom(chip: FlashChip) -> Mapping[str, int]:
+        return {}
+
     def __init__(self, number: Number, chip: FlashChip) -> None:
         self._number = number
         self._chip = chip
@@ -180,12 +184,15 @@ class Qmi:
             hz / (number("QMI.M0_TIMING.CLKDIV") or 256),
         )
 
+    @staticmethod
+    def left_by_boot_rom(chip: FlashChip) -> Mapping[str, int]:
+        """Return the settings of the fastest read that finds an image: the boot ROM tries it first."""
+        formats = {0xEB: 0x000492A8, 0xBB: 0x00009154, 0x0B: 0x00021000, 0x03: 0x00001000}
+        for command, value in formats.items():
+            request = FlashRequest(command, READS[command], 0 if READS[command].mode else None, 0)
+            if not chip.refuses(request, 0):
+                return {"QMI.M0_RFMT": value, "QMI.M0_RCMD": command}
+        return {}
 
-def left_by_qmi_boot_rom(chip: FlashChip) -> Mapping[str, int]:
-    """Return the settings that the RP2350's boot ROM leaves: of the fastest read that finds an image."""
-    formats = {0xEB: 0x000492A8, 0xBB: 0x00009154, 0x0B: 0x00021000, 0x03: 0x00001000}
-    for command, value in formats.items():
-        request = FlashRequest(command, READS[command], 0 if READS[command].mode else None, 0)
-        if not chip.refuses(request, 0):
-            return {"QMI.M0_RFMT": value, "QMI.M0_RCMD": command}
-    return {}
+
+FLASH_PORTS: Mapping[str, type[Ssi] | type[Qmi]] = {port.block: port for port in (Ssi, Qmi)}

@@ -11,11 +11,11 @@ runs until it waits, or for a fixed number of instructions if the other could ru
 
 from __future__ import annotations
 
-import copy
 import ctypes
 import mmap
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import unicorn as uc
@@ -372,21 +372,25 @@ class UnicornMachine(UncountedMachine):
 
 def _memories(chip: Chip, wiring: Wiring | None, watched: bool) -> list[SharedMemory]:
     memories = []
+    flash = chip.silicon.flash if chip.silicon is not None else None
     for bank in chip.memories:
-        access = uc.UC_PROT_READ | uc.UC_PROT_EXEC
-        if bank.kind == "flash":
-            memories.append(SharedMemory(bank.name, bank.origin, bank.size, access, None))
-            if chip.silicon is not None and chip.silicon.flash is not None and bank.name == chip.silicon.flash.memory:
-                past_the_cache = copy.copy(memories[-1])
-                past_the_cache.origin = chip.silicon.flash.uncached
-                memories.append(past_the_cache)
-            continue
-        touched = mmap.mmap(-1, ctypes.sizeof(STRUCTS["bt_byte"]) * (bank.size + PAGE)) if watched else None
-        if wiring is None or not wiring.is_waiting(bank.name):
-            access |= uc.UC_PROT_WRITE
-        memory = SharedMemory(bank.name, bank.origin, bank.size, access, touched)
-        memory.bytes[:] = UNSET * len(memory.bytes)
+        memory = SharedMemory(
+            name=bank.name,
+            origin=bank.origin,
+            bytes=mmap.mmap(-1, -(-bank.size // PAGE) * PAGE),
+            access=uc.UC_PROT_READ | uc.UC_PROT_EXEC,
+            touched=None,
+        )
         memories.append(memory)
+        if bank.kind == "flash":
+            if flash is not None and bank.name == flash.memory:
+                memories.append(replace(memory, origin=flash.uncached))
+            continue
+        if watched:
+            memory.touched = mmap.mmap(-1, ctypes.sizeof(STRUCTS["bt_byte"]) * (bank.size + PAGE))
+        if wiring is None or not wiring.is_waiting(bank.name):
+            memory.access |= uc.UC_PROT_WRITE
+        memory.bytes[:] = UNSET * len(memory.bytes)
     return memories
 
 

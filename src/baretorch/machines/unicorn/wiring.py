@@ -19,7 +19,7 @@ from baretorch.machines.unicorn.drivers import (
 )
 from baretorch.machines.unicorn.flash_chip import FlashChip, FlashKind
 from baretorch.machines.unicorn.flash_path import FlashSimulation
-from baretorch.machines.unicorn.flash_port import FlashPort, Qmi, Ssi, left_by_qmi_boot_rom
+from baretorch.machines.unicorn.flash_port import FLASH_PORTS, FlashPort
 from baretorch.machines.unicorn.silicon import ChipModel
 from baretorch.machines.unicorn.state import CALLBACK, NEVER, ChipChange, ChipState, ConsoleState, pointer_to
 from baretorch.targets.silicon import Silicon
@@ -44,13 +44,14 @@ class Wiring(ChipDevice):
         path: FlashSimulation | None = None,
     ) -> None:
         self.flash_chip = FlashChip(flash or FlashKind())
-        left = {**_boot_rom(silicon, self.flash_chip), **(left or {})}
+        port = FLASH_PORTS[silicon.flash.controller] if silicon.flash else None
+        left = {**(port.left_by_boot_rom(self.flash_chip) if port else {}), **(left or {})}
         self.model = ChipModel(silicon, device_blocks(chip), device_rules(chip), left, path.watched if path else ())
         self._uart, self._counter = device_settings(chip)
         self._path = path
         self.fresh: list[str] = []  # memories that have become writable since the last check
         self.turned = False  # whether flash has become readable or unreadable since the last check
-        self._port = _flash_port(silicon, self.model, self.flash_chip)
+        self._port: FlashPort | None = port(self.model.number, self.flash_chip) if port else None
         self._window: mmap.mmap | None = None
         self._hidden: bytes | None = None  # the contents of flash while it cannot be read
         self._unreadable = ""
@@ -197,20 +198,6 @@ class Wiring(ChipDevice):
             console |= ConsoleState.RECEIVES if model.holds((*uart.receives, *settings.receives)) else ConsoleState(0)
         state.console = console
         state.line[:] = line(settings.baud(hz, model.number) / self._chip.uart.baud)
-
-
-def _flash_port(silicon: Silicon, model: ChipModel, chip: FlashChip) -> FlashPort | None:
-    match silicon.flash and silicon.flash.controller:
-        case "SSI":
-            return Ssi(model.number, chip)
-        case "QMI":
-            return Qmi(model.number, chip)
-    return None
-
-
-def _boot_rom(silicon: Silicon, chip: FlashChip) -> Mapping[str, int]:
-    """Return the settings of the boot ROM that depend on the flash chip."""
-    return left_by_qmi_boot_rom(chip) if silicon.flash and silicon.flash.controller == "QMI" else {}
 
 
 def line(ratio: float) -> list[int]:
