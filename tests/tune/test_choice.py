@@ -26,7 +26,7 @@ from baretorch.targets.boards import load_board
 from baretorch.tune.result import Budget, Candidate, Costs, or_no_number
 from baretorch.tune.search import write_config
 from baretorch.tune.study import MARK
-from baretorch.tune.tune import Confirmed, Tuner, Winner
+from baretorch.tune.tune import Confirmation, Tuner, Winner
 from baretorch.tune.workbench import Benches, Choice, Variant
 
 
@@ -144,9 +144,9 @@ def test_what_the_target_does_not_confirm_is_not_chosen() -> None:
     tuning.bench.board, tuning.bench.costs = SimpleNamespace(name="pico"), lambda g: built[id(g)]  # type: ignore
     found = winners({30: 0.981, 50: 0.985, 60: 0.99})
 
-    def confirm(variant: Variant) -> Confirmed:
+    def confirm(variant: Variant) -> Confirmation:
         (flash,) = map(int, variant.choice.layers)
-        return Confirmed(graphs[flash], 0.979 if flash == 30 else 0.985, 50, 800)
+        return Confirmation(graphs[flash], 0.979 if flash == 30 else 0.985, 50, 800)
 
     best, confirmed = tuning.confirm(found, confirm)
     assert (best.candidate.flash, best.candidate.accuracy, confirmed.samples) == (70, 0.985, 50)

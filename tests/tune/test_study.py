@@ -16,17 +16,17 @@ import pytest
 from baretorch.errors import CompileError
 from baretorch.quantize.precisions import Precision
 from baretorch.tune.result import Costs
-from baretorch.tune.study import Found, Mark, Space, Study, Suggested
+from baretorch.tune.study import Mark, Space, Study, Suggestion, TrialResult
 
 SPACE = Space({"0": [Precision.INT8, Precision.INT4]}, ["0"], 4, 32)
-BEGIN = [Suggested({}, {}), Suggested({"0": Precision.INT4}, {"0": 16})]
+BEGIN = [Suggestion({}, {}), Suggestion({"0": Precision.INT4}, {"0": 16})]
 
 
-def measure(suggested: Suggested) -> Found:
+def measure(suggested: Suggestion) -> TrialResult:
     """A model whose accuracy and size both go with what is kept."""
     kept = suggested.parts.get("0", 32)
     flash = kept * (500 if suggested.layers else 1000)
-    return Found(1 - 0.01 * (32 - kept), Costs(flash, 100, 7 * kept), [flash / 20_000 - 1])
+    return TrialResult(1 - 0.01 * (32 - kept), Costs(flash, 100, 7 * kept), [flash / 20_000 - 1])
 
 
 def test_all_trials_are_done_once_and_a_study_goes_on(tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_all_trials_are_done_once_and_a_study_goes_on(tmp_path: Path) -> None:
     done = study.done()
     assert [d.number for d in done] == list(range(6))
     assert done[0].suggested.layers == {} and done[0].found.costs.flash == 32_000
-    assert done[1].suggested == Suggested({"0": Precision.INT4}, {"0": 16}) and done[1].found.accuracy == pytest.approx(
-        0.84
-    )
+    assert done[1].suggested == Suggestion({"0": Precision.INT4}, {"0": 16}) and done[
+        1
+    ].found.accuracy == pytest.approx(0.84)
     assert list(done[1].found.over) == [-0.6] and done[1].found.costs.ram == 100
     assert shown[0] == (0, 6) and shown[-1] == (6, 6)
     again = Study("s", url, SPACE, joined=True)
@@ -52,10 +52,10 @@ def test_all_trials_are_done_once_and_a_study_goes_on(tmp_path: Path) -> None:
 def test_numbers_that_a_file_offers(tmp_path: Path) -> None:
     space = replace(SPACE, offered={"width": (0.5, 1), "size": (16, 32)})
     study = Study("s", f"sqlite:///{tmp_path}/s.db", space)
-    study.queue(3, [Suggested({}, {}, {"width": 0.5, "size": 32})])
-    seen = list[Suggested]()
+    study.queue(3, [Suggestion({}, {}, {"width": 0.5, "size": 32})])
+    seen = list[Suggestion]()
     study.work(lambda suggested: seen.append(suggested) or measure(suggested), lambda done, all_: None)
-    assert seen[0] == Suggested({}, {}, {"width": 0.5, "size": 32})
+    assert seen[0] == Suggestion({}, {}, {"width": 0.5, "size": 32})
     assert [d.suggested.arguments for d in study.done()] == [s.arguments for s in seen]
     assert all(s.arguments["width"] in (0.5, 1) and s.arguments["size"] in (16, 32) for s in seen)
 
@@ -77,7 +77,7 @@ def test_an_error_of_a_trial_is_the_errors_end_and_not_the_studys(tmp_path: Path
     study = Study("s", f"sqlite:///{tmp_path}/s.db", SPACE)
     study.queue(1, BEGIN)
 
-    def fails(suggested: Suggested) -> Found:
+    def fails(suggested: Suggestion) -> TrialResult:
         raise CompileError("no")
 
     with pytest.raises(CompileError, match="no"):
@@ -126,7 +126,7 @@ def test_a_database_that_breaks_while_it_is_used(tmp_path: Path) -> None:
     study = Study("s", f"sqlite:///{tmp_path}/s.db", SPACE)
     study.queue(1, BEGIN)
 
-    def breaks(suggested: Suggested) -> Found:
+    def breaks(suggested: Suggestion) -> TrialResult:
         with sqlite3.connect(tmp_path / "s.db") as database:
             database.execute("drop table trial_user_attributes")
         database.close()
@@ -155,7 +155,7 @@ def test_a_sign_of_life_that_is_lost_is_not_the_last(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(study._storage, "record_heartbeat", sometimes)
 
-    def slow(suggested: Suggested) -> Found:
+    def slow(suggested: Suggestion) -> TrialResult:
         assert recorded.wait(30)
         return measure(suggested)
 

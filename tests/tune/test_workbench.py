@@ -20,7 +20,7 @@ from baretorch.quantize.precisions import Precision
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from baretorch.tune.result import Budget
-from baretorch.tune.study import Done, Suggested
+from baretorch.tune.study import FinishedTrial, Suggestion
 from baretorch.tune.tune import Tuner
 from baretorch.tune.workbench import Benches, Choice, Workbench
 
@@ -67,8 +67,8 @@ def test_what_does_not_fit_the_board_is_not_chosen() -> None:
     small = dict.fromkeys("02", Precision.INT4)
     done = []
     for number, layers in enumerate(({}, small)):
-        suggested = Suggested(layers, {})
-        done.append(Done(number, suggested, tuning.measure(suggested)))
+        suggested = Suggestion(layers, {})
+        done.append(FinishedTrial(number, suggested, tuning.measure(suggested)))
     large, little = (d.found for d in done)
     assert large.accuracy > little.accuracy and large.over[-1] > 0 > little.over[-1]
     assert (
@@ -109,5 +109,5 @@ class Mixed(nn.Module):
 def test_a_model_of_every_kind_of_layer_has_costs() -> None:
     torch.manual_seed(0)
     tuning = tuner(load_board("mps2-an386"), Budget(0.5), Mixed().eval())
-    found = tuning.measure(Suggested({"layers.0": Precision.INT4}, {}))
+    found = tuning.measure(Suggestion({"layers.0": Precision.INT4}, {}))
     assert found.costs.instructions > 16 * 16 * 9 and found.over[-1] < 0

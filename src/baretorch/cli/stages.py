@@ -12,7 +12,7 @@ from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.machines import choose_emulator, open_machine
 from baretorch.machines.types import Machine
-from baretorch.measure.run import Measured, measure_model
+from baretorch.measure.run import Measurement, measure_model
 from baretorch.options import Options
 from baretorch.pipeline import Compiled, LoweredModel, build_image, compile_lowered, lower, read
 from baretorch.targets.checks import need_cores
@@ -64,7 +64,7 @@ def image_folder(compiled: Compiled, out: str | None) -> Path:
     return Path(out) if out else Path("build") / f"{compiled.graph.name}-{compiled.board.name}"
 
 
-def measure_compiled(compiled: Compiled, out: str | None, stage: Stage, other_inputs: bool = False) -> Measured:
+def measure_compiled(compiled: Compiled, out: str | None, stage: Stage, other_inputs: bool = False) -> Measurement:
     """Build the image in `out` or build/MODEL-BOARD, and run it on the emulated chip."""
     return measure_model(compiled, image_folder(compiled, out), stage.show, other_inputs)
 

@@ -96,7 +96,7 @@ def tune(as_json: bool, model: str, board: Board, options: Options, **request: A
     from baretorch.machines import choose_emulator
     from baretorch.report.page.tuning import tuning_page
     from baretorch.report.terminal.tuning import tuning_screen
-    from baretorch.tune.search import Joined, SearchRequest, search
+    from baretorch.tune.search import JoinedSearch, SearchRequest, search
 
     if request["join"] and not request["storage"]:
         raise click.UsageError("--join needs --storage")
@@ -106,7 +106,7 @@ def tune(as_json: bool, model: str, board: Board, options: Options, **request: A
     with stages(as_json) as stage:
         search_request = SearchRequest(model, board, options, **request)
         found = search(search_request, opener(stage), tuning_page, stage.show, lambda text: click.echo(text, err=True))
-    if isinstance(found, Joined):
+    if isinstance(found, JoinedSearch):
         return Answer(asdict(found), f"{found.trials} trials are done: the result is where the search was begun")
     files = list(found.files)
     return Answer(found.tuning.to_json() | {"files": files}, tuning_screen(found.tuning, files, found.command))

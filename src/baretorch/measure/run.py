@@ -25,7 +25,7 @@ Show = Callable[[str, int, int], None]  # (current stage, parts done, all parts)
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """A compiled model, its image, and a run of the image. The properties are computed on demand, so the image's files
     must still exist."""
 
@@ -53,7 +53,7 @@ class Measured:
 
 def measure_model(
     compiled: Compiled, image: Image | Path, show: Show = lambda what, done, total: None, other_inputs: bool = False
-) -> Measured:
+) -> Measurement:
     """Run the example inputs on the emulated chip, and with `other_inputs` also variations of them. `image` is a folder
     in which to build the image, or the image itself."""
     if isinstance(image, Path):
@@ -64,7 +64,7 @@ def measure_model(
     with timed("emulate"):
         source, ours = compiled.source, compiled.model.quantization is not None
         calls = consecutive_calls(source, compiled.graph, ours) if other_inputs else None
-        return Measured(compiled, image, run_image(compiled, image, calls), calls)
+        return Measurement(compiled, image, run_image(compiled, image, calls), calls)
 
 
 def on_one_core(compiled: Compiled) -> OneCoreCost:

@@ -32,7 +32,7 @@ from baretorch.quantize.config import scale_arrays
 from baretorch.targets.types import Board
 from baretorch.tune.result import Budget, Tuning, points
 from baretorch.tune.study import Study, import_optuna, need_sqlite, own_database
-from baretorch.tune.tune import Confirmed, Tuner, Winner
+from baretorch.tune.tune import Confirmation, Tuner, Winner
 from baretorch.tune.workbench import Benches, Choice, Variant, Workbench, need_tunable
 
 MADE_FOR, LONGEST = "# Made by Baretorch tune for ", 1000
@@ -69,7 +69,7 @@ class SearchRequest:
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinedSearch:
     """The end of a search that another process began."""
 
     model: str
@@ -79,7 +79,7 @@ class Joined:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class SearchResult:
     """The result of a search, the written files, and a command that runs the tuned model."""
 
     tuning: Tuning
@@ -87,7 +87,9 @@ class Tuned:
     command: str
 
 
-def search(request: SearchRequest, opened: Open, page: Page, show: Show, warn: Callable[[str], None]) -> Tuned | Joined:
+def search(
+    request: SearchRequest, opened: Open, page: Page, show: Show, warn: Callable[[str], None]
+) -> SearchResult | JoinedSearch:
     """Search, and confirm the best candidate on the board, which `opened` runs. `page` makes the page about the result;
     `show` shows the progress; `warn` takes a line about an interrupted search."""
     import_optuna()
@@ -107,7 +109,7 @@ class _Search:
     show: Show
     warn: Callable[[str], None]
 
-    def run(self) -> Tuned | Joined:
+    def run(self) -> SearchResult | JoinedSearch:
         request, board = self.request, self.request.board
         tuner = self._tuner()
         source = tuner.bench.source
@@ -126,7 +128,7 @@ class _Search:
                 )
             self._work(tuner, study)
             if request.join:
-                return Joined(source.name, board.name, study.name, len(study.done()))
+                return JoinedSearch(source.name, board.name, study.name, len(study.done()))
             winners = [whole, *tuner.winners_of(study.done())]
             winners += tuner.improve(winners)
             best, confirmed = tuner.confirm(winners, lambda variant: self._on_board(tuner, variant, work, about))
@@ -150,7 +152,7 @@ class _Search:
             words = replace(request.options, config=str(folder / "tuned.toml")).command(board.name, "run")
             command = words.replace("MODEL", shlex.quote(request.model), 1)
             write_scratch(work / "tuned.html", self.page(tuning, command))
-            return Tuned(tuning, tuple(str(folder / p.name) for p in sorted(work.iterdir())), command)
+            return SearchResult(tuning, tuple(str(folder / p.name) for p in sorted(work.iterdir())), command)
 
     def _tuner(self) -> Tuner:
         """Read the model and measure the original."""
@@ -190,7 +192,7 @@ class _Search:
             self.warn(f"stopped after {len(study.done())} trials; the same command continues the search")
             raise
 
-    def _on_board(self, tuner: Tuner, variant: Variant, work: Path, about: str) -> Confirmed:
+    def _on_board(self, tuner: Tuner, variant: Variant, work: Path, about: str) -> Confirmation:
         """Write a variant's configuration, and measure on the board what the compiler makes of that."""
         bench = tuner.bench_of(variant)
         write_config(variant, bench.scales(variant), work, about)
@@ -198,7 +200,9 @@ class _Search:
         options = replace(self.request.options, config=str(work / "tuned.toml"))
         compiled = compile_source(bench.source, self.request.board, options)
         found = evaluate_task(compiled, bench.task, self.opened, self.show, None, self.request.target_samples)
-        return Confirmed(compiled.graph, found.columns[-1].metrics[tuner.metric], found.target_samples, found.samples)
+        return Confirmation(
+            compiled.graph, found.columns[-1].metrics[tuner.metric], found.target_samples, found.samples
+        )
 
 
 def choose_metric(found: Mapping[str, float], metric: str | None) -> str:

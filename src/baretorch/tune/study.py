@@ -47,7 +47,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Found:
+class TrialResult:
     """The result of a trial. `over` is the relative excess over each budget."""
 
     accuracy: float
@@ -56,7 +56,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Suggested:
+class Suggestion:
     """The choice that a trial measures; `parts` are those that are kept of each set."""
 
     layers: Mapping[str, Precision]
@@ -65,12 +65,12 @@ class Suggested:
 
 
 @dataclass(frozen=True)
-class Done:
+class FinishedTrial:
     """A trial with its result."""
 
     number: int
-    suggested: Suggested
-    found: Found
+    suggested: Suggestion
+    found: TrialResult
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Study:
             if mark is not None and self.name not in known:
                 self._study.set_user_attr(MARK, [mark.original, *mark.weights])
 
-    def queue(self, trials: int, beginnings: Sequence[Suggested]) -> None:
+    def queue(self, trials: int, beginnings: Sequence[Suggestion]) -> None:
         """Queue trials up to this number, the first with the given choices; those of a resumed study count."""
         with problems(self._url):
             self._study.set_user_attr(TRIALS, max(trials, self._study.user_attrs.get(TRIALS, 0)))
@@ -139,12 +139,12 @@ class Study:
         """Return the requested trials; those of dead processes appear again under the same number."""
         return [t for t in self._study.get_trials(deepcopy=False) if ASKED in t.user_attrs]
 
-    def _params(self, suggested: Suggested) -> dict[str, Any]:
+    def _params(self, suggested: Suggestion) -> dict[str, Any]:
         layers = {f"precision of {n}": str(suggested.layers.get(n, Precision.INT8)) for n in self._space.layers}
         parts = {f"parts of {n}": suggested.parts.get(n, self._space.parts) for n in self._space.sets}
         return layers | parts | dict(suggested.arguments)
 
-    def work(self, measure: Callable[[Suggested], Found], show: Callable[[int, int], None]) -> None:
+    def work(self, measure: Callable[[Suggestion], TrialResult], show: Callable[[int, int], None]) -> None:
         """Work on trials until all are done, also by other processes. If none are queued yet, wait for them."""
         while True:
             with problems(self._url):
@@ -192,7 +192,7 @@ class Study:
                 seed=number, n_startup_trials=8, constraints_func=lambda t: t.user_attrs.get(OVER, (0.0,))
             )
 
-    def _work_on(self, trial: optuna.Trial, measure: Callable[[Suggested], Found]) -> None:
+    def _work_on(self, trial: optuna.Trial, measure: Callable[[Suggestion], TrialResult]) -> None:
         optuna = import_optuna()
         number = self._storage.get_trial_id_from_study_id_trial_number(
             self._storage.get_study_id_from_name(self.name), trial.number
@@ -209,7 +209,7 @@ class Study:
                 trial.set_user_attr(COSTS, more)
                 self._study.tell(trial, [found.accuracy, costs.flash, costs.instructions])
 
-    def _suggest(self, trial: optuna.Trial) -> Suggested:
+    def _suggest(self, trial: optuna.Trial) -> Suggestion:
         layers = {
             name: Precision(trial.suggest_categorical(f"precision of {name}", [str(p) for p in choices]))
             for name, choices in self._space.layers.items()
@@ -218,7 +218,7 @@ class Study:
             name: trial.suggest_int(f"parts of {name}", self._space.least, self._space.parts)
             for name in self._space.sets
         }
-        return Suggested(
+        return Suggestion(
             {n: p for n, p in layers.items() if p is not Precision.INT8},
             {n: k for n, k in parts.items() if k < self._space.parts},
             {name: trial.suggest_categorical(name, list(values)) for name, values in self._space.offered.items()},
@@ -249,7 +249,7 @@ class Study:
         self._storage.remove_session()
         self._storage.engine.dispose()
 
-    def done(self) -> list[Done]:
+    def done(self) -> list[FinishedTrial]:
         """Return the results in the order of the trials. If two processes repeated the same trial of a dead one, which
         SQLite permits, the first result counts."""
         optuna = import_optuna()
@@ -259,7 +259,7 @@ class Study:
         return [_done(t) for t in sorted(first.values(), key=lambda t: t.number)]
 
 
-def _done(trial: optuna.trial.FrozenTrial) -> Done:
+def _done(trial: optuna.trial.FrozenTrial) -> FinishedTrial:
     layers, parts, arguments = {}, {}, {}
     for name, value in trial.params.items():
         kind, _, of = name.partition(" of ")
@@ -271,8 +271,8 @@ def _done(trial: optuna.trial.FrozenTrial) -> Done:
             arguments[name] = value
     accuracy, flash, instructions = trial.values
     costs = Costs(flash=int(flash), instructions=int(instructions), **trial.user_attrs[COSTS])
-    found = Found(accuracy, costs, trial.user_attrs[OVER])
-    return Done(trial.number, Suggested(layers, parts, arguments), found)
+    found = TrialResult(accuracy, costs, trial.user_attrs[OVER])
+    return FinishedTrial(trial.number, Suggestion(layers, parts, arguments), found)
 
 
 def import_optuna() -> Any:

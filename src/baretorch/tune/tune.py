@@ -43,7 +43,7 @@ from baretorch.tune.result import (
     points,
 )
 from baretorch.tune.shrink import mask_of
-from baretorch.tune.study import Done, Found, Mark, Space, Study, Suggested
+from baretorch.tune.study import FinishedTrial, Mark, Space, Study, Suggestion, TrialResult
 from baretorch.tune.workbench import Benches, Choice, Variant, Workbench
 from baretorch.version import __version__
 
@@ -61,7 +61,7 @@ class Winner:
 
 
 @dataclass(frozen=True)
-class Confirmed:
+class Confirmation:
     """The int8 graph that is compiled from a candidate's files, and its accuracy on the target, which ran `samples` of
     all."""
 
@@ -138,14 +138,14 @@ class Tuner:
         turns = [s for turn in zip_longest(*every) for s in turn if s is not None]
         study.queue(trials, turns if len(every) == 1 else turns[: max(trials // 2, len(every))])
 
-    def _likely(self, arguments: Arguments) -> list[Suggested]:
+    def _likely(self, arguments: Arguments) -> list[Suggestion]:
         """Return choices for one width and size, the best first. Harm was measured for the default width and size."""
         bench = self.benches.of(arguments)
         whole = bench.costs(bench.int8(bench.variant(Choice())))
         ways = (even_points(bench, self.harm), greedy_points(bench, self.harm, self.budget.milliseconds is not None))
         pairs = zip_longest(*(self._starting_points(list(points), bench, whole) for points in ways))
-        found = [Suggested(p.choice.layers, p.parts, arguments) for pair in pairs for p in pair if p is not None]
-        return found if arguments == self.benches.offer.default else [Suggested({}, {}, arguments), *found]
+        found = [Suggestion(p.choice.layers, p.parts, arguments) for pair in pairs for p in pair if p is not None]
+        return found if arguments == self.benches.offer.default else [Suggestion({}, {}, arguments), *found]
 
     def _starting_points(self, points: Sequence[Point], bench: Workbench, whole: Costs) -> list[Point]:
         weights = bench.weight_bytes
@@ -158,13 +158,13 @@ class Tuner:
             works = [self.budget.milliseconds * near / whole.milliseconds for near in NEAR]
         return starting_points(points, sizes, works)
 
-    def measure(self, suggested: Suggested) -> Found:
+    def measure(self, suggested: Suggestion) -> TrialResult:
         """Measure a trial."""
         bench = self.benches.of(suggested.arguments)
         choice = make_choice(bench, suggested.layers, suggested.parts, suggested.arguments)
         found = self.candidate("", bench.variant(choice))
         costs = Costs(found.flash, found.ram, found.instructions, found.milliseconds, found.lacks)
-        return Found(found.accuracy, costs, list(self._excesses(found)))
+        return TrialResult(found.accuracy, costs, list(self._excesses(found)))
 
     def candidate(self, label: str, variant: Variant) -> Candidate:
         bench = self.bench_of(variant)
@@ -202,7 +202,7 @@ class Tuner:
                 "too slow" if c.milliseconds is None else f"{figure(c.milliseconds - budget.milliseconds)} ms too slow"
             )
 
-    def winners_of(self, done: Sequence[Done]) -> list[Winner]:
+    def winners_of(self, done: Sequence[FinishedTrial]) -> list[Winner]:
         """Return the trials of a study as candidates."""
         winners = []
         for d in done:
@@ -319,7 +319,9 @@ class Tuner:
         equal = points(self.original, RESOLUTION)
         return [winners[i] for i in best_first([w.candidate for w in winners], smallest, equal)]
 
-    def confirm(self, winners: list[Winner], on_board: Callable[[Variant], Confirmed]) -> tuple[Winner, Confirmed]:
+    def confirm(
+        self, winners: list[Winner], on_board: Callable[[Variant], Confirmation]
+    ) -> tuple[Winner, Confirmation]:
         """Return the best winner that meets the budgets on the board too. Layers in float may be less accurate there,
         and the results of a study may be older than the data. `winners` are updated with the measurements."""
         while True:

@@ -25,7 +25,7 @@ from baretorch.frontends.source import Source
 from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor
 from baretorch.ir.io import Answer, arrange_inputs, arrange_outputs, real_outputs, store_inputs
 from baretorch.machines.host_program import on_host
-from baretorch.measure.run import Measured, measure_model
+from baretorch.measure.run import Measurement, measure_model
 from baretorch.ops.int8.groups_of_inputs import GROUP
 from baretorch.options import Options
 from baretorch.passes.order import FLOAT, run_passes
@@ -356,7 +356,7 @@ def _count_fours(weight: Tensor) -> bytes:
     return np.asarray(data.reshape(len(data), -1, FOUR).any(axis=2).sum(axis=1), np.int32).tobytes()
 
 
-def _by_layer(measured: Measured) -> list[int]:
+def _by_layer(measured: Measurement) -> list[int]:
     """Return the instructions of each step; empty if the emulator counts only all together, or if a layer has several
     steps."""
     try:
