@@ -24,7 +24,7 @@ import numpy as np
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import Source
-from baretorch.frontends.torch.export import flat_inputs
+from baretorch.frontends.torch.calls import flat_tensors
 from baretorch.frontends.user_code import import_file
 from baretorch.ir.graph import Graph, Quant
 from baretorch.machines import open_machine
@@ -114,7 +114,7 @@ def _powers(source: Source, session: Session, samples: Iterable[Any]) -> Any:
     session.reset()
     sums: list[Any] = []
     for sample in samples:
-        inputs = [x.numpy() for x in flat_inputs(sample)]
+        inputs = [x.numpy() for x in flat_tensors(sample)]
         want, have = (_all(run(*inputs)) for run in (eager, session))
         sums.append([(_power(w), _power(h - w)) for w, h in zip(want, have, strict=True)])
     return np.array(sums, dtype=np.float64).sum(axis=0)
@@ -134,7 +134,7 @@ def _held_out(path: Path, own: Sequence[Any]) -> list[Any]:
     file = import_file(path)
     others = list(file.calibration())
     sys.modules.pop("common")
-    first, again = flat_inputs(own[0])[0], flat_inputs(others[0])[0]
+    first, again = flat_tensors(own[0])[0], flat_tensors(others[0])[0]
     return others if not bool((first == again).all()) else _evaluated_with(file)
 
 

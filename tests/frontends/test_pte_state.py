@@ -19,8 +19,8 @@ from torch import nn
 
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
+from baretorch.frontends.aten.methods import share_state
 from baretorch.frontends.aten.program import AtenProgram, Ref
-from baretorch.frontends.aten.source import share_state
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link

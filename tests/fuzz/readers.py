@@ -20,8 +20,8 @@ from baretorch.errors import CompileError
 from baretorch.firmware.chunks import Chunk, load_chunks
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import RP2040, RP2350_ARM, check_uf2, encode_uf2
+from baretorch.frontends.aten.methods import share_state
 from baretorch.frontends.aten.program import check_sizes
-from baretorch.frontends.aten.source import share_state
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.frontends.source import random_inputs

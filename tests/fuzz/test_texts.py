@@ -10,8 +10,8 @@ import pytest
 from baretorch.errors import CompileError
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import check_uf2, decode_uf2
+from baretorch.frontends.aten.methods import share_state
 from baretorch.frontends.aten.program import check_sizes
-from baretorch.frontends.aten.source import share_state
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.ir.text import parse
 from baretorch.targets.boards import load_board

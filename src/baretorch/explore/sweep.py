@@ -130,9 +130,9 @@ def read_sweep(model: str, lowered: LoweredModel) -> Sweep:
 
 def _tensors(sample: Sequence[Any]) -> Sequence[Any]:
     """Return the tensors of a sample of a PyTorch model, whose arguments may be nested."""
-    from baretorch.frontends.torch.export import flat_inputs
+    from baretorch.frontends.torch.calls import flat_tensors
 
-    return flat_inputs(sample)
+    return flat_tensors(sample)
 
 
 def stream(

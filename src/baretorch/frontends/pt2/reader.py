@@ -26,7 +26,8 @@ from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.pt2.archive import Archive, damaged
 from baretorch.frontends.pt2.program import Json, layer_name, refused, safe_program, tensor_sizes, unsafe
 from baretorch.frontends.pt2.shapes import check_shapes
-from baretorch.frontends.torch.export import flat_inputs, read_exported, reason
+from baretorch.frontends.torch.calls import flat_tensors
+from baretorch.frontends.torch.export import read_exported, reason
 from baretorch.frontends.torch.notices import quiet
 from baretorch.frontends.torch.read import table_name
 from baretorch.frontends.untrusted import ROOM, TRY_AGAIN
@@ -71,7 +72,7 @@ def given_inputs(inputs: Sequence[Any], program: AtenProgram) -> tuple[Any, ...]
 def _fitting(
     args: Sequence[Any], named: Mapping[str, Any], program: AtenProgram, whose: str, instead: str | None
 ) -> tuple[Any, ...]:
-    have = [(tuple(x.shape), str(x.dtype).removeprefix("torch.")) for x in flat_inputs(args)]
+    have = [(tuple(x.shape), str(x.dtype).removeprefix("torch.")) for x in flat_tensors(args)]
     need = [(i.shape, i.dtype.label) for i in program.inputs]
     if named or have != need:
         raise CompileError(

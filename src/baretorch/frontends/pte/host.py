@@ -48,16 +48,16 @@ def differences(data: bytes, module: Any, methods: Mapping[str, Sequence[Any]]) 
     nothing."""
     import torch
 
-    from baretorch.frontends.torch.export import flat_inputs
+    from baretorch.frontends.torch.calls import flat_tensors
 
     own = copy.deepcopy(module).eval()
     found: dict[str, float] = {}
     try:
         runtime = HostRuntime(data)
         for method in [*methods] * CALLS:
-            have = runtime.run(flat_inputs(methods[method]), method)
+            have = runtime.run(flat_tensors(methods[method]), method)
             with torch.no_grad():
-                want = flat_inputs([getattr(own, method)(*methods[method])])
+                want = flat_tensors([getattr(own, method)(*methods[method])])
             for i, (h, w) in enumerate(zip(have, want, strict=True)):
                 error = _error(h, w.numpy())
                 if error:

@@ -149,7 +149,7 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
 
 def batch_notes(module: Any, inputs: Sequence[Any], method: str) -> tuple[str, ...]:
     """Return a note if the inputs are a batch: the first of them alone gives the first of the results."""
-    given = flat_inputs(inputs)
+    given = flat_tensors(inputs)
     sizes = {x.shape[0] if x.dim() > 1 else 1 for x in given}
     if len(sizes) != 1 or sizes <= {0, 1} or isinstance(module, torch.fx.GraphModule):
         return ()
@@ -218,7 +218,7 @@ def reference_of(module: Any, method: str, program: Any, inputs: Sequence[Any]) 
     is called unchanged."""
     runs = 2 if program.graph_signature.buffers_to_mutate else 1
     ordered = orders_elements(program)
-    found = (flat_inputs((call(module, method, inputs, ordered),)) for _ in range(runs))
+    found = (flat_tensors((call(module, method, inputs, ordered),)) for _ in range(runs))
     return Reference(
         tuple(as_array(x) for run in found for x in run),  # copied before the next run: a model may return its state
         runs,
@@ -300,15 +300,8 @@ def print_core_aten(exported: Any) -> str:
 
 
 def to_numpy(tensor: Any, order: Sequence[int]) -> Array:
-    """Convert a torch tensor to an array in the memory order of the C interface. NumPy has no bfloat16."""
-    if tensor.dtype is torch.bfloat16:
-        tensor = tensor.float()
-    return np.array(tensor.detach().cpu().numpy().transpose(order), order="C")  # a scalar stays one
-
-
-def flat_inputs(inputs: Sequence[Any]) -> list[Any]:
-    """Return the tensors among the inputs, in the order of torch.export."""
-    return flat_tensors(tuple(inputs))
+    """Convert a torch tensor to an array in the memory order of the C interface."""
+    return np.array(as_array(tensor).transpose(order), order="C")  # a scalar stays one  # a scalar stays one
 
 
 def run_module(
@@ -347,7 +340,7 @@ class InPyTorch:
 
 def has_odd_values(inputs: Sequence[Any]) -> bool:
     """Report whether any input number is NaN or infinite."""
-    return any(x.is_floating_point() and not bool(torch.isfinite(x).all()) for x in flat_inputs(inputs))
+    return any(x.is_floating_point() and not bool(torch.isfinite(x).all()) for x in flat_tensors(inputs))
 
 
 def reason(error: BaseException) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from baretorch.frontends.aten.methods import LoweredMethods, share_state
 from baretorch.frontends.aten.program import AtenProgram, check_sizes
-from baretorch.frontends.aten.source import LoweredMethods, share_state
 from baretorch.frontends.source import ODD_INPUTS, Asked, Source, Torch, one_of, random_inputs
 from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array
@@ -152,8 +152,9 @@ def in_memory(reference: Reference, program: AtenProgram) -> tuple[tuple[Array, 
 def for_passes(reference: Reference, program: AtenProgram, plain: Any, inputs: Sequence[Any]) -> Reference:
     """Return the reference for the passes, with its inputs."""
     from baretorch.frontends.torch import export as torch_export
+    from baretorch.frontends.torch.calls import flat_tensors
 
     if program.quantized:
         reference = torch_export.unrounded_reference(plain, inputs, reference.runs)
-    flat = zip(torch_export.flat_inputs(inputs), program.inputs, strict=True)
+    flat = zip(flat_tensors(inputs), program.inputs, strict=True)
     return replace(reference, inputs=tuple(torch_export.to_numpy(x, i.order) for x, i in flat))
