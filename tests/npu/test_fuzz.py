@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from baretorch.npu.accelerators import ACCELERATORS
-from baretorch.npu.tools import find
+from baretorch.npu.vela import find_program
 from tests.npu.cases import read_case
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ SAMPLE = ("chain",)
 
 def exact(folder: Path, first: int, count: int, *wanted: str) -> int:
     """How many graphs there were of the wanted kinds for the wanted accelerators, all of them exact."""
-    vela = find("vela")
+    vela = find_program("vela")
     if vela is None:
         pytest.skip("Vela is not installed: tools/setup.sh test does that")
     command = ["-W", "ignore", "-m", "tests.npu.tosa_cases", str(folder), str(first), str(count), *wanted]

@@ -11,7 +11,7 @@ from baretorch.emit.glue import RUN_ALONE, glue_c
 from baretorch.emit.header import model_h
 from baretorch.emit.model import included_name, model_c
 from baretorch.emit.names import make_names
-from baretorch.emit.streams import headers
+from baretorch.emit.spell import copy_headers
 from baretorch.emit.weights import weights_c, weights_h
 from baretorch.options import Optimize
 from baretorch.plan.types import Plan
@@ -67,7 +67,7 @@ def emit(
             "bt.h",
             *(["finite.h"] if checked else []),
             *helpers(names),
-            *headers(names),
+            *copy_headers(names),
         ]
     ):
         files[f"kernels/{included_name(path) if inline else path}"] = (KERNELS / path).read_text()

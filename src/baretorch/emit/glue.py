@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from baretorch.emit.cores import uses_core1
 from baretorch.emit.names import CNames, CPort, Method
-from baretorch.emit.spell import banner, tensor_of, word_count
-from baretorch.emit.streams import headers
+from baretorch.emit.spell import banner, copy_headers, tensor_of, word_count
 from baretorch.escape import c_string, comment
 
 RUN_ALONE = "bt_model_on_core1"  # asks core 1 for a run, and waits
@@ -17,7 +16,7 @@ def glue_c(names: CNames, method: Method) -> str:
 
     arguments = ", ".join(_argument(method, p) for p in method.ports)
     events = '#include "kernels/cores.h"\n' if names.alone else ""
-    events += '#include "kernels/stream.h"\n' if "stream.h" in headers(names) else ""
+    events += '#include "kernels/stream.h"\n' if "stream.h" in copy_headers(names) else ""
     run = f"{RUN_ALONE}()" if names.alone else f"{method.run}({arguments})"
     sources = "".join(_own(method, p) for p in method.ports)
     name = f"static const {names.flash}char name[] = {c_string(names.model)};\n" if names.flash else ""
@@ -46,7 +45,7 @@ __attribute__((noinline)) void bt_model_call(void)
 
 void bt_model_reset(void)
 {{
-{"    bt_stream_start();" + chr(10) if "stream.h" in headers(names) else ""}\
+{"    bt_stream_start();" + chr(10) if "stream.h" in copy_headers(names) else ""}\
     {f"{names.model}_reset();" if method.plan.state else "/* it remembers nothing */"}
 }}
 {_wrong_input(names, method) if names.checked else ""}"""

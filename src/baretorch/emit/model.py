@@ -10,8 +10,17 @@ from textwrap import indent
 from baretorch.emit.c import c_type, literal, unique
 from baretorch.emit.cores import ask_core1, core1, helpers, job, meet, part, shares
 from baretorch.emit.names import CNames, CPort, Method
-from baretorch.emit.spell import at, banner, input_parameters, parameters, parameters_in, tensor_of, word_count
-from baretorch.emit.streams import copying, headers
+from baretorch.emit.spell import (
+    at,
+    banner,
+    copy_call,
+    copy_headers,
+    input_parameters,
+    parameters,
+    parameters_in,
+    tensor_of,
+    word_count,
+)
 from baretorch.escape import comment
 from baretorch.ir.graph import DType
 from baretorch.ir.text import attributes
@@ -58,7 +67,7 @@ def model_c(names: CNames, optimize: Optimize) -> ModelC:
     npu = " __attribute__((aligned(16)))" if any(step.executor == NPU for step in steps) else ""
     arenas = "\n".join(f"BT_ARENA({a.section}){npu} uint32_t {a.name}[{word_count(a.bytes)}];" for a in names.arenas)
     elsewhere = _ELSEWHERE if len(names.arenas) > 1 else ""
-    own = dict.fromkeys([*(["finite.h"] if names.checked else []), *helpers(names), *headers(names)])
+    own = dict.fromkeys([*(["finite.h"] if names.checked else []), *helpers(names), *copy_headers(names)])
     helpful = "".join(f'#include "kernels/{header}"\n' for header in own)
     text = f"""{banner(names, "the computation")}
 {define}#include "kernels/bt.h"
@@ -207,7 +216,7 @@ class _Writer:
         for step in method.plan.schedule.on(executor):
             if not isinstance(step, Step):
                 lines += [f"{INDENT * depth}}}" for depth in range(len(open_), 0, -1)]
-                lines.append(meet(self.names, executor.number) if step is None else copying(self.names, method, step))
+                lines.append(meet(self.names, executor.number) if step is None else copy_call(self.names, method, step))
                 open_ = ()
                 continue
             shared = shared_start(open_, step.guards)

@@ -1,10 +1,12 @@
-"""Formats a plan's memory and parameters as C."""
+"""Formats a plan's memory, parameters and copies as C. kernels/stream.h and kernels/team.h declare calls for copies."""
 
 from __future__ import annotations
 
+from baretorch.emit.c import literal
 from baretorch.emit.names import CNames, CPort, Method
 from baretorch.escape import comment
 from baretorch.ir.graph import Tensor
+from baretorch.plan.schedule import Await, BackgroundCopy, Step
 from baretorch.plan.types import FromStream, InArena, InFlash, InRam, Place, WithCaller
 from baretorch.version import __version__
 
@@ -62,3 +64,29 @@ def parameters_in(method: Method) -> str:
 def word_count(bytes_: int) -> int:
     """Return the length of an array of words that holds this number of bytes; C has no empty arrays."""
     return max(-(-bytes_ // 4), 1)
+
+
+def copy_headers(names: CNames) -> list[str]:
+    """Return the headers for copies."""
+    if not any(m.plan.schedule.copies for m in names.methods.values()):
+        return []
+    return ["team.h"] if names.team else ["stream.h"]
+
+
+def copy_call(names: CNames, method: Method, step: BackgroundCopy | Await) -> str:
+    """Return the call that starts a copy, or waits for the end of a copy or of a unit's work."""
+    if isinstance(step, Await):
+        return _await_call(names, step.what)
+    target = at(method, method.plan.layout.place(step.target), "void")
+    if names.team:
+        source = at(method, method.plan.layout.place(step.source), "void")
+        return f"    bt_team_copy({step.channel}, {target}, {source}, {step.source.size});"
+    return f"    bt_stream_begin({target}, {method.constants[step.source.storage]}, {step.target.size});"
+
+
+def _await_call(names: CNames, what: BackgroundCopy | Step) -> str:
+    if isinstance(what, Step):
+        unit, y = dict(what.params.fields)["unit"], what.call.y
+        return f"    {what.kernel.awaits}({literal(unit)}); {comment(str(y.origin) or y.name)}"
+    call = f"bt_team_await({what.channel})" if names.team else "bt_stream_wait()"
+    return f"    {call}; {comment(what.source.storage)}"

@@ -11,19 +11,19 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch, write_scratch
 from baretorch.ir.graph import Array
-from baretorch.npu.tools import find
+from baretorch.npu.vela import find_program
 
 PROGRAM = "tosa_reference_model"
 LONGEST = 600  # seconds
 
 
 def is_installed() -> bool:
-    return find(PROGRAM) is not None
+    return find_program(PROGRAM) is not None
 
 
 def run(file: bytes, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
     """Run a file, and return the outputs with these names."""
-    program = find(PROGRAM)
+    program = find_program(PROGRAM)
     if program is None:
         raise CompileError("the TOSA reference model is not installed", need=f"the program {PROGRAM}, of tosa-tools")
 

@@ -1,10 +1,18 @@
-"""Run Arm's Vela, which compiles TOSA for Ethos-U: a separate program, of which nothing is imported here."""
+"""Run Arm's Vela, which compiles TOSA for Ethos-U: a separate program, of which nothing is imported here.
+
+Vela and the TOSA reference model pin their NumPy versions, so they cannot share an environment with Baretorch's other
+dependencies. They may be in a second environment: `vela` in Baretorch's, or the one that the environment variable
+names.
+"""
 
 from __future__ import annotations
 
 import csv
+import os
 import re
+import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,11 +20,28 @@ from pathlib import Path
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch, write_scratch
 from baretorch.npu.payload import Payload, read_payload
-from baretorch.npu.tools import VARIABLE, find
 from baretorch.targets.parts import Npu
 
+VARIABLE = "BARETORCH_VELA"
 OLDEST = (5, 2, 0)  # older versions produced wrong streams
 LONGEST = 600  # seconds
+
+
+def find_program(program: str) -> Path | None:
+    """Return the path of a program: in the folder that the variable names, in this environment, in the one inside it,
+    or on PATH."""
+    folders = [Path(sys.executable).parent, Path(sys.prefix) / "vela" / "bin"]
+    if named := os.environ.get(VARIABLE):
+        folders = [Path(named), Path(named) / "bin"]
+        if not folders[0].is_dir():
+            raise CompileError(
+                f"{VARIABLE} names no folder", have=named, need="an environment that has Vela, or its bin"
+            )
+    for folder in folders:
+        if (folder / program).is_file():
+            return folder / program
+    found = None if named else shutil.which(program)
+    return Path(found) if found else None
 
 
 class VelaRefused(Exception):
@@ -32,7 +57,7 @@ class Result:
 
 
 def is_installed() -> bool:
-    return find("vela") is not None
+    return find_program("vela") is not None
 
 
 def compile_tosa(tosa: bytes, npu: Npu) -> Result:
@@ -66,7 +91,7 @@ def _run_vela(tosa: bytes, npu: Npu, *how: str) -> tuple[bytes, int]:
 
 
 def _program() -> Path:
-    vela = find("vela")
+    vela = find_program("vela")
     if vela is None:
         raise CompileError(
             "Vela is not installed",
