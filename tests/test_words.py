@@ -37,8 +37,6 @@ BETTER = {
 WORDS = re.compile("|".join(rf"\b(?:{words})\b" for words in BETTER), re.IGNORECASE)
 FRAGMENT = re.compile(r"(What|Of|The same|By|As|In|So|All|With|From|That|Without)\b")
 
-GENERATED = frozenset({"ops.md"})
-
 
 def prose(page: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a page without code."""
@@ -52,7 +50,7 @@ def prose(page: Path) -> Iterator[tuple[int, str]]:
 
 def pages() -> list[Path]:
     found = [*ROOT.glob("*.md"), *(p for d in ("docs", "examples", "zoo") for p in (ROOT / d).rglob("*.md"))]
-    return sorted(p for p in found if p.name not in GENERATED)
+    return sorted(found)
 
 
 def bad_lines(page: Path) -> list[str]:
