@@ -11,7 +11,6 @@ import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Quant, interpret
 from baretorch.ir.io import as_real
-from baretorch.passes.order import LOWERING, run_passes
 from baretorch.quantize.accuracy import power, sqnr_db
 from baretorch.quantize.calibrate import Calibration
 from baretorch.quantize.comparisons import expected_noise, find_comparisons
@@ -32,22 +31,18 @@ NAMED = 3  # the largest number of layers in a warning
 CLEAN_DB = 60.0  # more than int8 can reach; counts as no noise
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """The outputs of the rounding model for the example inputs, the signal to noise ratio of the worst output over the
-    calibration data, and warnings."""
-
-    answers: tuple[Array, ...]
-    db: float
-    warnings: tuple[str, ...]
-
-
-def judge(
-    graph: Graph, groups: Groups, examples: Sequence[Array], data: Calibration, probe: Probe, runner: Runner
-) -> Accuracy:
+def find_warnings(
+    graph: Graph,
+    int8: Graph,
+    groups: Groups,
+    examples: Sequence[Array],
+    data: Calibration,
+    probe: Probe,
+    runner: Runner,
+) -> tuple[str, ...]:
     """Compare a float graph with scales, which `probe` runs, with the int8 graph that it compiles to, on the example
     inputs and the calibration data. A model with state is called many times in a row, with all samples repeatedly."""
-    int8, samples, count = run_passes(graph, LOWERING)[-1][1], data.kept, data.count
+    samples, count = data.kept, data.count
     pairs = _pairs(graph, int8)
     calls = [examples, *samples]
     if graph.state:
@@ -87,9 +82,7 @@ def judge(
         noisy = (*_unseen(graph, expected, count),)
     if not noisy:
         noisy = (*_uncertain(graph, shown_data, expected, calls, probe, runner),)
-    warnings = (*noisy, *_clipped(graph, all_))
-    db = min((min(all_.db(name), expected.db(name)) for name in graph.outputs), default=CLEAN_DB)
-    return Accuracy(simulate_answers(graph, int8, examples), db, warnings)
+    return (*noisy, *_clipped(graph, all_))
 
 
 def _pairs(graph: Graph, int8: Graph) -> dict[str, str]:
@@ -110,7 +103,7 @@ def simulate_answers(graph: Graph, int8: Graph, examples: Sequence[Array]) -> tu
     made = {t.holds for t in int8.tensors.values() if t.dtype is not DType.FLOAT32}
     stays |= {n for n in graph.outputs if graph[n].holds not in made}
     tensors = {n: replace(t, quant=None) if n in stays else t for n, t in graph.tensors.items()}
-    rounding = simulate(replace(graph, tensors=tensors)).graph
+    rounding = simulate(replace(graph, tensors=tensors))
     with np.errstate(all="ignore"):  # readers of the values report what overflows
         values = interpret(rounding, examples)
     return tuple(values[name] for name in rounding.outputs)

@@ -93,7 +93,7 @@ def _with_bounds(graph: Graph, groups: Sequence[Group]) -> tuple[Graph, dict[str
         return nodes, x
 
     made = with_changes(wider, cut)
-    return made.graph, dict(zip(graph.outputs, made.graph.outputs, strict=True))
+    return made, dict(zip(graph.outputs, made.outputs, strict=True))
 
 
 @dataclass

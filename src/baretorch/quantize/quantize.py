@@ -17,7 +17,7 @@ from baretorch.ops.linear import Linear
 from baretorch.options import Options
 from baretorch.passes.layout import PERMUTED
 from baretorch.passes.order import LOWERING, run_passes
-from baretorch.quantize.accuracy_warnings import ENOUGH, judge, simulate_answers
+from baretorch.quantize.accuracy_warnings import ENOUGH, find_warnings, simulate_answers
 from baretorch.quantize.calibrate import calibrate, odd_ranges, random_samples
 from baretorch.quantize.config import Config, apply_config, read_config, read_scales
 from baretorch.quantize.groups import Groups, find_groups
@@ -99,8 +99,8 @@ def quantize(source: Source, graph: Graph, options: Options, runner: Runner = in
     seeded random data and a warning. `runner` runs graphs over the data."""
     samples = source.calibration
     notes = [RANDOM] if samples is None else []
-    prepared = prepare(source, graph, options)
-    graph, groups = prepared.graph, prepared.groups
+    preparation = prepare(source, graph, options)
+    graph, groups = preparation.graph, preparation.groups
     data = iter(random_samples(graph, source.examples) if samples is None else samples)
     first = list(islice(data, ENOUGH))
     with probing(graph, groups, runner, cuts=len(first) == ENOUGH) as probe:
@@ -109,10 +109,12 @@ def quantize(source: Source, graph: Graph, options: Options, runner: Runner = in
             notes.append(f"calibration: all {found.count} samples are constant, so scales do not fit real inputs")
         if samples is not None:
             notes += odd_ranges(graph, source.examples, found.kept)
-        chosen = read_scales(graph, prepared.config)
-        noted = prepared.with_scales({n: _replace_scale(q, chosen.get(n)) for n, q in found.scales.items()})
-        accuracy = judge(noted, groups, source.examples, found, probe, runner)
-    return Quantization(noted, graph, accuracy.answers, found.kept, prepared.kept_float, (*notes, *accuracy.warnings))
+        chosen = read_scales(graph, preparation.config)
+        noted = preparation.with_scales({n: _replace_scale(q, chosen.get(n)) for n, q in found.scales.items()})
+        int8 = run_passes(noted, LOWERING)[-1][1]
+        notes += find_warnings(noted, int8, groups, source.examples, found, probe, runner)
+    answers = simulate_answers(noted, int8, source.examples)
+    return Quantization(noted, graph, answers, found.kept, preparation.kept_float, tuple(notes))
 
 
 def with_scales(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -13,21 +13,12 @@ from baretorch.ops.int8.arithmetic import dequantize, quantize
 from baretorch.ops.int8.groups_of_inputs import round_in_groups
 from baretorch.ops.int8.quantize import FINER, Dequantize, Dequantize16, Quantize, Quantize16
 
-
-@dataclass(frozen=True)
-class Simulation:
-    """A float graph that rounds, and the new names of the tensors that it rounds."""
-
-    graph: Graph
-    rounded: Mapping[str, str]
-
-
 # Takes a tensor and the new tensors so far, to which it adds; returns nodes that change the tensor's value where it is
 # computed, and the name of the result. None: the value stays.
 Change: TypeAlias = Callable[[Tensor, dict[str, Tensor]], tuple[list[Node], str] | None]
 
 
-def simulate(graph: Graph) -> Simulation:
+def simulate(graph: Graph) -> Graph:
     """Return the graph with constants and values rounded to their scales."""
 
     def round_(t: Tensor, new: dict[str, Tensor]) -> tuple[list[Node], str] | None:
@@ -48,31 +39,30 @@ def simulate(graph: Graph) -> Simulation:
     return with_changes(replace(graph, tensors={**graph.tensors, **constants}), round_)
 
 
-def with_changes(graph: Graph, change: Change) -> Simulation:
+def with_changes(graph: Graph, change: Change) -> Graph:
     """Return the graph in which all readers see changed values of inputs, state and results."""
     new: dict[str, Tensor] = {}
     nodes: list[Node] = []
-    rounded: dict[str, str] = {}
+    changed: dict[str, str] = {}
 
     def add(names: Iterable[str]) -> None:
         for name in names:
             made = change(graph[name], new)
             if made is not None:
                 nodes.extend(made[0])
-                rounded[name] = made[1]
+                changed[name] = made[1]
 
     add((*graph.inputs, *(s.name for s in graph.state)))
     for node in graph.nodes:
-        nodes.append(replace(node, inputs=tuple(rounded.get(n, n) for n in node.inputs)))
+        nodes.append(replace(node, inputs=tuple(changed.get(n, n) for n in node.inputs)))
         add(node.outputs)
-    made = replace(
+    return replace(
         graph,
         tensors={**graph.tensors, **new},
         nodes=tuple(nodes),
-        outputs=tuple(rounded.get(n, n) for n in graph.outputs),
-        state=tuple(replace(s, next=rounded.get(s.next, s.next)) for s in graph.state),
+        outputs=tuple(changed.get(n, n) for n in graph.outputs),
+        state=tuple(replace(s, next=changed.get(s.next, s.next)) for s in graph.state),
     )
-    return Simulation(made, rounded)
 
 
 def round_constant(data: Array, quant: Quant | None) -> Array:
