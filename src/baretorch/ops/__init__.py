@@ -35,7 +35,6 @@ from baretorch.ops import (
 )
 from baretorch.ops.helpers.kernel import Kernel
 from baretorch.ops.int8 import (
-    int16_layers,
     litert_lstm,
     lookup,
     qattention,
@@ -154,10 +153,10 @@ OPS: tuple[OpRow, ...] = (
     OpRow(qwindows.QMaxWindows, qwindows.MAX),
     OpRow(qsoftmax.QSoftmax, qsoftmax.SOFTMAX),
     OpRow(qsoftmax.QLogSoftmax, qsoftmax.LOG_SOFTMAX),
-    OpRow(int16_layers.QAdd16, int16_layers.ADD),
-    OpRow(int16_layers.QMaxPool16, int16_layers.MAX),
-    OpRow(int16_layers.QAvgPool16, int16_layers.AVG),
-    OpRow(int16_layers.QSoftmax16, int16_layers.SOFTMAX),
+    OpRow(qbinary.QAdd16, qbinary.ADD16),
+    OpRow(qpool.QMaxPool16, qpool.MAX16),
+    OpRow(qpool.QAvgPool16, qpool.AVG16),
+    OpRow(qsoftmax.QSoftmax16, qsoftmax.SOFTMAX16),
     OpRow(qrecurrent.QLstm, qrecurrent.LSTM),
     OpRow(qrecurrent.QGru, qrecurrent.GRU),
     OpRow(qrecurrent.QRnn, qrecurrent.RNN),

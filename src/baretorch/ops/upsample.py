@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,11 +26,14 @@ LARGEST = 1 << 15  # of an image's height and width: tables hold int16
 class Resampled(Op):
     """Images of another size; per output, `step` inputs are passed each way."""
 
+    any_type: ClassVar[bool] = False
     size: Pair
     step: tuple[float, float]
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         (x,) = inputs
+        if not self.any_type:
+            need_float32(self, inputs)
         need(len(x.shape) == 4, self, "the input must have four dimensions", inputs, "x[N, H, W, C]")
         need(
             min(*x.shape[1:3], *self.size) > 0 and max(*x.shape[1:3], *self.size) < LARGEST,
@@ -44,7 +47,7 @@ class Resampled(Op):
 
 
 @dataclass(frozen=True)
-class UpsampleNearest2d(Resampled, name="upsample_nearest2d", computes=False):
+class UpsampleNearest2d(Resampled, name="upsample_nearest2d", computes=False, any_type=True):
     """Output i takes input floor(i * step), or floor((i + 0.5) * step) if `exact`; any type of element."""
 
     exact: bool = False
@@ -66,10 +69,6 @@ class UpsampleBilinear2d(Resampled, name="upsample_bilinear2d"):
     An axis that keeps its size is not resampled. As in PyTorch, an infinity with a share of 0 gives NaN."""
 
     align_corners: bool = False
-
-    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        need_float32(self, inputs)
-        return super().infer(inputs)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x = inputs[0].astype(np.float64)
@@ -139,10 +138,6 @@ class UpsampleBicubic2d(Resampled, name="upsample_bicubic2d"):
     inputs each way; the border's inputs replace those outside."""
 
     align_corners: bool = False
-
-    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        need_float32(self, inputs)
-        return super().infer(inputs)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x = inputs[0].astype(np.float64)

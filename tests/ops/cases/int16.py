@@ -8,8 +8,10 @@ import torch
 import torch.nn.functional as F
 
 from baretorch.ir.graph import Shape
-from baretorch.ops.int8.int16_layers import QAdd16, QAvgPool16, QMaxPool16, QSoftmax16
+from baretorch.ops.int8.qbinary import QAdd16
 from baretorch.ops.int8.qconv2d16 import QConv2d16
+from baretorch.ops.int8.qpool import QAvgPool16, QMaxPool16
+from baretorch.ops.int8.qsoftmax import QSoftmax16
 from baretorch.ops.int8.quantize import Dequantize16, Narrow, Quantize16, Widen
 from tests.ops.case import Case, Inputs, nchw, nhwc, values
 

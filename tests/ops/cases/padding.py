@@ -15,11 +15,10 @@ from baretorch.ir.graph import Shape
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.helpers.window import Padding, Pair
-from baretorch.ops.int8.int16_layers import QAvgPool16, QMaxPool16
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qconv2d16 import QConv2d16
 from baretorch.ops.int8.qconv_transpose2d import QConvTranspose2d
-from baretorch.ops.int8.qpool import QAvgPool2d
+from baretorch.ops.int8.qpool import QAvgPool2d, QAvgPool16, QMaxPool16
 from baretorch.ops.int8.qsums import QSums
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from tests.ops.case import Case, normal

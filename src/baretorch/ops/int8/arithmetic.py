@@ -15,6 +15,7 @@ from baretorch.errors import CompileError
 from baretorch.ir.graph import Array
 
 LARGEST_SHIFT = 15
+LOWEST, HIGHEST = -32768, 32767  # of an int16
 
 
 def requantize(acc: Array, multiplier: Array, shift: int, zero: int, lo: int, hi: int) -> Array:

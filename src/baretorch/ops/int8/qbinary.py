@@ -1,5 +1,5 @@
 """qadd, qmul, qdiv and qsquared_difference: sums, products, quotients and squared differences of two int8 tensors, with
-NumPy's broadcasting. See docs/arithmetic.md."""
+NumPy's broadcasting; and qadd16, the sum of two int16 tensors. See docs/arithmetic.md."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.families import Pointwise
 from baretorch.ops.helpers.kernel import Call, Kernel, Params, fields_of
-from baretorch.ops.int8.arithmetic import multipliers, requantize
+from baretorch.ops.int8.arithmetic import HIGHEST, LOWEST, multipliers, requantize
 from baretorch.targets.features import DSP, MVE, XCV, Needs
 
 LARGEST_FACTOR = (1 << 15) - 1  # a halfword: one SMLAD multiplies both inputs
 SHIFTS = range(22, 8, -1)  # above them a sum could leave 32 bits, below them it could be a step off
+
+LARGEST_FACTOR_16 = (1 << 14) - 1  # two products with it and a rounding bit are below 2^31
+SHIFTS_16 = range(28, 8, -1)
 
 LARGEST_NUMERATOR = 1 << 22  # times 255
 QUOTIENT_SHIFTS = range(22, 3, -1)
@@ -115,6 +118,22 @@ class QSquaredDifference(QBinary, name="qsquared_difference"):
         return (requantize(steps * steps, np.array(self.multiplier), 0, self.zero, self.lo, self.hi),)
 
 
+@dataclass(frozen=True)
+class QAdd16(QBinary, name="qadd16", dtype=DType.INT16):
+    """a, b int16 -> clamp((a * a_factor + b * b_factor + 2^(shift-1)) >> shift, lo, hi)."""
+
+    a_factor: int
+    b_factor: int
+    shift: int
+    lo: int = LOWEST
+    hi: int = HIGHEST
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        a, b = (x.astype(np.int64) for x in inputs)
+        total = a * self.a_factor + b * self.b_factor + (1 << (self.shift - 1))
+        return (np.clip(total >> self.shift, self.lo, self.hi).astype(np.int16),)
+
+
 def sum_of(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd | None:
     """Return a + sign * b for tensors with these scales, with the largest shift whose factors fit into halfwords, or
     None if an input's scale is 64 times the output's or more."""
@@ -125,6 +144,17 @@ def sum_of(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd | None:
             zeros = a.zero_point[0] * a_factor + b.zero_point[0] * b_factor
             offset = (y.zero_point[0] << shift) + (1 << (shift - 1)) - zeros
             return QAdd(a_factor, b_factor, offset, shift)
+    return None
+
+
+def sum16_of(a: float, b: float, y: float, sign: int, lo: float, hi: float) -> QAdd16 | None:
+    """Return a + sign * b for int16 tensors with these scales, with the largest shift that keeps sums in 32 bits, or
+    None if an input's scale is too coarse for the output's."""
+    for shift in SHIFTS_16:
+        a_factor, b_factor = round(a / y * (1 << shift)), round(sign * b / y * (1 << shift))
+        if max(abs(a_factor), abs(b_factor)) <= LARGEST_FACTOR_16:
+            low, high = (int(v) for v in np.clip(np.rint(np.array([lo, hi]) / y), LOWEST, HIGHEST))
+            return QAdd16(a_factor, b_factor, shift, low, high)
     return None
 
 
@@ -165,7 +195,7 @@ def _has_rows(call: Call[Any]) -> bool:
     return 0 < len(loops) <= LOOPS and loops[-1][0] >= word and loops[-1][1:] == (1, 1)
 
 
-def kernels(name: str, source: str, cpus: Mapping[str, Needs]) -> tuple[Kernel[Any], ...]:
+def _kernels(name: str, source: str, cpus: Mapping[str, Needs]) -> tuple[Kernel[Any], ...]:
     """Return the kernels of a function of two tensors, those for CPUs first."""
     ref = Kernel[Any](
         f"bt_{name}_ref",
@@ -178,7 +208,8 @@ def kernels(name: str, source: str, cpus: Mapping[str, Needs]) -> tuple[Kernel[A
     return (*(ref.for_cpu(variant, needs, fits=_has_rows) for variant, needs in cpus.items()), ref)
 
 
-ADD = kernels("qadd", "qbinary/ref.c", {"mve": MVE, "dsp": DSP, "xcv": XCV})
-MUL = kernels("qmul", "qbinary/ref.c", {"mve": MVE, "dsp": DSP})
-DIV = kernels("qdiv", "qbinary/ref.c", {})
-SQUARED_DIFFERENCE = kernels("qsquared_difference", "qbinary/ref.c", {})
+ADD = _kernels("qadd", "qbinary/ref.c", {"mve": MVE, "dsp": DSP, "xcv": XCV})
+ADD16 = _kernels("qadd16", "qwide/ref.c", {"mve": MVE, "dsp": DSP})
+MUL = _kernels("qmul", "qbinary/ref.c", {"mve": MVE, "dsp": DSP})
+DIV = _kernels("qdiv", "qbinary/ref.c", {})
+SQUARED_DIFFERENCE = _kernels("qsquared_difference", "qbinary/ref.c", {})

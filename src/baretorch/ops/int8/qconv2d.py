@@ -17,8 +17,8 @@ from baretorch.ops.helpers.kernel import Kernel, has_constants
 from baretorch.ops.helpers.window import Padding, Pair
 from baretorch.ops.int8 import qconv2d16
 from baretorch.ops.int8.arithmetic import requantize
-from baretorch.ops.int8.int16_layers import QMaxPool16
 from baretorch.ops.int8.layer import layer_of, need_accumulator
+from baretorch.ops.int8.qpool import QMaxPool16
 from baretorch.ops.int8.rules import Walk
 from baretorch.ops.packing import avr, dsp, int4, mve, sparse, triples, xcv
 from baretorch.ops.packing.layer import conv_params, pack_layer

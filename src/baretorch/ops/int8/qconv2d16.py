@@ -16,13 +16,12 @@ from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.families import Quantized
 from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of, has_constants
 from baretorch.ops.helpers.window import Padding, Pair
+from baretorch.ops.int8.arithmetic import HIGHEST, LOWEST
 from baretorch.ops.int8.layer import store, weights_of
 from baretorch.ops.int8.rules import StaysFloat, Walk
 from baretorch.ops.layout import Reshape
 from baretorch.ops.packing.layer import pack_layer
 from baretorch.targets.features import DSP, MVE
-
-LOWEST, HIGHEST = -32768, 32767
 
 
 @dataclass(frozen=True)

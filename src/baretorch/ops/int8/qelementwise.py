@@ -11,17 +11,27 @@ from baretorch.ir.graph import Array, Graph, Node, Op
 from baretorch.ops.elementwise import Add, Arithmetic, Div, Maximum, Minimum, Mul, Sub
 from baretorch.ops.functions import Sigmoid, Tanh
 from baretorch.ops.helpers.kernel import data_of
-from baretorch.ops.int8 import int16_layers
 from baretorch.ops.int8.arithmetic import dequantize
 from baretorch.ops.int8.layer import store
 from baretorch.ops.int8.lookup import Lookup
-from baretorch.ops.int8.qbinary import QAdd, QDiv, QMul, product_of, quotient_of, squared_difference_of, sum_of
+from baretorch.ops.int8.qbinary import (
+    QAdd,
+    QDiv,
+    QMul,
+    product_of,
+    quotient_of,
+    squared_difference_of,
+    sum16_of,
+    sum_of,
+)
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qmove import move
 from baretorch.ops.int8.rules import ByteFunction, NoInt8, Rule, StaysFloat, Walk, limits
 from baretorch.ops.int8.scaled import Scaled
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Cast, Comparison, LogicalAnd, LogicalNot, LogicalOr, Where
+
+TOO_FINE = "its output's scale is too fine for those of its inputs"
 
 
 def elementwise(walk: Walk, node: Node) -> None:
@@ -107,7 +117,7 @@ def _squared_difference(walk: Walk, node: Node) -> bool:
     a, b, y = (walk.scale(n) for n in (*before.inputs, *node.outputs))
     made = squared_difference_of(a, b, y)
     if made is None:
-        raise StaysFloat("its output's scale is too fine for those of its inputs")
+        raise StaysFloat(TOO_FINE)
     lo, hi = limits(op.lo, op.hi, y)
     walk.emit(node, replace(made, lo=lo, hi=hi), *map(walk.int8, before.inputs))
     return True
@@ -116,18 +126,23 @@ def _squared_difference(walk: Walk, node: Node) -> bool:
 def _arithmetic(walk: Walk, node: Node) -> None:
     op = node.op
     assert isinstance(op, Arithmetic)
-    a, b, y = (walk.scale(n) for n in (*node.inputs, *node.outputs))
+    (out,), sign = node.outputs, -1 if isinstance(op, Sub) else 1
+    a, b, y = (walk.scale(n) for n in (*node.inputs, out))
     if y.bits == 16 and isinstance(op, (Add, Sub)):
-        int16_layers.add(walk, node)
+        s_a, s_b, s_y = (walk.finer_scale(n) for n in (*node.inputs, out))
+        wide = sum16_of(s_a, s_b, s_y, sign, op.lo, op.hi)
+        if wide is None:
+            raise StaysFloat(TOO_FINE)
+        walk.wide[out] = walk.add_int16(wide, out, *map(walk.int16, node.inputs))
         return
     if isinstance(op, Mul):
         made: QAdd | QMul | QDiv | None = product_of(a, b, y)
     elif isinstance(op, Div):
         made = quotient_of(a, b, y)
     else:
-        made = sum_of(a, b, y, -1 if isinstance(op, Sub) else 1)
+        made = sum_of(a, b, y, sign)
     if made is None:
-        raise StaysFloat("its output's scale is too fine for those of its inputs")
+        raise StaysFloat(TOO_FINE)
     lo, hi = limits(op.lo, op.hi, y)
     walk.emit(node, replace(made, lo=lo, hi=hi), *map(walk.int8, node.inputs))
 

@@ -1,4 +1,4 @@
-"""qavg_pool2d: averages of int8 images; and the int8 kernels of max_pool2d.
+"""qavg_pool2d: averages of int8 images; the int8 kernels of max_pool2d; qavg_pool16 and qmax_pool16 for int16.
 
 A mean over neighbouring axes is such a pool too: of an image [outer, axes, 1, inner] with one window for all of the
 second dimension.
@@ -6,9 +6,9 @@ second dimension.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,12 +27,43 @@ from baretorch.ops.helpers.window import (
     padding_params,
     pair_params,
 )
-from baretorch.ops.int8.arithmetic import requantize
+from baretorch.ops.int8.arithmetic import HIGHEST, LOWEST, requantize
 from baretorch.targets.features import DSP, MVE, XCV
 
 
+class QPool(Op):
+    """An operator that pools an image of its `dtype`."""
+
+    dtype: ClassVar[DType] = DType.INT8
+    kernel: Pair
+    stride: Pair
+    padding: Padding
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,), label = inputs, self.dtype.label
+        valid = x.dtype is self.dtype and len(x.shape) == 4
+        need(valid, self, f"the input is not an {label} image", inputs, f"{label}[N, H, W, C]")
+        h, w = outputs(x.shape, self._windows())
+        need(h > 0 and w > 0, self, "the output is empty", inputs, f"an image that holds the kernel {self.kernel}")
+        return (Signature((x.shape[0], h, w, x.shape[3]), self.dtype),)
+
+    def places(self, x: Array, outside: int) -> Array:
+        """Return all elements of a window along a new first axis, with padding that has this value."""
+        top, bottom, left, right = self.padding
+        padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=outside)
+        (h, w), (down, right) = outputs(x.shape, self._windows()), self.stride
+        rows, columns = range(self.kernel[0]), range(self.kernel[1])
+        return np.stack([padded[:, i::down, j::right][:, :h, :w] for i in rows for j in columns])
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut_windows(self, self._windows(), inputs, axis, start, stop)
+
+    def _windows(self) -> tuple[Axis, Axis]:
+        return axes(self.kernel, self.stride, self.padding)
+
+
 @dataclass(frozen=True)
-class QAvgPool2d(Op, name="qavg_pool2d"):
+class QAvgPool2d(QPool, name="qavg_pool2d"):
     """x int8[N, H, W, C] -> the sum of x - x_zero over each window, requantized. Padding adds nothing."""
 
     kernel: Pair
@@ -43,36 +74,47 @@ class QAvgPool2d(Op, name="qavg_pool2d"):
     zero: int
     padding: Padding = (0, 0, 0, 0)
 
-    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        (x,) = inputs
-        valid = x.dtype is DType.INT8 and len(x.shape) == 4
-        need(valid, self, "the input is not an int8 image", inputs, "int8[N, H, W, C]")
-        h, w = outputs(x.shape, self._windows())
-        need(h > 0 and w > 0, self, "the output is empty", inputs, f"an image that holds the kernel {self.kernel}")
-        return (Signature((x.shape[0], h, w, x.shape[3]), DType.INT8),)
-
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        x = inputs[0].astype(np.int64) - self.x_zero
-        top, bottom, left, right = self.padding
-        padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
-        h, w = outputs(x.shape, self._windows())
-        acc = np.zeros((x.shape[0], h, w, x.shape[3]), np.int64)
-        for i in range(self.kernel[0]):
-            for j in range(self.kernel[1]):
-                acc += padded[:, i :: self.stride[0], j :: self.stride[1]][:, :h, :w]
+        acc = self.places(inputs[0].astype(np.int64) - self.x_zero, 0).sum(axis=0)
         return (requantize(acc, np.array(self.multiplier), self.shift, self.zero, -128, 127),)
 
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut_windows(self, self._windows(), inputs, axis, start, stop)
 
-    def _windows(self) -> tuple[Axis, Axis]:
-        return axes(self.kernel, self.stride, self.padding)
+@dataclass(frozen=True)
+class QMaxPool16(QPool, name="qmax_pool16", dtype=DType.INT16):
+    """x int16[N, H, W, C] -> the largest of each window."""
+
+    kernel: Pair
+    stride: Pair
+    padding: Padding = (0, 0, 0, 0)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        return (self.places(inputs[0], LOWEST).max(axis=0),)
+
+
+@dataclass(frozen=True)
+class QAvgPool16(QPool, name="qavg_pool16", dtype=DType.INT16):
+    """x int16[N, H, W, C] -> the sum over each window, requantized. Padding adds nothing."""
+
+    kernel: Pair
+    stride: Pair
+    padding: Padding = (0, 0, 0, 0)
+    multiplier: int = 1 << 30
+    shift: int = 0
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        acc = self.places(inputs[0].astype(np.int64), 0).sum(axis=0) << self.shift
+        return (np.clip((acc * self.multiplier + (1 << 31)) >> 32, LOWEST, HIGHEST).astype(np.int16),)
 
 
 def _params(call: Call[QAvgPool2d]) -> Params:
     own = fields_of(call.op, "x_zero", "multiplier", "shift", "zero")
     params = Params("bt_qavg_pool2d", (*window_fields(call), *own))
     return with_pitch("bt_qavg_pool2d_channels", params, call)
+
+
+def _params16(call: Call[QAvgPool16]) -> Params:
+    own = fields_of(call.op, "multiplier", "shift")
+    return Params("bt_qavg_pool2d", (*window_fields(call), ("x_zero", 0), *own, ("zero", 0)))
 
 
 def pool_params(call: Call[Any]) -> Fields:
@@ -127,3 +169,13 @@ MAX = (
     ),
     _MAX,
 )
+
+
+def _kernels16(name: str, params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
+    ref = Kernel[Any](f"bt_{name}_ref", "qwide/ref.c", params, splits=cut.rows)
+    dsp = ref.for_cpu("dsp", DSP, fits=lambda call: call.x.shape[3] >= 2)
+    return (ref.for_cpu("mve", MVE), replace(dsp, source="qwide/pool_dsp.c"), ref)
+
+
+MAX16 = _kernels16("qmax_pool16", _max_params)
+AVG16 = _kernels16("qavg_pool16", _params16)

@@ -1,11 +1,12 @@
-"""qsoftmax and qlog_softmax: softmax of int8 numbers and its logarithm, in integers only. See docs/arithmetic.md."""
+"""qsoftmax, qlog_softmax and qsoftmax16: softmax of int8 or int16 numbers, and its logarithm, in integers only. See
+docs/arithmetic.md."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log, prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,12 +14,12 @@ from baretorch.ir.graph import Array, DType, Node, Op, Piece, Quant, Signature, 
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Fields, Kernel, Packed, Params, fields_of
-from baretorch.ops.int8 import int16_layers
-from baretorch.ops.int8.arithmetic import dequantize, multipliers, requantize
+from baretorch.ops.int8.arithmetic import HIGHEST, dequantize, multipliers, requantize
 from baretorch.ops.int8.lookup import Lookup
 from baretorch.ops.int8.rules import EVERY, StaysFloat, Walk, fits_32_bits
 from baretorch.ops.layout import Permute
 from baretorch.ops.softmax import Softmax
+from baretorch.targets.features import DSP, MVE
 
 LONGEST = 1 << 16  # numbers in a row: a sum of more could leave 32 bits
 RESULT = Quant((1 / 256,), (-128,))
@@ -28,18 +29,15 @@ RESULT = Quant((1 / 256,), (-128,))
 class QSoftmax(Op, name="qsoftmax"):
     """x int8[..., n] with this scale -> its softmax along the last axis, int8 with scale 1/256 and zero point -128."""
 
+    result: ClassVar[Signature] = Signature((), DType.INT8, RESULT)
     scale: float
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        (x,) = inputs
-        need(
-            x.dtype is DType.INT8 and bool(x.shape) and 0 < x.shape[-1] <= LONGEST,
-            self,
-            "the input does not have the type and scale of an int8 softmax",
-            inputs,
-            f"int8, 1 to {LONGEST} along the last axis",
-        )
-        return (Signature(x.shape, DType.INT8, RESULT),)
+        (x,), label = inputs, self.result.dtype.label
+        valid = x.dtype is self.result.dtype and bool(x.shape) and 0 < x.shape[-1] <= LONGEST
+        what = f"the input does not have the type and scale of an {label} softmax"
+        need(valid, self, what, inputs, f"{label}, 1 to {LONGEST} along the last axis")
+        return (replace(self.result, shape=x.shape),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x = inputs[0].astype(np.int64)
@@ -76,6 +74,24 @@ class QLogSoftmax(QSoftmax, name="qlog_softmax"):
         return (requantize(acc, np.array(self.multiplier), self.shift, self.zero, -128, 127),)
 
 
+@dataclass(frozen=True)
+class QSoftmax16(QSoftmax, name="qsoftmax16", result=Signature((), DType.INT16, Quant((1 / 32768,), (0,)))):
+    """x int16[..., n] with this scale -> its softmax along the last axis, int16 with scale 1/32768."""
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        x = inputs[0].astype(np.int64)
+        distance = x.max(axis=-1, keepdims=True) - x
+        high, low = self.table().astype(np.int64).reshape(2, 256)
+        e = (high[distance >> 8] * low[distance & 255] + (1 << 15)) >> 16
+        inverse = 0xFFFFFFFF // e.sum(axis=-1, keepdims=True)
+        return (np.minimum(((e * inverse >> 16) + 1) >> 1, HIGHEST).astype(np.int16),)
+
+    def table(self) -> Array:
+        """Return e to the minus 256 i steps, and to the minus i steps, in 16 bits."""
+        steps = np.arange(256) * self.scale
+        return np.asarray(np.rint(65535 * np.exp(-np.concatenate([256 * steps, steps]))), np.uint16)
+
+
 POINT = 1 << 20
 LN2 = round(log(2) * POINT)
 LOGS = np.rint(np.log1p(np.arange(257) / 256) * (POINT >> 4)).astype(np.uint16)
@@ -105,7 +121,7 @@ def softmax(walk: Walk, node: Node) -> None:
     if not 0 < shape[op.axis] <= LONGEST:
         raise StaysFloat(f"it has {shape[op.axis]} numbers in a row, and an int8 softmax up to {LONGEST}")
     if y.bits == 16 and type(op) is Softmax:
-        int16_layers.softmax(walk, node, op)
+        _softmax16(walk, node, op)
         return
     made, result = (QSoftmax(quant.scale[0]), RESULT) if type(op) is Softmax else (log_softmax_of(quant, y), y)
     if isinstance(made, QLogSoftmax):
@@ -118,6 +134,21 @@ def softmax(walk: Walk, node: Node) -> None:
         values = dequantize(EVERY, result.scale[0], result.zero_point[0])
         back = walk.add(Lookup(), out, shape, y, back, walk.table(out, values, y))
     walk.stored[out] = back
+
+
+def _softmax16(walk: Walk, node: Node, op: Softmax) -> None:
+    """Add the int16 form of a softmax along the last axis; another axis is moved there."""
+    (x,), (out,) = node.inputs, node.outputs
+    if walk.scale(out) != RESULT:
+        raise StaysFloat("its result does not have the scale of an int16 softmax")
+    rank = len(walk.graph[x].shape)
+    order = (*(i for i in range(rank) if i != op.axis), op.axis)
+    rows = walk.int16(x)
+    if order == tuple(range(rank)):
+        walk.wide[out] = walk.add_int16(QSoftmax16(walk.finer_scale(x)), out, rows)
+        return
+    shares = walk.add_int16(QSoftmax16(walk.finer_scale(x)), out, walk.add_int16(Permute(order), x, rows))
+    walk.wide[out] = walk.add_int16(Permute(tuple(int(i) for i in np.argsort(order))), out, shares)
 
 
 def _rows(call: Call[Any]) -> Fields:
@@ -148,3 +179,14 @@ _REF = Kernel[Any](
 )
 SOFTMAX = (_REF,)
 LOG_SOFTMAX = (replace(_REF, symbol="bt_qlog_softmax_ref", params=_log_params, pack=_log_pack),)
+_REF16 = replace(
+    _REF,
+    symbol="bt_qsoftmax16_ref",
+    source="qwide/ref.c",
+    params=lambda call: Params("bt_qsoftmax16", _rows(call)),
+)
+SOFTMAX16 = (
+    replace(_REF16.for_cpu("mve", MVE), source="qwide/softmax_mve.c"),
+    replace(_REF16.for_cpu("dsp", DSP), source="qwide/softmax_dsp.c"),
+    _REF16,
+)

@@ -14,9 +14,8 @@ from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, fields_of, has_constants
 from baretorch.ops.helpers.window import Padding, Pair, image_params
-from baretorch.ops.int8 import int16_layers
-from baretorch.ops.int8.arithmetic import multipliers, requantize
-from baretorch.ops.int8.qpool import QAvgPool2d
+from baretorch.ops.int8.arithmetic import LOWEST, multipliers, requantize
+from baretorch.ops.int8.qpool import QAvgPool2d, QAvgPool16, QMaxPool16
 from baretorch.ops.int8.rules import StaysFloat, Walk, fits_32_bits
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
@@ -88,9 +87,19 @@ def max_pool(walk: Walk, node: Node) -> None:
         raise StaysFloat("a max pool with dilation has no int8 form")
     noted = walk.quant(node.outputs[0])
     if noted is not None and noted.bits == 16:
-        int16_layers.max_pool(walk, node, node.op)
+        _max_pool16(walk, node, node.op)
         return
     walk.same(node, node.op)
+
+
+def _max_pool16(walk: Walk, node: Node, op: MaxPool2d) -> None:
+    """Add the int16 form of a max pool. Windows that reach beyond the padding, in `ceil_mode`, get more padding."""
+    (x,), (out,) = node.inputs, node.outputs
+    top, bottom, left, right = op.padding
+    sides = zip(walk.graph[out].shape[1:3], op.kernel, op.stride, walk.graph[x].shape[1:3], strict=True)
+    ends = [(n - 1) * stride + kernel - size for n, kernel, stride, size in sides]
+    padding = (top, max(bottom, ends[0] - top), left, max(right, ends[1] - left))
+    walk.wide[out] = walk.add_int16(QMaxPool16(op.kernel, op.stride, padding), out, walk.int16(x))
 
 
 def avg_pool(walk: Walk, node: Node) -> None:
@@ -105,7 +114,7 @@ def avg_pool(walk: Walk, node: Node) -> None:
     cut = any((n - 1) * stride + kernel > s + before + after for n, kernel, stride, s, before, after in sides)
     if not cut and (op.count_include_pad or op.divisor or not padded):
         pool = _average(walk, node, op.kernel, op.divisor or prod(op.kernel), op.stride, op.padding)
-        if isinstance(pool, int16_layers.QAvgPool16):
+        if isinstance(pool, QAvgPool16):
             walk.wide[node.outputs[0]] = walk.add_int16(pool, node.outputs[0], walk.int16(node.inputs[0]))
         else:
             walk.emit(node, pool, walk.int8(node.inputs[0]))
@@ -173,7 +182,7 @@ def _over(walk: Walk, node: Node, axes: tuple[int, ...], pool: Op) -> None:
     (x,), (out,) = node.inputs, node.outputs
     shape = walk.graph[x].shape
     first, last = min(axes), max(axes)
-    wide = isinstance(pool, int16_layers.QAvgPool16)
+    wide = isinstance(pool, QAvgPool16)
     view = walk.add_int16 if wide else walk.view
     moved = walk.int16(x) if wide else walk.int8(x)
     if last - first + 1 != len(axes):
@@ -192,13 +201,16 @@ def _over(walk: Walk, node: Node, axes: tuple[int, ...], pool: Op) -> None:
 
 def _average(
     walk: Walk, node: Node, kernel: Pair, divisor: int, stride: Pair = (1, 1), padding: Padding = (0, 0, 0, 0)
-) -> QAvgPool2d | int16_layers.QAvgPool16:
+) -> QAvgPool2d | QAvgPool16:
     """Return the average with the node's scales."""
     x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
     if walk.graph[node.inputs[0]].count == 0:
         raise StaysFloat("it has no input")
     if y.bits == 16:
-        return int16_layers.average(walk, node, kernel, divisor, stride, padding)
+        s_x, s_y = walk.finer_scale(node.inputs[0]), walk.finer_scale(node.outputs[0])
+        multiplier, shift = multipliers([s_x / (s_y * divisor)])
+        fits_32_bits(-LOWEST * prod(kernel) << shift)
+        return QAvgPool16(kernel, stride, padding, int(multiplier[0]), shift)
     multiplier, shift = multipliers([x.scale[0] / (y.scale[0] * divisor)])
     fits_32_bits(255 * prod(kernel) << shift)
     return QAvgPool2d(kernel, stride, x.zero_point[0], int(multiplier[0]), shift, y.zero_point[0], padding)
