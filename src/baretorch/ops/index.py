@@ -34,6 +34,12 @@ class ByIndex(Op):
     def indices(self, inputs: Sequence[Tensor]) -> Mapping[int, int]:
         return {1: inputs[0].shape[self.axis]}
 
+    def need_index(self, inputs: Sequence[Tensor]) -> None:
+        """Raise unless the axis and the index are valid."""
+        x, index = inputs[:2]
+        need_axes(self, (self.axis,), x)
+        _need_indices(self, inputs, index, x.shape[self.axis])
+
 
 @dataclass(frozen=True)
 class IndexSelect(ByIndex, name="index_select", computes=False, carried=slice(1)):
@@ -43,8 +49,7 @@ class IndexSelect(ByIndex, name="index_select", computes=False, carried=slice(1)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x, index = inputs
-        need_axes(self, (self.axis,), x)
-        _need_indices(self, inputs, index, x.shape[self.axis])
+        self.need_index(inputs)
         return (Signature((*x.shape[: self.axis], *index.shape, *x.shape[self.axis + 1 :]), x.dtype, x.quant),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
@@ -63,8 +68,7 @@ class Gather(ByIndex, name="gather", computes=False):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x, index = inputs
-        need_axes(self, (self.axis,), x)
-        _need_indices(self, inputs, index, x.shape[self.axis])
+        self.need_index(inputs)
         _need_alike(self, inputs, x, index, self.axis)
         return (Signature(index.shape, x.dtype, x.quant),)
 
@@ -82,8 +86,7 @@ class IndexPut(ByIndex, Overwrite, name="index_put"):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x, index, source = inputs
-        need_axes(self, (self.axis,), x)
-        _need_indices(self, inputs, index, x.shape[self.axis])
+        self.need_index(inputs)
         shape = (*x.shape[: self.axis], *index.shape, *x.shape[self.axis + 1 :])
         need(source.shape == shape, self, "the source does not have the indexed shape", inputs, f"a source of {shape}")
         _need_source(self, inputs, self.accumulate)
@@ -102,8 +105,7 @@ class Scatter(ByIndex, Overwrite, name="scatter"):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x, index, source = inputs
-        need_axes(self, (self.axis,), x)
-        _need_indices(self, inputs, index, x.shape[self.axis])
+        self.need_index(inputs)
         _need_alike(self, inputs, x, index, self.axis)
         need(source.shape == index.shape, self, "source and index differ in shape", inputs, "equal shapes")
         _need_source(self, inputs, self.accumulate)
@@ -136,9 +138,7 @@ class PutAlong(Change, name="put_along"):
 
     def write(self, y: Array, *inputs: Array) -> None:
         index, source = inputs
-        at: list[Array] = list(np.indices(index.shape, sparse=True))
-        at[self.axis] = to_valid(index, y.shape[self.axis])
-        _write(y, tuple(at), source, self.accumulate)
+        _write(y, _places(index, y, self.axis), source, self.accumulate)
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,13 @@ def to_valid(index: Array, size: int) -> Array:
     inside."""
     low = index.astype(np.int32).astype(np.int64)
     return np.clip(np.where(low < 0, low + size, low), 0, max(size - 1, 0))
+
+
+def _places(index: Array, y: Array, axis: int) -> tuple[Array, ...]:
+    """Return the places of y that an index of each element names along an axis."""
+    at: list[Array] = list(np.indices(index.shape, sparse=True))
+    at[axis] = to_valid(index, y.shape[axis])
+    return tuple(at)
 
 
 def _write(y: Array, at: tuple[object, ...], source: Array, accumulate: bool) -> None:
@@ -313,11 +320,9 @@ class ReduceAlong(Change, name="reduce_along"):
     kind: str
 
     def write(self, y: Array, *inputs: Array) -> None:
-        at, source = inputs
-        places: list[Array] = list(np.indices(at.shape, sparse=True))
-        places[self.axis] = to_valid(at, y.shape[self.axis])
+        index, source = inputs
         with np.errstate(all="ignore"):
-            KINDS[self.kind].at(y, tuple(places), source)
+            KINDS[self.kind].at(y, _places(index, y, self.axis), source)
 
 
 def _kernel(kind: str, dtype: DType) -> Kernel[Any]:
@@ -332,6 +337,5 @@ def _kernel(kind: str, dtype: DType) -> Kernel[Any]:
     )
 
 
-Kernels = tuple[Kernel[Any], ...]
-SCATTER_REDUCE: Kernels = ()  # a copy and a reduce_along
-REDUCE_ALONG: Kernels = tuple(_kernel(kind, dtype) for kind in KINDS for dtype in REDUCED)
+SCATTER_REDUCE: tuple[Kernel[Any], ...] = ()  # a copy and a reduce_along
+REDUCE_ALONG: tuple[Kernel[Any], ...] = tuple(_kernel(kind, dtype) for kind in KINDS for dtype in REDUCED)
