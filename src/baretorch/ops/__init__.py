@@ -65,7 +65,7 @@ class OpRow:
     that needs."""
 
     op: type[Op]
-    kernels: tuple[Kernel[Any], ...]
+    kernels: tuple[Kernel[Any], ...]  # none: a plan makes a view or other steps of it
     int8: Rule | None = None  # None: it stays float
     scaled: Scaled | None = None  # None: it asks for no scale
 
@@ -122,7 +122,7 @@ OPS: tuple[OpRow, ...] = (
     *(OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaled(op)) for op in activations.OPS),
     *(OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaled(op)) for op in logic.OPS),
     OpRow(layout.Permute, layout.PERMUTE, qmove.move, Scaled.ALIKE),
-    OpRow(layout.Reshape, layout.RESHAPE, qmove.move, Scaled.ALIKE),
+    OpRow(layout.Reshape, (), qmove.move, Scaled.ALIKE),
     OpRow(layout.Expand, layout.EXPAND, qmove.move, Scaled.ALIKE),
     OpRow(layout.Flip, layout.FLIP, qmove.move, Scaled.ALIKE),
     OpRow(layout.Unfold, layout.UNFOLD, qmove.move, Scaled.ALIKE),
@@ -162,15 +162,15 @@ OPS: tuple[OpRow, ...] = (
     OpRow(qrecurrent.QRnn, qrecurrent.RNN),
     OpRow(litert_lstm.LiteRtLstm, litert_lstm.KERNELS),
     OpRow(move.Slice, move.SLICE, qmove.move, Scaled.ALIKE),
-    OpRow(move.Cat, move.CAT, qmove.move, Scaled.ALIKE),
-    OpRow(move.SliceScatter, move.SLICE_SCATTER, qmove.move, Scaled.ALIKE),
+    OpRow(move.Cat, (), qmove.move, Scaled.ALIKE),
+    OpRow(move.SliceScatter, (), qmove.move, Scaled.ALIKE),
     OpRow(move.Copy, move.COPY, qmove.move, Scaled.ALIKE),
-    OpRow(move.Choose, move.CHOOSE, qmove.move, Scaled.ALIKE),
+    OpRow(move.Choose, (), qmove.move, Scaled.ALIKE),
     OpRow(index.IndexSelect, index.INDEX_SELECT, qmove.move, Scaled.ALIKE),
     OpRow(index.Gather, index.GATHER, qmove.move, Scaled.ALIKE),
-    OpRow(index.IndexPut, index.INDEX_PUT),
-    OpRow(index.Scatter, index.SCATTER),
-    OpRow(index.ScatterReduce, index.SCATTER_REDUCE),
+    OpRow(index.IndexPut, ()),
+    OpRow(index.Scatter, ()),
+    OpRow(index.ScatterReduce, ()),
     OpRow(index.RavelIndex, index.RAVEL_INDEX),
 )
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,6 @@ from baretorch.ops.move import Change, Overwrite
 
 INDICES = (DType.INT32, DType.INT64)
 ADDABLE = (DType.FLOAT32, DType.INT32)
-
-O = TypeVar("O", bound=Op)
 
 
 class ByIndex(Op):
@@ -234,37 +233,36 @@ def _params(
     return Params("bt_index", (*fields, *zip(names, steps, strict=True), ("words", index.dtype.size // 4)))
 
 
-def _by_unit(
-    stem: str, prepare: Callable[[Call[O]], tuple[int, Params]], plain: Callable[[O], bool]
-) -> list[Kernel[O]]:
-    def row(unit: int) -> Kernel[O]:
-        return Kernel(
-            f"{stem}_{8 * unit}_ref",
-            "index/ref.c",
-            lambda call: prepare(call)[1],
-            fits=lambda call: plain(call.op) and prepare(call)[0] == unit,
-        )
-
-    return [row(unit) for unit in UNITS]
+Prepare = Callable[[Call[Any]], tuple[int, Params]]
 
 
-def _adding(prepare: Callable[[Call[O]], tuple[int, Params]]) -> list[Kernel[O]]:
-    def row(dtype: DType, suffix: str) -> Kernel[O]:
-        return Kernel(
-            f"bt_scatter_add_{suffix}_ref",
-            "index/ref.c",
-            lambda call: prepare(call)[1],
-            fits=lambda call: call.y.dtype is dtype,
-        )
-
-    return [row(DType.FLOAT32, "f32"), row(DType.INT32, "i32")]
+def _kernel(symbol: str, prepare: Prepare, fits: Callable[[Call[Any]], bool]) -> Kernel[Any]:
+    return Kernel(f"bt_{symbol}_ref", "index/ref.c", lambda call: prepare(call)[1], fits=fits)
 
 
-def _put(call: Call[Put]) -> tuple[int, Params]:
+def _by_unit(stem: str, prepare: Prepare, plain: Callable[[Any], bool] = lambda op: True) -> tuple[Kernel[Any], ...]:
+    """Return a kernel for each unit in which elements are copied."""
+
+    def fits(unit: int, call: Call[Any]) -> bool:
+        return plain(call.op) and prepare(call)[0] == unit
+
+    return tuple(_kernel(f"{stem}_{8 * unit}", prepare, partial(fits, unit)) for unit in UNITS)
+
+
+def _scatter(prepare: Prepare) -> tuple[Kernel[Any], ...]:
+    """Return the kernels that put elements, or add them."""
+    adding = (
+        _kernel("scatter_add_f32", prepare, lambda call: call.y.dtype is DType.FLOAT32),
+        _kernel("scatter_add_i32", prepare, lambda call: call.y.dtype is DType.INT32),
+    )
+    return (*_by_unit("scatter", prepare, lambda op: not op.accumulate), *adding)
+
+
+def _rows_of_y(call: Call[Any]) -> tuple[int, Params]:
     return _rows(call.op.axis, call.y, call.inputs[0])
 
 
-def _put_along(call: Call[PutAlong]) -> tuple[int, Params]:
+def _elements_of_y(call: Call[Any]) -> tuple[int, Params]:
     return elements(call.op.axis, call.y, call.inputs[0])
 
 
@@ -273,19 +271,10 @@ def _ravel(call: Call[RavelIndex]) -> Params:
     return Params("bt_ravel_index", (("count", call.y.count), ("size", call.op.sizes), ("words", words)))
 
 
-INDEX_SELECT: tuple[Kernel[IndexSelect], ...] = tuple(
-    _by_unit("bt_gather", lambda call: _rows(call.op.axis, call.x, call.inputs[1]), lambda op: True)
-)
-GATHER: tuple[Kernel[Gather], ...] = tuple(
-    _by_unit("bt_gather", lambda call: elements(call.op.axis, call.x, call.inputs[1]), lambda op: True)
-)
-INDEX_PUT: tuple[Kernel[IndexPut], ...] = ()  # a copy and a put
-SCATTER: tuple[Kernel[Scatter], ...] = ()  # a copy and a put_along
-PUT: tuple[Kernel[Put], ...] = (*_by_unit("bt_scatter", _put, lambda op: not op.accumulate), *_adding(_put))
-PUT_ALONG: tuple[Kernel[PutAlong], ...] = (
-    *_by_unit("bt_scatter", _put_along, lambda op: not op.accumulate),
-    *_adding(_put_along),
-)
+INDEX_SELECT = _by_unit("gather", lambda call: _rows(call.op.axis, call.x, call.inputs[1]))
+GATHER = _by_unit("gather", lambda call: elements(call.op.axis, call.x, call.inputs[1]))
+PUT = _scatter(_rows_of_y)
+PUT_ALONG = _scatter(_elements_of_y)
 RAVEL_INDEX: tuple[Kernel[RavelIndex], ...] = (Kernel("bt_ravel_index_ref", "index/ref.c", _ravel),)
 
 
@@ -325,17 +314,11 @@ class ReduceAlong(Change, name="reduce_along"):
             KINDS[self.kind].at(y, _places(index, y, self.axis), source)
 
 
-def _kernel(kind: str, dtype: DType) -> Kernel[Any]:
+def _reduce(kind: str, dtype: DType) -> Kernel[Any]:
     def fits(call: Call[ReduceAlong]) -> bool:
         return call.op.kind == kind and call.y.dtype is dtype
 
-    return Kernel(
-        f"bt_scatter_{kind}_{REDUCED[dtype]}_ref",
-        "index/ref.c",
-        lambda call: elements(call.op.axis, call.y, call.inputs[0])[1],
-        fits=fits,
-    )
+    return _kernel(f"scatter_{kind}_{REDUCED[dtype]}", _elements_of_y, fits)
 
 
-SCATTER_REDUCE: tuple[Kernel[Any], ...] = ()  # a copy and a reduce_along
-REDUCE_ALONG: tuple[Kernel[Any], ...] = tuple(_kernel(kind, dtype) for kind in KINDS for dtype in REDUCED)
+REDUCE_ALONG = tuple(_reduce(kind, dtype) for kind in KINDS for dtype in REDUCED)

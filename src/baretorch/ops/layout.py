@@ -250,7 +250,6 @@ def _pad_kernel(size: int) -> Kernel[Pad]:
 
 
 PERMUTE: tuple[Kernel[Permute], ...] = move_kernels(_permute)
-RESHAPE: tuple[Kernel[Reshape], ...] = ()
 EXPAND: tuple[Kernel[Expand], ...] = move_kernels(_expand)
 FLIP: tuple[Kernel[Flip], ...] = move_kernels(_flip)
 UNFOLD: tuple[Kernel[Unfold], ...] = move_kernels(_unfold)

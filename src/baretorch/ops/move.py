@@ -215,8 +215,6 @@ def _copy(call: Call[Copy]) -> Move:
     return Move(call.x.dtype.size, (StridedLoop(call.x.count, 1, 1),))
 
 
-CAT: tuple[Kernel[Cat], ...] = ()  # the plan makes places of it
-SLICE_SCATTER: tuple[Kernel[SliceScatter], ...] = ()  # a copy and a place
 SLICE: tuple[Kernel[Slice], ...] = move_kernels(_slice)
 PLACE: tuple[Kernel[PlaceSlice], ...] = move_kernels(_place)
 COPY: tuple[Kernel[Copy], ...] = move_kernels(_copy)
@@ -248,6 +246,3 @@ class Choose(Assembled, name="choose", computes=False, carried=slice(1, None)):
 
     def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims)
-
-
-CHOOSE: tuple[Kernel[Choose], ...] = ()  # the plan makes a copy of each side, or none
