@@ -117,10 +117,10 @@ OPS: tuple[OpRow, ...] = (
     OpRow(softmax.LogSoftmax, softmax.LOG_SOFTMAX, qsoftmax.softmax, Scaled.OWN),
     OpRow(norm.LayerNorm, norm.LAYER_NORM, qnorm.norm, Scaled.OWN),
     OpRow(norm.GroupNorm, norm.GROUP_NORM, qnorm.norm, Scaled.OWN),
-    *(OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaled(op)) for op in elementwise.OPS),
-    *(OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaled(op)) for op in functions.OPS),
-    *(OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaled(op)) for op in activations.OPS),
-    *(OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaled(op)) for op in logic.OPS),
+    *(
+        OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaled(op))
+        for op in (*elementwise.OPS, *functions.OPS, *activations.OPS, *logic.OPS)
+    ),
     OpRow(layout.Permute, layout.PERMUTE, qmove.move, Scaled.ALIKE),
     OpRow(layout.Reshape, (), qmove.move, Scaled.ALIKE),
     OpRow(layout.Expand, layout.EXPAND, qmove.move, Scaled.ALIKE),

@@ -9,7 +9,7 @@ from math import inf, prod
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir.graph import Array, DType, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.families import Limited
 from baretorch.ops.helpers.kernel import (
@@ -28,8 +28,23 @@ from baretorch.ops.packing import half
 from baretorch.targets.features import ANY_CPU, FPU, MVE, VECTORS, Needs
 
 
+class RowByRow(Op, carried=slice(1), by_column=True):
+    """x[..., in], weight[out, in], … -> [..., out]: an operator that multiplies the weight by each row of x."""
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        if axis == len(y.shape) - 1:
+            return cut.channels_of(self, inputs, start, stop)
+        return cut.from_first(self, inputs, axis, start, stop)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        return outputs[0].count * inputs[1].shape[1]
+
+    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims) if dims[-1] == len(dims) - 1 else None
+
+
 @dataclass(frozen=True)
-class Linear(Limited, name="linear", carried=slice(1), by_column=True):
+class Linear(Limited, RowByRow, name="linear"):
     """x[..., in], weight[out, in], optional bias[out] -> [..., out], limited to [lo, hi]. With `half`, weights are
     rounded to float16 and stored as that."""
 
@@ -53,17 +68,6 @@ class Linear(Limited, name="linear", carried=slice(1), by_column=True):
         if len(inputs) > 2:
             y = y + inputs[2]
         return (np.clip(y, self.lo, self.hi).astype(np.float32),)
-
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        if axis == len(y.shape) - 1:
-            return cut.channels_of(self, inputs, start, stop)
-        return cut.from_first(self, inputs, axis, start, stop)
-
-    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-        return outputs[0].count * inputs[1].shape[1]
-
-    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(self, dims) if dims[-1] == len(dims) - 1 else None
 
     def takes_affine(self) -> bool:
         return (self.lo, self.hi) == (-inf, inf) and not self.half  # halves are final

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Node, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Signature, Tensor
 from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel, Split, data_of, has_constants
@@ -17,14 +17,14 @@ from baretorch.ops.int8.arithmetic import requantize
 from baretorch.ops.int8.layer import layer_of, need_accumulator
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.rules import Walk
-from baretorch.ops.linear import Linear
+from baretorch.ops.linear import Linear, RowByRow
 from baretorch.ops.packing import avr, dsp, int4, mve, sparse, triples, xcv
 from baretorch.ops.packing.layer import pack_layer, row_params
 from baretorch.targets.features import ANY_CPU, AVR, DSP
 
 
 @dataclass(frozen=True)
-class QLinear(Op, name="qlinear", carried=slice(1), by_column=True):
+class QLinear(RowByRow, name="qlinear"):
     """x int8[..., in], weight int8[out, in], bias int32[out], multiplier int32[out] -> int8[..., out].
 
     bias = real bias - x's zero point * the sum of the row, in the accumulator's scale. With 4 `bits`, weights are
@@ -51,17 +51,6 @@ class QLinear(Op, name="qlinear", carried=slice(1), by_column=True):
         x, weight, bias, multiplier = inputs
         acc = x.astype(np.float64) @ weight.T.astype(np.float64) + bias
         return (requantize(acc.astype(np.int64), multiplier, self.shift, self.zero, self.lo, self.hi),)
-
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        if axis == len(y.shape) - 1:
-            return cut.channels_of(self, inputs, start, stop)
-        return cut.from_first(self, inputs, axis, start, stop)
-
-    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-        return outputs[0].count * inputs[1].shape[1]
-
-    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(self, dims) if dims[-1] == len(dims) - 1 else None
 
 
 def linear(walk: Walk, node: Node) -> None:
