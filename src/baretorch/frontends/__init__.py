@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 NAMED = 60  # letters of a file's name that its model is called by
-WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors")  # of torch.save, TorchScript, and other libraries
+WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors")  # files of torch.save, TorchScript, and other libraries
 OF_WEIGHTS = (
     "a Python model file (`baretorch new` makes one) whose model() loads it",
     "torch.export.save(torch.export.export(model.eval(), inputs), 'net.pt2'), which keeps the program too",

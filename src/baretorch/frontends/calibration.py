@@ -21,7 +21,7 @@ from baretorch.files.read import need_regular
 from baretorch.ir.graph import Array, Graph, Port
 from baretorch.ir.io import as_real
 
-CALIBRATION = "calibration.npz"  # what is used without --calibration
+CALIBRATION = "calibration.npz"  # used without --calibration
 EXAMPLES = "inputs.npz"
 MOST = 1 << 30  # bytes of all samples of a file or folder, as float32 if that is larger than what is stored
 PIECE = 1 << 18  # bytes that are read or numbers that are checked at once
@@ -108,7 +108,7 @@ def _of_npz(path: Path, ports: Sequence[Port]) -> FileSamples:
                 have=", ".join(stored) or "no arrays",
                 need=", ".join(names) or "a model with inputs",
             )
-        if list(stored) != [f"arr_{i}" for i in range(len(ports))]:  # as np.savez calls what has no name
+        if list(stored) != [f"arr_{i}" for i in range(len(ports))]:  # the names that np.savez gives to unnamed arrays
             pairs = ", ".join(f"{name} for {have}" for name, have in zip(stored, names, strict=True))
             warnings.append(f"calibration: {path.name} has arrays of other names than the inputs; taken is {pairs}")
         names = list(stored)

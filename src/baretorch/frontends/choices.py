@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from baretorch.errors import CompileError
 
 LISTS = {"width": "WIDTHS", "size": "SIZES"}
-SIZED = ("inputs", "calibration", "evaluate")  # what they give or ask is as large as the model takes it
+SIZED = ("inputs", "calibration", "evaluate")  # functions whose data has the size of the model's input
 FUNCTIONS = ("model", *SIZED, "train")
 MOST = 1 << 20
 

@@ -13,7 +13,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.source import Source
 from baretorch.ir.graph import Array
 
-SHRINK = (0.75, 0.5)  # what real numbers are multiplied by: they stay in the range of the example
+SHRINK = (0.75, 0.5)  # factors for real numbers, which stay in the range of the example
 COUNT = len(SHRINK)
 
 

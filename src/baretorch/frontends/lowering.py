@@ -18,7 +18,7 @@ Ints: TypeAlias = Sequence[int]
 Scalar: TypeAlias = int | float
 Result: TypeAlias = str | tuple[str, ...]
 
-# What rows raise for sizes and numbers that do not fit together, as damaged files may have them. Else it is our fault.
+# Exceptions of rows for sizes and numbers that do not fit together, as in damaged files. Others are bugs of Baretorch.
 UNFIT = (ValueError, IndexError, KeyError, TypeError, ArithmeticError)
 DTYPES = f"one of {', '.join(d.label for d in DType)}"
 TO_NHWC = (0, 2, 3, 1)

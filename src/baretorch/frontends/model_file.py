@@ -49,7 +49,7 @@ class Samples:
 def need_file(path: str) -> Path:
     """Return the path of an existing model file."""
     file = Path(path)
-    if not os.path.isfile(file):  # False also for a name that no file can have
+    if not os.path.isfile(file):  # also False for invalid names
         raise CompileError(
             f"there is no file {path}",
             have=_kind_of_path(file),

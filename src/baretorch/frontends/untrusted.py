@@ -10,7 +10,7 @@ from math import prod
 from baretorch.errors import CompileError
 
 TRY_AGAIN = "export the model again, or copy the file again"
-ROOM = 64 << 20  # bytes of one value, and of all that is computed from constants; no microcontroller has so much
+ROOM = 64 << 20  # largest value in bytes, and the most that constants may produce; more than any microcontroller has
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _bags(g: Lowering, op: type[Sum] | type[Mean] | type[Amax], rows: str, bags:
     return g.b.add(Cat(0), *parts)
 
 
-# What a reduction begins with where the input itself does not count.
+# Initial values of reductions that do not include the input.
 BEGINS = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -inf, "amin": inf}
 
 

@@ -32,7 +32,7 @@ from baretorch.ops.layout import Permute
 from baretorch.ops.pool import MaxPool2d
 
 EVERY = np.arange(-128, 128, dtype=np.int8)
-INPUT_BITS = 20  # by which CMSIS-NN shifts the inputs of a sum to the left
+INPUT_BITS = 20  # the left shift of a sum's inputs in CMSIS-NN
 SOFTMAX_BITS = 26  # fractional bits of the differences in CMSIS-NN's softmax
 
 

@@ -34,7 +34,7 @@ def take(g: Lowering, x: str, axis: int, index: Array) -> str:
         windows = first + step * np.arange(len(index))[:, None] + np.arange(size)
         if 0 < step < size and np.array_equal(index, windows):
             end = int(index[-1, -1]) + 1
-            rest = shape[axis] - end < step  # too little for one more window
+            rest = shape[axis] - end < step  # too short for one more window
             return g.b.add(Unfold(axis, size, step), slice_(g, x, axis, first, shape[axis] if rest else end))
     return g.b.add(IndexSelect(axis), x, g.b.const("index", index.astype(np.int32)))
 
@@ -57,7 +57,7 @@ def unfold(g: Lowering, x: str, axis: int, size: int, step: int) -> str:
     if not g.shape(x):
         return g.reshape(x, (size,))
     axis = g.axis(x, axis)
-    if step >= size or size == 0:  # nothing twice: a slice
+    if step >= size or size == 0:  # windows do not overlap: a slice
         begin = np.arange(0, g.shape(x)[axis] - size + 1, step)
         windows = take(g, x, axis, begin[:, None] + np.arange(size))
     else:

@@ -137,7 +137,7 @@ def _source_places(at: Array, length: int, mode: str) -> Array:
         return np.asarray(last - np.abs(last - np.abs(at)))
     if mode == "replicate":
         return np.asarray(np.clip(at, 0, length - 1))
-    if mode == "circular":  # of what is left where a negative padding crops
+    if mode == "circular":  # of the rest, if a negative padding crops
         first, end = max(int(at[0]), 0), min(int(at[-1]) + 1, length)
         return np.asarray(first + (at - first) % (end - first))
     raise CompileError(f"pad: no mode is called {mode!r}", need="constant, reflect, replicate or circular")

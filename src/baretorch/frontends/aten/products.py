@@ -47,7 +47,7 @@ def addmm(g: Lowering, c: str, a: str, b: str, beta: Scalar = 1, alpha: Scalar =
     y = matmul(g, a, b)
     if alpha != 1:
         y = g.b.add(Mul(), y, g.operand(alpha, y))
-    if beta == 0:  # not even NaN passes
+    if beta == 0:  # c does not count, even if it is NaN
         return y
     if beta != 1:
         c = g.b.add(Mul(), c, g.operand(beta, c))
@@ -75,7 +75,7 @@ def solve(g: Lowering, a: str, b: str, left: bool = True, *_: Any) -> str:
     shape = g.shape(b)
     if len(shape) == 1 or shape == g.shape(a)[:-1]:
         return g.reshape(solve(g, a, g.reshape(b, (*shape, 1))), shape if len(shape) > 1 else g.shape(a)[:-1])
-    if not left:  # y a = b is the other way round of a y = b
+    if not left:  # y a = b is the transpose of a y = b
         return transpose(g, solve(g, transpose(g, a, -2, -1), transpose(g, b, -2, -1)), -2, -1)
     batch = np.broadcast_shapes(g.shape(a)[:-2], shape[:-2])
     matrices = expand(g, a, (*batch, *g.shape(a)[-2:]))

@@ -80,9 +80,9 @@ class AtenProgram:
     outputs: tuple[str, ...]
     output_orders: tuple[tuple[int, ...], ...]  # memory format of each output, as `AtenInput.order`
     state: tuple[AtenState, ...] = ()
-    labels: tuple[str, ...] = ()  # what the outputs are called, where the program says
-    notes: tuple[str, ...] = field(default=())  # what the reader wants the user to know
-    file: str = ""  # set if read from a file that may be damaged: what does not fit together is its fault
+    labels: tuple[str, ...] = ()  # names of the outputs, if the program has some
+    notes: tuple[str, ...] = field(default=())  # notes of the reader for the user
+    file: str = ""  # the file that it was read from, which may be damaged
 
     @property
     def quantized(self) -> bool:

@@ -79,7 +79,7 @@ def _find_hidden(g: OnnxLowering, call: OnnxCall, q: str, k: str, past: str | No
     if len(g.shape(mask)) == 1:
         mask = g.reshape(mask, (1, *g.shape(mask)))
     missing = keys - g.shape(mask)[-1]
-    if missing and g.shape(mask)[-1] > 1:  # what a mask does not reach is hidden
+    if missing and g.shape(mask)[-1] > 1:  # keys beyond the mask are hidden
         pairs = [(0, 0)] * (len(g.shape(mask)) - 1) + [(0, missing)]
         mask = pad_constant(g, mask, pairs, 0.0 if truths else -inf)
     if seen is None or bool(seen.all()):
@@ -149,7 +149,7 @@ def _compute_stages(
         scores = g.b.add(Add(), scores, mask)
     stages.append(scores)
     shares = g.b.add(Softmax(3), scores)
-    if mask is not None:  # a query that no key is left for gives zeros
+    if mask is not None:  # a query without a visible key gives zeros
         alone = g.b.add(Eq(), g.b.add(Amax((3,), True), scores), g.operand(-inf, scores))
         shares = g.b.add(Where(), alone, g.operand(0.0, shares), shares)
     stages.append(shares)

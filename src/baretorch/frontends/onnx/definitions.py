@@ -29,19 +29,21 @@ NEVER = frozenset(
         *("Dropout", "ImageDecoder", "DequantizeLinear"),
     }
 )
-REPEATS = frozenset({"Expand", "Tile"})  # of which only few elements are computed: their readers broadcast
+REPEATS = frozenset({"Expand", "Tile"})  # large results are not computed, because their readers broadcast
 FEW = 1024  # elements
-MANY = 1 << 20  # elements, the most that are computed to ask whether they can be
-# What takes onnx.reference far more memory or time than the result has: with windows, or with loops in Python.
+MANY = 1 << 20  # most elements that are computed to find out whether ONNX can
+# Operators that take onnx.reference far more memory or time than their result: windows, and loops in Python.
 SLOW = frozenset(
     {
         *("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "AveragePool", "MaxPool", "LpPool"),
         *("Resize", "Upsample", "GridSample", "Einsum", "RNN", "GRU", "LSTM", "Attention", "RoiAlign"),
     }
 )
-WORK = 1 << 22  # results times elements of an operand, the most that such a one is given
-GROWS = frozenset({"Resize", "Upsample", "OneHot", "Col2Im", "AffineGrid"})  # what rows compute grows with numbers
-BOUNDED = frozenset({"NonZero", "Unique", "Compress"})  # they never make more than they are given, times their rank
+WORK = 1 << 22  # for those, most results times elements of an operand
+GROWS = frozenset(
+    {"Resize", "Upsample", "OneHot", "Col2Im", "AffineGrid"}
+)  # the size of their result depends on values
+BOUNDED = frozenset({"NonZero", "Unique", "Compress"})  # their result is at most their input times its rank
 
 
 def fold(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array, ...] | None:
@@ -61,7 +63,7 @@ def fold(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array, 
             return None
         if node.op_type in SLOW and sum(sizes) * max((x.size for x in inputs if x is not None), default=0) > WORK:
             return None
-    return _compute(node, inputs, opset)  # what the reference cannot do is left to the row
+    return _compute(node, inputs, opset)  # None leaves it to the row
 
 
 def computes(node: Any, inputs: Sequence[Array | None], opset: int) -> bool:
@@ -175,7 +177,7 @@ def schema_function(node: Any, version: int, types: Sequence[str | None]) -> Onn
             given.append(kind.SerializeToString())
         try:
             raw = schema.get_context_dependent_function(node.SerializeToString(), given)
-        except Exception:  # it has none for these
+        except Exception:  # it has no body for these types
             return None
         if raw:
             proto = onnx.FunctionProto()

@@ -36,8 +36,8 @@ class Absent:
     reason: str = ""
 
 
-OMITTED = Absent("an input that is left out")  # of a function
-Value: TypeAlias = str | Array | Absent  # the name of a Graph tensor, a constant that is none yet, or none of them
+OMITTED = Absent("an input that is left out")  # an optional input of a function
+Value: TypeAlias = str | Array | Absent  # a Graph tensor's name, a constant that is not in the Graph yet, or neither
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Scope:
 
     values: dict[str, Value]
     outer: Scope | None = None
-    prefix: str = ""  # of the names of layers
+    prefix: str = ""  # of names of layers
     attributes: Mapping[str, Any] = field(default_factory=dict)  # of a function: AttributeProtos of the call
     opsets: Mapping[str, int] = field(default_factory=dict)
     depth: int = 0
@@ -71,7 +71,7 @@ class Scope:
 MOST = 20_000  # nodes, loops and functions written out
 DEEPEST = 32  # graphs and functions within each other
 AS_BYTES = {"int4": "int8", "int2": "int8", "uint4": "uint8", "uint2": "uint8"}
-MOVES = frozenset(  # they give numbers as they are, so that those may be what they stand for
+MOVES = frozenset(  # they only move numbers, so they can move real ones instead of stored ones
     {
         *("Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Concat", "Split", "Slice", "Gather"),
         *("Expand", "Tile", "DepthToSpace", "SpaceToDepth", "MaxPool"),
@@ -87,14 +87,14 @@ class OnnxLowering(Lowering):
 
     rows: Mapping[str, OnnxRow]
     functions: Mapping[tuple[str, str, str], Any]
-    integers: Collection[str]  # operators that know what quantized tensors are
-    left: int = MOST  # nodes that may still come
-    room: int = ROOM  # bytes that constants may still make of constants
+    integers: Collection[str]  # operators whose rows handle quantized tensors themselves
+    left: int = MOST  # how many more nodes are allowed
+    room: int = ROOM  # bytes of constants that may still be computed
     notes: list[str] = field(default_factory=list)
     unsupported: list[tuple[str, str]] = field(default_factory=list)  # operator, node
-    wrong: CompileError | None = None  # the first that a row refused
+    wrong: CompileError | None = None  # the first error of a row
     scope: Scope = field(default_factory=lambda: Scope({}))
-    fixed: set[str] = field(default_factory=set)  # tensors that are made of constants alone
+    fixed: set[str] = field(default_factory=set)  # tensors that depend on constants only
     stored: dict[str, StoredInt8] = field(default_factory=dict)  # quantized tensors
 
     # --- for rows -------------------------------------------------------------------------------------------
@@ -360,7 +360,10 @@ class OnnxLowering(Lowering):
         body = function.proto
         attributes = {a.name: a for a in (*function.defaults, *body.attribute_proto)}
         attributes |= {a.name: a for a in node.attribute}
-        opsets = {**scope.opsets, **opsets_of(body)}  # bodies in ONNX leave out what they share
+        opsets = {
+            **scope.opsets,
+            **opsets_of(body),
+        }  # ONNX's bodies do not list versions that they share with the model
         bound = dict(zip(body.input, (v if v is not None else OMITTED for v in values), strict=False))
         bound |= {n: OMITTED for n in body.input if n not in bound}
         inside = Scope(bound, None, f"{name}/", attributes, opsets, scope.depth + 1)

@@ -20,7 +20,7 @@ from baretorch.ops.elementwise import Add, Elementwise, Fmod, Maximum, Minimum, 
 from baretorch.ops.functions import Rounding
 from baretorch.ops.logic import BitAnd, BitOr, Bitwise, BitXor, Eq, Le, Lt, Ne, ShiftLeft, ShiftRight, Where
 
-LARGEST_POWER = 64  # of an integer: a product of that many factors at most
+LARGEST_POWER = 64  # largest power of an integer, which becomes a product
 
 # --- arithmetic -------------------------------------------------------------------------------------------
 

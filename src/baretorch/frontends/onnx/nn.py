@@ -21,7 +21,7 @@ from baretorch.ops.reduce import Mean, Sum, Var, VectorNorm
 from baretorch.ops.softmax import LogSoftmax
 from baretorch.ops.upsample import GridSample2d
 
-EPSILON = 1e-5  # where a norm says nothing else
+EPSILON = 1e-5  # the default of all norms
 
 
 def batch_norm(

@@ -62,12 +62,12 @@ def array_of(tensor: Any) -> Array:
     if tensor.data_location == TensorProto.EXTERNAL:
         raise CompileError(f"{what} is stored in another file; only constants of the model itself may be")
     bits = BITS.get(type_name(tensor.data_type).upper(), 8)
-    brought = 8 * max(len(tensor.raw_data), tensor.ByteSize()) // bits  # at most so many elements
+    brought = 8 * max(len(tensor.raw_data), tensor.ByteSize()) // bits  # upper bound of the elements
     if count > brought:
         raise CompileError(f"{what} has {count:,} elements, but the file brings {tensor.ByteSize():,} bytes for them")
     try:
         data = numpy_helper.to_array(tensor)
-    except Exception as error:  # whatever does not fit together in it
+    except Exception as error:  # onnx raises many kinds
         raise CompileError(f"{what} is damaged", have=str(error)[:200]) from error
     return np.asarray(data)
 

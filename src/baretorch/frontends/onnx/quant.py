@@ -100,7 +100,7 @@ def weight(g: OnnxLowering, x: str, scale: Array, zero: Array | None, axis: int 
     column = [-1 if i == axis else 1 for i in range(data.ndim)]
     shifted = data.astype(np.int64) - (zeros.reshape(column) if axis is not None else zeros)
     if np.abs(shifted).max(initial=0) > 128 or shifted.max(initial=0) > 127:
-        if not zeros.any() or data.ndim < 2:  # no weight of a layer
+        if not zeros.any() or data.ndim < 2:  # not the weight of a layer
             less = 128 if data.dtype == np.uint8 else 0
             return real(g, x, (data.astype(np.int64) - less).astype(np.int8), scales, zeros - less, axis)
         g.note("weights with zero points that do not fit into int8 without are rounded once more")
@@ -147,7 +147,7 @@ def _read_operand(g: OnnxLowering, c: OnnxCall, i: int) -> str:
 def _store_result(g: OnnxLowering, c: OnnxCall, y: str, i: int) -> str:
     """Store a float tensor with the scale and zero point at inputs i and i + 1."""
     scale, zero, dtype = _pair(g, c, i)
-    if zero is None:  # as stored as the input is
+    if zero is None:  # stored in the same type as the input
         known = g.stored.get(c.inputs[0] or "")
         dtype = DType.UINT8 if known is None or known.unsigned else DType.INT8
     return quantize(g, y, float(scale.reshape(-1)[0]), _zero(zero), dtype is DType.UINT8)

@@ -23,7 +23,7 @@ from baretorch.ops.reduce import AllOf, Amax, Amin, AnyOf, LogSumExp, Mean, Prod
 from baretorch.ops.scan import ArgMax, ArgMin, CumSum, TopK
 
 Reducer = Callable[[Lowering, str, tuple[int, ...], bool], str]
-LONGEST_PRODUCT = 64  # of CumProd: a multiplication each
+LONGEST_PRODUCT = 64  # elements of a CumProd, each of which takes a multiplication
 
 
 def reduce_axes(what: Reducer) -> OnnxRow:

@@ -35,7 +35,7 @@ class Along:
     have: int
     want: int
     scale: float
-    start: float  # of the region of interest, and its end
+    start: float  # start and end of the region of interest
     end: float
 
     def places(self, mode: str) -> Array:
@@ -54,7 +54,7 @@ class Along:
         if mode == "align_corners":
             return (
                 i * (self.have - 1) / (width - 1) if width != 1 else i * 0
-            )  # before it is rounded, unlike onnxruntime
+            )  # the width before it is rounded, unlike onnxruntime
         if mode == "tf_crop_and_resize":
             last = self.have - 1
             if self.want == 1:

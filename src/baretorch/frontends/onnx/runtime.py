@@ -86,7 +86,7 @@ def reference_of(
         except Crash as crash:
             crashes.append(crash.what)
             continue
-        except Exception:  # it takes the file and then fails
+        except Exception:  # it accepts the file and then fails
             continue
         moved = _mover(model, interface, inputs, runs, run, library)
         return Reference(found, runs, moved, inputs, lambda: _exact(model, interface, inputs, runs)), library

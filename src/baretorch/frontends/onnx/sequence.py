@@ -26,7 +26,7 @@ from baretorch.ops.functions import Function, Sigmoid, Tanh
 from baretorch.ops.logic import Where
 from baretorch.ops.recurrent import Gru, Lstm, Recurrent, Rnn
 
-LONGEST = 64  # times that are written out
+LONGEST = 64  # most time steps that are unrolled
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ FUNCTIONS: dict[str, Callable[[Lowering, str, float, float], str]] = {
     "Softsign": lambda g, x, alpha, beta: softsign(g, x),
     "Softplus": lambda g, x, alpha, beta: g.b.add(Softplus(), x),
 }
-# Defaults of alpha and beta, where the function has them; they are given in the order of the functions that do.
+# Defaults of alpha and beta. The attributes list them for the functions that have them, in order.
 ALPHA = {"LeakyRelu": 0.01, "ThresholdedRelu": 1.0, "HardSigmoid": 0.2, "Elu": 1.0, "Affine": 1.0, "ScaledTanh": 1.0}
 BETA = {"HardSigmoid": 0.5, "Affine": 0.0, "ScaledTanh": 1.0}
 

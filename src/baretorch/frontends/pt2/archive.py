@@ -28,7 +28,7 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(file if isinstance(file, Path) else io.BytesIO(file))
             members = self._zip.infolist()
-        except Exception as error:  # whatever zipfile stumbles over
+        except Exception as error:  # zipfile raises many kinds
             raise damaged(f"it is not a zip archive ({error})") from None
         self._members: dict[str, zipfile.ZipInfo] = {}
         folders = set()

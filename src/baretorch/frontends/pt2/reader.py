@@ -200,7 +200,7 @@ def _unpickle(raw: bytes, what: str, room: _Room) -> Any:
     if not raw:
         return None
     pickle = f"the .pt2 file's {what} are not plain tensors: reading them could run code"
-    if raw[:1] == b"\x80":  # a pickle by itself, in no archive of torch.save
+    if raw[:1] == b"\x80":  # a bare pickle, not an archive of torch.save
         raise refused(pickle)
     try:
         Archive(raw).close()

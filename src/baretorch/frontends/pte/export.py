@@ -64,7 +64,7 @@ def _fold_norms(torch: Torch, methods: Methods) -> tuple[Mapping[str, Any], tupl
     from baretorch.frontends.torch.norms import fold_norms
     from baretorch.frontends.torch.plain import answers, copy_program, writes
 
-    plain = copy_program(dict(torch.plain))  # what they share stays shared
+    plain = copy_program(dict(torch.plain))  # shared tensors stay shared
     changing = {n.args[0].target for p in plain.values() for n in writes(p)}
     norms = fold_norms(list(plain.values()), changing)
     stored = [t for p in plain.values() for t in (*p.parameters(), *p.buffers())]

@@ -16,7 +16,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Array
 
-CALLS = 3  # of each method when it is compared with PyTorch, so that what a model remembers counts, too
+CALLS = 3  # of each method when it is compared with PyTorch, so that state counts too
 TOLERANCE = 1e-4  # of the largest number that PyTorch gives, or of 1 if that is more
 
 

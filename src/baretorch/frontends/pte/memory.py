@@ -128,7 +128,7 @@ def _find_written(program: Program, plan: PteMethod) -> tuple[set[int], set[int]
     computed, changed = set(plan.inputs), set[int]()
     for call in plan.instructions:
         if isinstance(call, DelegateCall):
-            computed |= set(call.args)  # what it takes was computed before
+            computed |= set(call.args)  # its inputs were computed before
             continue
         if not isinstance(call, KernelCall) or not call.args:
             continue

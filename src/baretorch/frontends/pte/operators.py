@@ -18,7 +18,7 @@ from typing import TypeAlias
 from baretorch.errors import CompileError
 
 FILES = ("aten.txt", "executorch.txt")
-WORKSPACE = ("scratch", "output_scratch")  # parameters that kernels of ExecuTorch work in: no value is read from there
+WORKSPACE = ("scratch", "output_scratch")  # working memory of ExecuTorch's kernels, which is never read
 MANY = 32  # schemas and argument types in an error
 _LINE = re.compile(r"(?P<name>\w+::\w+)(?:\.(?P<overload>\w+))?\((?P<parameters>.*)\)")
 _PARAMETER = re.compile(r"(?P<type>\w+)(?P<written>\(\w!\))?(?P<item>\?)?(?P<list>\[\d*\])?(?P<none>\?)? (?P<rest>.+)")

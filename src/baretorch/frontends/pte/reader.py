@@ -38,7 +38,7 @@ from baretorch.ir.graph import Array, DType, Shape
 from baretorch.npu.payload import SCRATCH, Payload, read_payload
 
 ETHOS_U = "EthosUBackend"
-MAX_STATE = 64 << 20  # bytes; a file that holds no initial value can name any size
+MAX_STATE = 64 << 20  # bytes; a file without initial values can state any size
 
 
 def read_pte_methods(data: bytes, name: str, wanted: str | None = None) -> dict[str, AtenProgram]:
@@ -142,7 +142,7 @@ class _Reader:
         self._inputs = set(plan.inputs)
         self._memory = PteMemory(plan.banks)
         self._names = UniqueNames(reserved)
-        self._views: dict[tuple[str, int], str] = {}  # by the name of what is seen, and the tensor that sees it
+        self._views: dict[tuple[str, int], str] = {}  # by the name of the viewed value, and the tensor that views it
         self._constant_names: dict[tuple[object, ...], str] = {}
 
     def inputs(self) -> tuple[AtenInput, ...]:

@@ -48,7 +48,7 @@ def decode(read: Callable[[int], bytes]) -> tuple[dict[str, Any], list[npt.NDArr
 
 
 Array: TypeAlias = npt.NDArray[Any]
-Key: TypeAlias = int | str  # of an input or output: LiteRT has numbers, ONNX has names
+Key: TypeAlias = int | str  # identifies an input or output: a number in LiteRT, a name in ONNX
 
 WRONG = frozenset({"SUM"})  # LiteRT 2.3.0: its reference kernel returns -1 for int8; the optimized one is right
 
@@ -107,7 +107,7 @@ def main(library: str) -> None:
     """Answer messages until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what the runtime prints must not get between messages
+    os.dup2(2, 1)  # the runtime's own output must not mix with messages
     models: dict[int, RuntimeModel] = {}
 
     def read(size: int) -> bytes:
@@ -123,7 +123,7 @@ def main(library: str) -> None:
             return
         try:
             answer = _answer(library, models, header, arrays)
-        except Exception as error:  # whatever the runtime raises: it does not take the model
+        except Exception as error:  # the runtime rejects the model
             text = str(error).splitlines() or [type(error).__name__]
             answer = encode({"refused": [line[:300] for line in text[:3]]})
         out.write(answer)

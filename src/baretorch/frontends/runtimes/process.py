@@ -108,7 +108,7 @@ class _Child:
             closed, self._forgotten = self._forgotten, []
             try:
                 answer, made = self._exchange(encode(header | {"closed": closed}, arrays))
-            except BaseException:  # also Ctrl-C: half an answer is of no use to the next question
+            except BaseException:  # also Ctrl-C: the rest of this answer must not be read as the next one
                 self.stop()
                 raise
         if "refused" in answer:

@@ -24,7 +24,7 @@ from baretorch.ops.matmul import Matmul
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
 
-PADDING = Field(0, "b")  # of all that have one: 0 is SAME, 1 VALID
+PADDING = Field(0, "b")  # 0 is SAME, 1 VALID
 STRIDE_W, STRIDE_H = Field(1), Field(2)
 CONV_DILATION = (Field(5, default=1), Field(4, default=1))
 DEPTHWISE_DILATION = (Field(6, default=1), Field(5, default=1))
@@ -164,7 +164,7 @@ def resize_nearest(g: TfliteLowering, call: TfliteCall) -> str:
 def _resized_sizes(g: TfliteLowering, call: TfliteCall) -> tuple[Pair, Pair]:
     _, h, w, _ = _image(g, call, call.x())
     sizes = g.ints(call.x(1), f"the size that {call.name} makes")
-    if min(sizes, default=0) < 1 or sizes != call.y.shape[1:3]:  # nothing is computed for a size that is not its own
+    if min(sizes, default=0) < 1 or sizes != call.y.shape[1:3]:  # nothing is computed for another size
         raise CompileError(f"{call.name}: {list(sizes[:4])} is not the size of its result")
     return (h, w), (sizes[0], sizes[1])
 

@@ -21,7 +21,7 @@ from baretorch.ops.elementwise import Binary, Clamp, Unary
 from baretorch.ops.int8.quantize import FINER, Dequantize, Dequantize16, Quantize, Quantize16
 
 BYTES = ("int8", "uint8")
-SHORTS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})  # what has kernels for int16 activations
+SHORTS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})  # operators with kernels for int16 activations
 
 
 @dataclass
@@ -45,7 +45,7 @@ class TfliteLowering(Lowering):
     initial: dict[str, Array] = field(default_factory=dict)  # what CALL_ONCE assigns to variables, by their names
     handles: dict[int, str] = field(default_factory=dict)  # of resources, the variables they stand for
     notes: list[str] = field(default_factory=list)
-    hybrid: list[str] = field(default_factory=list)  # layers of float numbers whose weights alone are int8
+    hybrid: list[str] = field(default_factory=list)  # float layers with int8 weights
     bound: set[str] = field(default_factory=set)  # tensors of the Graph that stand for one of the file
 
     def value(self, index: int) -> str:
@@ -135,7 +135,7 @@ class TfliteLowering(Lowering):
             elif quant is not None and self[made].quant != quant:
                 made = self.note_scale(self.round(made, quant), quant)
             if quant is not None and quant.bits == 16 and operator.name in SHORTS:
-                made = self.round(made, quant)  # without a note: who has no kernel for int16 computes in float
+                made = self.round(made, quant)  # without a scale, so that layers without int16 kernels compute in float
             self.bound.add(made)
             self.values[index] = made
 

@@ -151,7 +151,7 @@ def _with_answers(source: Source, runtime: _Runtime) -> Source:
     """Return the source with LiteRT's results; for a float model, every pass is compared with them."""
     try:
         first, again = runtime.answers(source.examples, 2)
-    except Refusal as refusal:  # a crash is an error: LiteRT is the judge of whether a file is sound
+    except Refusal as refusal:  # a crash is an error, because LiteRT decides whether a file is valid
         why = ", ".join((refusal.what, *refusal.have))
         return replace(source, notes=(*source.notes, f"no result to compare with: {why}"))
     graph = runtime.graph

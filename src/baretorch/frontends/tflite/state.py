@@ -20,10 +20,10 @@ from baretorch.ops.recurrent import Cell, Lstm
 from baretorch.ops.reduce import Sum
 
 # Of UNIDIRECTIONAL_SEQUENCE_LSTM's inputs:
-FROM_INPUT, FROM_HIDDEN, BIASES = range(1, 5), range(5, 9), range(12, 16)  # of the gates i, f, g, o
+FROM_INPUT, FROM_HIDDEN, BIASES = range(1, 5), range(5, 9), range(12, 16)  # for the gates i, f, g, o
 UNKNOWN = {"peepholes": range(9, 12), "a projection": range(16, 18), "layer normalization": range(20, 24)}
 HIDDEN, CELL = 18, 19
-PRODUCT = 4  # of what it computes on the way: sigmoid(o) tanh(c), which is the next hidden state
+PRODUCT = 4  # the intermediate value sigmoid(o) tanh(c), which is the next hidden state
 
 
 def svdf(g: TfliteLowering, call: TfliteCall) -> str:

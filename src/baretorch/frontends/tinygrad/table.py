@@ -19,7 +19,7 @@ from baretorch.ir.verify import verify
 
 TABLE: Mapping[str, Callable[..., Result]] = {**math.ROWS, **moves.ROWS, **nn.ROWS}
 
-# What moves a constant is done in NumPy: tinygrad without a compiler takes a second for a transposed weight.
+# Methods that move constants run in NumPy: without a compiler, tinygrad takes a second to transpose a weight.
 MOVED = ("transpose", "permute", "reshape", "view", "flatten", "unsqueeze", "squeeze")
 
 

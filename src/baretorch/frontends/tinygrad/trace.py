@@ -23,9 +23,9 @@ SHOWS = (
     "data",
     "_data",
     "_buffer",
-)  # the values of a tensor, which are not there when an image is compiled
+)  # methods that need a tensor's values, which are unknown when an image is compiled
 CHANGES = {"assign": "assign(), or +=,", "__setitem__": "x[…] = y", "replace": "replace()"}
-RANDOM = "rand"  # and all that makes random numbers
+RANDOM = "rand"  # stands for all methods that make random numbers
 INSTEAD = {
     RANDOM: "pass them as an input",
     **dict.fromkeys(SHOWS, "keep it a Tensor: Tensor.where(condition, a, b) instead of an if"),
@@ -79,7 +79,7 @@ class Trace:
         if self._inside:
             return method(*args, **named)
         if name == "realize" and any(map(self.depends, tensors((args, named)))):
-            return args[0]  # it would be no function of the input any more
+            return args[0]  # a realized tensor would no longer depend on the input
         if name == RANDOM:
             raise self._error("random numbers inside a model are not supported", name)
         if name in SHOWS or name in CHANGES:

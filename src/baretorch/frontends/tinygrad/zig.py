@@ -30,7 +30,7 @@ def use_zig(module: ModuleType) -> None:
     """Let tinygrad use Zig if its own compiler is missing."""
     if not _has_clang() and _zig_can():
         module.ClangCompiler.compile = _compile
-        sys.modules["tinygrad.helpers"].PARALLEL.value = 0  # processes of its own would not know
+        sys.modules["tinygrad.helpers"].PARALLEL.value = 0  # its child processes would not use Zig
 
 
 def _compile(compiler: Any, source: str) -> bytes:

@@ -85,13 +85,13 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
                 lost = [] if all(map(_same, apart.results, bare.results)) else dead
             if lost:
                 raise _lost_attributes(before, calls, lost, run)
-        for _ in range(2):  # in a row, so that no period of a global counter hides it
+        for _ in range(2):  # twice, so that a global counter with a period of two is found
             before.restore()
             again = _run_calls(module, before, calls[:1], run)
             if not _same(together.results[0], again.results[0]):
                 raise _remembers_elsewhere(calls[0].method)
         _check_memory(module, together.state & together.written, together.state)
-        before.restore()  # because a call may let a buffer be a parameter that no call changes
+        before.restore()  # because a call may replace a buffer by a parameter
         _check_memory(module, together.state)
         return bool(together.state or together.changed)
     finally:

@@ -222,7 +222,7 @@ class LineTracer:
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
         if self.found is not None or not _is_users(frame.f_code.co_filename):
             return None
-        sys.settrace(None)  # what looks is not to be followed
+        sys.settrace(None)  # the tracer must not trace itself
         try:
             self._look()
         finally:

@@ -21,12 +21,12 @@ from baretorch.passes.fold import LARGEST
 
 aten = torch.ops.aten
 
-# One number, or what is in memory, again and again: the table of ATen operators writes these out where they are needed.
+# Constants of one number, or of undefined ones: the ATen table creates them where they are read.
 _UNIFORM = {
     *("zeros", "ones", "full", "empty", "scalar_tensor"),
     *("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty"),
 }
-# An element many times over: what reads it can mostly do that itself, so it need not exist.
+# Repeated elements: most readers broadcast, so the repeated tensor need not exist.
 _REPEATS = {"expand", "expand_as", "broadcast_to"}
 # Products, by which arguments are the summand, the left and the right factor.
 _PRODUCTS = {"mm": (None, 0, 1), "bmm": (None, 0, 1), "matmul": (None, 0, 1), "addmm": (0, 1, 2), "baddbmm": (0, 1, 2)}
@@ -188,7 +188,7 @@ def _as_layer(constants: ProgramConstants, node: Node) -> None:
     if matrix.dim() != 2 or tuple(node.meta["val"].shape) != (*x.meta["val"].shape[:-1], matrix.shape[1]):
         return
     arguments = [x, matrix.t() if alpha == 1 else (matrix.double().t() * alpha).float()]
-    if summand is not None and beta != 0:  # at 0 not even NaN passes
+    if summand is not None and beta != 0:  # with beta 0 the summand does not count, even if it is NaN
         if not constants.is_stored(summand):
             return
         row = constants.value(summand)

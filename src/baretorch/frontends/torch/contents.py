@@ -23,7 +23,7 @@ ABSENT = object()
 _INTERNAL = frozenset(vars(nn.Module())) - {"_forward_hooks", "_forward_pre_hooks"}
 _LIBRARIES = frozenset({"torch", "torchao", "numpy", *sys.stdlib_module_names}) - {"types", "__main__"}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.memory_format, range)
-_PARTS = {partial: ("func", "args", "keywords"), MethodType: ("__self__", "__func__")}  # which never change themselves
+_PARTS = {partial: ("func", "args", "keywords"), MethodType: ("__self__", "__func__")}  # whose own parts never change
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def _position(iterator: Any) -> Any:
         return _position(value) if _iterates(value) else value
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # iterators will not be pickled for ever
+        warnings.simplefilter("ignore")  # pickling iterators is deprecated
         try:
             return apart(iterator.__reduce_ex__(2)[1:])
         except TypeError:

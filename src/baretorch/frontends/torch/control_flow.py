@@ -21,7 +21,7 @@ from baretorch.errors import CompileError
 from baretorch.passes.fold import LARGEST
 
 TURNS = 256  # of a loop
-OPEN_TURNS = 64  # of a loop, that may happen or not
+OPEN_TURNS = 64  # of a loop whose end depends on data
 
 _LIBRARY = torch.library.Library("baretorch", "DEF")
 _LIBRARY.define("choose(Tensor condition, Tensor a, Tensor b) -> Tensor")
@@ -45,7 +45,7 @@ def flatten(module: GraphModule, known: Callable[[Node], Any]) -> None:
         _HIGHER.scan: flat.scan,
     }
     done = False
-    while True:  # what is written out may have control flow in turn
+    while True:  # unrolled code may have control flow again
         node = next((n for n in module.graph.nodes if n.op == "call_function" and n.target in handlers), None)
         if node is None:
             break
@@ -69,7 +69,7 @@ def flatten(module: GraphModule, known: Callable[[Node], Any]) -> None:
 class _Flat:
     module: GraphModule
     known: Callable[[Node], Any]
-    at: Any = None  # the operator that is written out
+    at: Any = None  # the operator that is being replaced
     values: dict[Node, Any] = field(default_factory=dict)
     count: int = 0
 
@@ -181,7 +181,7 @@ class _Flat:
         if not isinstance(node, Node):
             return node
         pending = [node]
-        while pending:  # not by recursion: models are deep
+        while pending:  # not recursive, because models are deep
             last = pending[-1]
             missing = [a for a in last.all_input_nodes if a not in self.values]
             if missing:

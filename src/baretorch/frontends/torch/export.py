@@ -51,7 +51,7 @@ from baretorch.frontends.torch.plain import (
 )
 from baretorch.frontends.torch.read import origin_of, read_plain, table_name
 
-# What is done to a plain program before it is read or quantized, by what it is called where it goes wrong.
+# The steps that change a plain program before it is read, by their names in errors.
 STEPS: dict[str, Callable[[Any, Collection[str]], None]] = {
     "making the program functional": lambda program, changing: None,
     "the evaluation of constants": evaluate,
@@ -157,7 +157,7 @@ def batch_notes(module: Any, inputs: Sequence[Any], method: str) -> tuple[str, .
     one = torch.utils._pytree.tree_map(lambda x: x[:1] if isinstance(x, torch.Tensor) else x, tuple(inputs))
     try:
         all_results, first = (flat_tensors(call(module, method, x)) for x in (inputs, one))
-    except CompileError:  # it takes no other size
+    except CompileError:  # the model accepts no other size
         return ()
     pairs = list(zip(all_results, first, strict=True)) if len(first) == len(all_results) else []
     if not pairs or not all(a.dim() and a.shape == (size, *b.shape[1:]) and _close(a[:1], b) for a, b in pairs):
@@ -202,7 +202,9 @@ def plain_programs(programs: Mapping[str, Any], known: Mapping[str, tuple[Sequen
     """Return the plain program of each method, made from functional ones, with constants evaluated and products with
     constants as linear layers. Each step is compared with the `known` inputs and outputs of the methods."""
     plain = {m: make_plain(program) for m, program in programs.items()}
-    changing = {n.args[0].target for p in plain.values() for n in writes(p)}  # by one method: state to all of them
+    changing = {
+        n.args[0].target for p in plain.values() for n in writes(p)
+    }  # state changed by one method is state of all
     for method, program in plain.items():
         answerable = method in known and not any(map(is_random, program.graph.nodes))
         for name, step in STEPS.items():
@@ -246,7 +248,7 @@ def make_functional(exported: Any) -> Any:
     if all(_is_known(node.target) for node in exported.graph.nodes if node.op == "call_function"):
         return exported
     table = torch.export.default_decompositions()
-    for target in list(table):  # all that it knows: some appear only when in-place writes are made functional
+    for target in list(table):  # all known ones: some appear only when in-place writes become functional
         if table_name(target) in TABLE:
             table.pop(target, None)
     try:

@@ -62,7 +62,7 @@ def as_exportable(module: nn.Module, method: str) -> nn.Module:
 
     same = copy(module)
     same.forward = forward
-    for hooks in _HOOKS:  # `called` runs those of a forward
+    for hooks in _HOOKS:  # `called` runs the hooks of forward
         setattr(same, hooks, OrderedDict())
     return same
 

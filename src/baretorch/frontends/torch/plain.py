@@ -25,7 +25,7 @@ from baretorch.ir.graph import Array
 
 T = TypeVar("T")
 aten = torch.ops.aten
-torch_unflatten: Any = import_module("torch.export.unflatten")  # torch.export has a function of that name
+torch_unflatten: Any = import_module("torch.export.unflatten")  # `torch.export.unflatten` is a function, too
 
 
 def make_plain(functional: Any) -> GraphModule:
@@ -177,7 +177,7 @@ def exact_answers(module: GraphModule, inputs: Sequence[Any], runs: int) -> tupl
     try:
         with InDouble():
             return answers(module, inputs, runs)
-    except Exception:  # of torch: an operator that knows float32 only
+    except Exception:  # torch raises many kinds for operators of float32 only
         return None
 
 
@@ -199,7 +199,7 @@ def move_and_run(module: GraphModule, run: Any, inputs: Sequence[Any], runs: int
         return x.detach() * (1 + MOVE * (2 * torch.rand(x.shape, generator=generator) - 1)).to(x.dtype)
 
     stored = {name: near(t) for name, t in (*module.named_parameters(), *module.named_buffers())}
-    stored = {name: t.clone() for name, t in stored.items()}  # those that change, too
+    stored = {name: t.clone() for name, t in stored.items()}  # also those that change
     other = torch.utils._pytree.tree_map(near, tuple(inputs))
     with torch.nn.utils.stateless._reparametrize_module(module, stored):
         return _runs(run, other, runs)

@@ -185,7 +185,7 @@ def _input(node: Any) -> AtenInput:
 
 
 def _shape(value: Any, node: Any) -> tuple[int, ...]:
-    if any(str(d).startswith("u") for d in value.shape if not isinstance(d, int)):  # how torch calls unknown sizes
+    if any(str(d).startswith("u") for d in value.shape if not isinstance(d, int)):  # torch's names of unknown sizes
         name = table_name(node.target).removeprefix("aten::") if node.op == "call_function" else node.name
         what = "x[mask]" if name == "index" else name
         raise CompileError(

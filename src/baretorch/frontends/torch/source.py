@@ -31,7 +31,7 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
     from baretorch.frontends.torch.plain import writes
 
     method = one_of(methods, method)
-    module = getattr(module, "_orig_mod", module)  # what torch.compile was given
+    module = getattr(module, "_orig_mod", module)  # the module inside torch.compile's
     for m, x in methods.items():
         torch_export.check_inputs(module, x, m, "inputs()" if m == "forward" else f"methods() of {m!r}")
     odd = torch_export.has_odd_values(methods[method])
@@ -51,7 +51,7 @@ def export_methods(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch
     module = copy_module(module) if changes else module  # the user's own stays as it is
     programs = {}
     for m, x in methods.items():
-        with restore_after(module) if changes else nullcontext():  # torch leaves its fake tensors in it
+        with restore_after(module) if changes else nullcontext():  # torch leaves fake tensors in the module
             programs[m] = torch_export.export_module(module, x, m)
     return Torch(module, methods, programs, *_plain(programs, methods, module, changes))
 

@@ -47,7 +47,7 @@ def check_state(module: nn.Module, method: str, functional: Any, inputs: Sequenc
                 results = flat_tensors(call(own, method, each, ordered))
                 want += map(as_array, (*results, *map(own.get_buffer, buffers)))
                 calls.append(each)
-        except CompileError:  # a value that the model does not take
+        except CompileError:  # the model rejects these values
             pass
         run = _program(plain, buffers, targets, begin)
         wrong = _find_wrong(calls, want, partial(move_and_run, plain, run, calls, 1), list(buffers))
