@@ -71,10 +71,10 @@ class Tab:
 class RequestRefused(Exception):
     """Raised for a request that is not served."""
 
-    def __init__(self, status: HTTPStatus, error: CompileError) -> None:
-        super().__init__(error.what)
+    def __init__(self, status: HTTPStatus, what: str, **details: str | None) -> None:
+        super().__init__(what)
         self.status = status
-        self.error = error
+        self.error = CompileError(what, **details)
 
 
 class StudioServer(ThreadingHTTPServer):
@@ -209,12 +209,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Return the path after the token."""
         host, origin, site = (self.headers.get(name) for name in ("Host", "Origin", "Sec-Fetch-Site"))
         if host is None or not OUR_HOSTS.fullmatch(host):
-            raise _refuse(HTTPStatus.FORBIDDEN, "a request to another host", need="the address that was printed")
+            raise RequestRefused(HTTPStatus.FORBIDDEN, "a request to another host", need="the address that was printed")
         if origin not in (None, f"http://{host}") or site not in (None, "none", "same-origin"):
-            raise _refuse(HTTPStatus.FORBIDDEN, "a request of another page", need="the page itself")
+            raise RequestRefused(HTTPStatus.FORBIDDEN, "a request of another page", need="the page itself")
         parts = self.path.partition("?")[0].split("/", 2)  # without the last slash the page would not find its files
         if len(parts) < 3 or not secrets.compare_digest(parts[1].encode(), self.server.token.encode()):
-            raise _refuse(HTTPStatus.FORBIDDEN, "an address without its random word", need=WHOLE)
+            raise RequestRefused(HTTPStatus.FORBIDDEN, "an address without its random word", need=WHOLE)
         return parts[2]
 
     def _answer(self, method: str, path: str) -> tuple[str, bytes]:
@@ -228,7 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return JSON, _json(self.server.tabs[name].live.describe())
             case ["api", name, what] if method == "POST" and name in self.server.tabs:
                 return JSON, _json(self._call(self.server.tabs[name].live, what))
-        raise _refuse(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+        raise RequestRefused(HTTPStatus.NOT_FOUND, "there is nothing at this address")
 
     def _call(self, live: LiveModel, what: str) -> dict[str, Any]:
         if what == "run":
@@ -236,7 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
             return live.run(read_inputs(made, self._body(input_bytes(made), exactly=True)))
         if what == "draw":
             if not live.made.reads_digits:
-                raise _refuse(HTTPStatus.CONFLICT, "the model reads no digits", need=READS_DIGITS)
+                raise RequestRefused(HTTPStatus.CONFLICT, "the model reads no digits", need=READS_DIGITS)
             picture = digits.picture(digits.read_strokes(self._body(digits.MOST_BYTES)))
             (control,) = live.made.inputs
             seen = [round(float(v), 4) for v in picture.reshape(-1)]
@@ -249,16 +249,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._body(0)
             live.again()
             return live.describe()
-        raise _refuse(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+        raise RequestRefused(HTTPStatus.NOT_FOUND, "there is nothing at this address")
 
     def _body(self, most: int, exactly: bool = False) -> bytes:
         length = self.headers.get("Content-Length", "")
         if self.headers.get("Transfer-Encoding") or not re.fullmatch(r"\d{1,18}", length, re.ASCII):
-            raise _refuse(HTTPStatus.LENGTH_REQUIRED, "a request without a length")
+            raise RequestRefused(HTTPStatus.LENGTH_REQUIRED, "a request without a length")
         size = int(length)
         if size > most or (exactly and size != most):
             need = f"{'' if exactly else 'at most '}{most:,} bytes"
-            raise _refuse(
+            raise RequestRefused(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE if size > most else HTTPStatus.BAD_REQUEST,
                 "a request of the wrong length",
                 have=f"{size:,} bytes",
@@ -281,12 +281,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.settimeout(self.server.request_seconds)  # for all of it: a browser may read slowly
         self.end_headers()
         self.wfile.write(body)
-
-
-def _refuse(
-    status: HTTPStatus, what: str, have: str | None = None, need: str | None = None, try_: str | None = None
-) -> RequestRefused:
-    return RequestRefused(status, CompileError(what, have=have, need=need, try_=try_))
 
 
 def _json(value: Any) -> bytes:
