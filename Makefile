@@ -26,7 +26,7 @@ help:
 	@echo "make test        set up, check the code, run all tests"
 	@echo "make test-all    the same with the long sweeps, and as on other CPUs"
 	@echo "make bench       measure models x boards, write docs/benchmarks.md, benchmarks/results.json and boards.json"
-	@echo "make docs        write the generated parts of the docs anew"
+	@echo "make docs        regenerate the generated parts of the docs"
 	@echo "make clean       remove what was built (not .venv)"
 
 setup:
