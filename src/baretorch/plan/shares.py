@@ -20,7 +20,7 @@ from baretorch.ops.helpers.executor import Executor
 from baretorch.ops.helpers.kernel import Call, Kernel, Split
 from baretorch.plan.constants import Constants
 from baretorch.plan.problem import Problem, Solution, Strategy, place_in_best_order
-from baretorch.plan.schedule import BackgroundCopy, Operand, Phase, Schedule, Scratch, Step, View
+from baretorch.plan.schedule import BackgroundCopy, Phase, Schedule, Step, View
 from baretorch.plan.select import make_step
 from baretorch.plan.types import InArena, Layout, WithCaller
 
@@ -95,31 +95,28 @@ def make_shares(
         yield replace(alone, operands=same, guards=step.guards, scratch=step.scratch)
         return
     for executor, part in zip(team.cores, parts, strict=False):
-        made = make_step(step.nodes[0], part.call, step.kernel, constants, storage)
-        operands = list(part_operands(step, made, (*part.offsets, part.at)))
+        made = make_part(step, part, executor.name, storage, constants)
+        operands = list(made.operands)
         operands[-1] = replace(operands[-1], size=_extent(part.call, part.call.y))
         if part.wide or step.kernel.renews:
             wide = step.kernel.renews[0][0] if step.kernel.renews else 0
             operands[wide] = replace(operands[wide], size=_extent(part.call, part.call.inputs[wide]))
-        scratch = part_scratch(step, made, executor.name)
-        yield replace(made, operands=tuple(operands), scratch=scratch, executor=executor)
+        yield replace(made, operands=tuple(operands), executor=executor)
 
 
-def part_scratch(step: Step, part: Step, name: str) -> Scratch | None:
-    """Return the scratch of a part, named after that of its step, which may be a part itself."""
-    stem = step.scratch.name if step.scratch else f"{step.call.y.name}.scratch"
-    return part.scratch and replace(part.scratch, name=f"{stem}.{name}")
-
-
-def part_operands(step: Step, part: Step, offsets: Sequence[int]) -> Iterator[Operand]:
-    """Yield the operands of a part of a step: activations are at these offsets in those of the step."""
-    given = iter(zip((o for o in step.operands if not o.constant), offsets, strict=True))
-    for o in part.operands:
-        if o.constant:
-            yield o
-        else:
-            of, offset = next(given)
-            yield replace(of, offset=of.offset + offset, size=o.size)
+def make_part(step: Step, part: Part, name: str, storage: Mapping[str, View], constants: Constants) -> Step:
+    """Return a part of a step, with activations at the part's offsets in the step's, and scratch called `name`."""
+    made = make_step(step.nodes[0], part.call, step.kernel, constants, storage)
+    given = iter(zip((o for o in step.operands if not o.constant), (*part.offsets, part.at), strict=True))
+    operands = []
+    for o in made.operands:
+        if not o.constant:
+            whole, offset = next(given)
+            o = replace(whole, offset=whole.offset + offset, size=o.size)
+        operands.append(o)
+    stem = step.scratch.name if step.scratch else f"{step.call.y.name}.scratch"  # the step may be a part itself
+    scratch = made.scratch and replace(made.scratch, name=f"{stem}.{name}")
+    return replace(made, operands=tuple(operands), scratch=scratch)
 
 
 def _extent(call: Call[Any], t: Tensor) -> int:

@@ -15,8 +15,7 @@ from baretorch.ops.helpers.cut import part_of
 from baretorch.plan.cluster.team import ClusterTeam
 from baretorch.plan.constants import Constants
 from baretorch.plan.schedule import BackgroundCopy, Operand, Phase, Step, View
-from baretorch.plan.select import make_step
-from baretorch.plan.shares import part_operands, part_scratch
+from baretorch.plan.shares import make_part
 from baretorch.plan.types import Buffer
 
 
@@ -105,26 +104,14 @@ def find_row_tiles(step: Step, far: Collection[str], storage: Mapping[str, View]
         x, *others = step.operands
         tile = replace(step, operands=(replace(x, buffer=f"{x.storage} of {step.call.y.name}"), *others))
         return [InRows([tile], x.size, PHASE + team.longest(tile))]
-    found = []
+    found, height = [], step.call.y.shape[ROWS]
     for count in COUNTS:
-        tiles = _cut_far_rows(step, far, count, storage, team) if count <= step.call.y.shape[ROWS] else None
+        places = [height * i // count for i in range(1, count)]
+        tiles = cut_rows(step, places, storage, team, far) if count <= height else None
         if tiles is not None:
             most = max(sum(o.size for o in tile.uses if o.buffer) for tile in tiles)
             found.append(InRows(tiles, most, sum(PHASE + team.longest(tile) for tile in tiles)))
     return sorted(found, key=lambda way: way.cycles)
-
-
-def _cut_far_rows(
-    step: Step, far: Collection[str], count: int, storage: Mapping[str, View], team: ClusterTeam
-) -> list[Step] | None:
-    """Cut a step into `count` tiles, with buffers for operands in slower memory."""
-    height = step.call.y.shape[ROWS]
-    return _cut(step, [height * i // count for i in range(1, count)], far, storage, team)
-
-
-def cut_rows(step: Step, places: Sequence[int], storage: Mapping[str, View], team: ClusterTeam) -> list[Step] | None:
-    """Cut a step into tiles at these rows, with its operands where they are."""
-    return _cut(step, places, (), storage, team)
 
 
 def cut_evenly(step: Step, storage: Mapping[str, View], team: ClusterTeam) -> list[Step]:
@@ -134,26 +121,26 @@ def cut_evenly(step: Step, storage: Mapping[str, View], team: ClusterTeam) -> li
         return [step]
     whole, most, found = team.longest(step), step.call.y.shape[ROWS], [step]
     for rows in dict.fromkeys(most - most % n for n in (team.count, 4, 2) if 0 < most % n < most):
-        tiles = _cut(step, [rows], (), storage, team)
+        tiles = cut_rows(step, [rows], storage, team)
         if tiles is not None and sum(team.longest(tile) for tile in tiles) + WORTH < whole:
             whole, found = sum(team.longest(tile) for tile in tiles), tiles
     return found
 
 
-def _cut(
-    step: Step, places: Sequence[int], far: Collection[str], storage: Mapping[str, View], team: ClusterTeam
+def cut_rows(
+    step: Step, places: Sequence[int], storage: Mapping[str, View], team: ClusterTeam, far: Collection[str] = ()
 ) -> list[Step] | None:
+    """Cut a step into tiles at these rows, with buffers for operands that are `far`; None if that is impossible."""
     ends = pairwise((0, *places, step.call.y.shape[ROWS]))
     parts = [part_of(step.call, ROWS, start, stop) for start, stop in ends]
     tiles = []
     for number, part in enumerate(parts):
         if part is None:
             return None
-        made = make_step(step.nodes[0], part.call, step.kernel, Constants(packs=team.memo.packs), storage)
+        made = make_part(step, part, str(part.at), storage, Constants(packs=team.memo.packs))
         at = step.writes[0].offset  # of a step that may be a tile itself
         own = f"of {step.call.y.name} {f'{at}.' if at else ''}{number}"
-        operands = tuple(_near(list(part_operands(step, made, (*part.offsets, part.at))), far, own))
-        tiles.append(replace(made, operands=operands, scratch=part_scratch(step, made, str(part.at))))
+        tiles.append(replace(made, operands=tuple(_near(made.operands, far, own))))
     return tiles
 
 

@@ -25,8 +25,7 @@ from baretorch.plan.cluster.row_tiles import InRows, Traffic, carry
 from baretorch.plan.cluster.team import ClusterTeam
 from baretorch.plan.constants import Constants
 from baretorch.plan.schedule import BackgroundCopy, Operand, Phase, Schedule, Step, View
-from baretorch.plan.select import make_step
-from baretorch.plan.shares import part_operands, part_scratch
+from baretorch.plan.shares import make_part
 from baretorch.plan.types import Buffer, Constant
 from baretorch.targets.parts import Dma
 
@@ -100,13 +99,13 @@ def _cut(
         return [step]
     tiles = []
     for number, part in enumerate(found):
-        made = make_step(step.nodes[0], part.call, step.kernel, Constants(packs=team.memo.packs), storage)
-        operands = list(part_operands(step, made, (*part.offsets, part.at)))
+        made = make_part(step, part, str(number), storage, Constants(packs=team.memo.packs))
+        operands = list(made.operands)
         rows = part.call.y.count // part.call.y.shape[-1]
         size = ((rows - 1) * part.call.y_pitch + part.call.y.shape[-1]) * part.call.y.dtype.size
         for i in (-1, *(i for i, _ in step.kernel.renews)):
             operands[i] = replace(operands[i], size=size)
-        tiles.append(replace(made, operands=tuple(operands), scratch=part_scratch(step, made, str(number))))
+        tiles.append(replace(made, operands=tuple(operands)))
     return tiles
 
 
