@@ -123,6 +123,6 @@ def test_cores_share_flash(computing: float, expected: float) -> None:
 @pytest.mark.parametrize(("skipped", "kind"), [("0000", Kind.SKIP), ("940c 091a", Kind.SKIP_LONG)])
 def test_a_skip_of_avr_depends_on_what_it_skips(skipped: str, kind: Kind) -> None:
     code = b"".join(int(word, 16).to_bytes(2, "little") for word in f"1012 {skipped}".split())  # cpse r1, r2
-    text = Section(1, ".text", 1, ALLOC | EXECUTE, 0, 0, len(code), 0, 0, 0, code)
+    text = Section(1, ".text", 1, ALLOC | EXECUTE, 0, len(code), 0, 0, code)
     listing = Listing(Elf(32, AVR, 5, 0, (text,), (), (), ()))
     assert [i.work for i in listing.block(Block(0, 0, 1, 1, 0))] == [Work(kind)]

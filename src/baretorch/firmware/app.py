@@ -33,7 +33,7 @@ def wrong_app(what: str, said: str) -> CompileError:
 
 
 def need_server(app: str | None) -> None:
-    """Raise CompileError if an image has an application, because it does not answer frames."""
+    """Raise CompileError if an image has an application, because it does not reply to frames."""
     if app is not None:
         raise CompileError(
             "app: an image with an application of your own does not run the server",

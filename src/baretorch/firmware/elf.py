@@ -31,11 +31,9 @@ class Section:
     type: int
     flags: int
     address: int
-    offset: int
     size: int
     link: int
     info: int
-    entry_size: int
     data: bytes  # empty for NOBITS
 
     def holds(self, address: int) -> bool:
@@ -44,12 +42,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Segment:
+    """A segment of an ELF file, at its address in the running image and in the programmed flash (`physical`)."""
+
     type: int
-    flags: int
     offset: int
     address: int
     physical: int
-    size: int  # in memory
     data: bytes
 
 
@@ -219,11 +217,9 @@ def _sections(
             type=row[1],
             flags=row[2],
             address=row[3],
-            offset=row[4],
             size=row[5],
             link=row[6],
             info=row[7],
-            entry_size=row[9],
             data=body,
         )
         for i, (row, body) in enumerate(zip(rows, bodies, strict=True))
@@ -233,10 +229,10 @@ def _sections(
 def _segments(data: bytes, layout: _Layout, offset: int, entry: int, count: int) -> Iterator[Segment]:
     for row in _table(data, layout.segment, offset, entry, count):
         if layout.symbol_shift == 32:
-            kind, flags, start, address, physical, stored, size, _ = row
+            kind, _, start, address, physical, stored, *_ = row
         else:
-            kind, start, address, physical, stored, size, flags, _ = row
-        yield Segment(kind, flags, start, address, physical, size, _piece(data, start, stored) if kind == LOAD else b"")
+            kind, start, address, physical, stored, *_ = row
+        yield Segment(kind, start, address, physical, _piece(data, start, stored) if kind == LOAD else b"")
 
 
 def _symbols(table: Section, sections: Sequence[Section], layout: _Layout, machine: int) -> Iterator[Symbol]:

@@ -69,7 +69,7 @@ def flash_bytes(board: Board, elf: Elf) -> int:
     chunks = load_chunks(elf)
     used = 0
     for memory in board.chip.memories:
-        own = [c for c in chunks if memory.origin <= c.address < memory.origin + memory.size]
+        own = [c for c in chunks if memory.holds(c.address)]
         used += max((c.end for c in own), default=0) - min((c.address for c in own), default=0)
     return used
 
@@ -107,10 +107,8 @@ def misfit(board: Board, elf: Elf) -> CompileError | None:
 def needed_bytes(large: Board, elf: Elf, name: str) -> int:
     """Return the bytes of a bank that an image linked for roomy(board) needs, including the reserved stack."""
     bank = large.chip.memory(name)
-    ends = [
-        s.address + s.size for s in elf.sections if s.flags & ALLOC and s.name != STACK and _inside(bank, s.address)
-    ]
-    ends += [c.end for c in load_chunks(elf) if _inside(bank, c.address)]
+    ends = [s.address + s.size for s in elf.sections if s.flags & ALLOC and s.name != STACK and bank.holds(s.address)]
+    ends += [c.end for c in load_chunks(elf) if bank.holds(c.address)]
     stack = _reserved(elf) if name == large.chip.data else 0
     return max(ends, default=bank.origin) - bank.origin + stack
 
@@ -123,7 +121,7 @@ def _reserved(elf: Elf) -> int:
 def _parts(large: Board, elf: Elf, memory: MemoryBank) -> str:
     """List the parts of a bank and their bytes as text."""
     bank = large.chip.memory(memory.name)
-    sections = [s for s in elf.sections if s.flags & ALLOC and _inside(bank, s.address)]
+    sections = [s for s in elf.sections if s.flags & ALLOC and bank.holds(s.address)]
     if memory.kind == "flash":
         weights = sum(s.size for s in elf.sections if s.name.startswith(".weights"))
         return f"{weights} of weights, {flash_bytes(large, elf) - weights} of code"
@@ -135,7 +133,3 @@ def _parts(large: Board, elf: Elf, memory: MemoryBank) -> str:
     static = sum(s.size for s in sections if s.name in (".data", ".bss"))
     stack = f", {_reserved(elf)} of stack" if memory.name == large.chip.data else ""
     return f"{arena} of arena{copied}, {static} of static data{stack}"
-
-
-def _inside(bank: MemoryBank, address: int) -> bool:
-    return bank.origin <= address < bank.origin + bank.size

@@ -46,8 +46,7 @@ class Code:
 def read_code(image: Image, run_symbol: str) -> Code:
     elf = read_elf(image.elf.read_bytes())
     flash = image.board.chip.memory(image.board.chip.code)
-    inside = range(flash.origin, flash.origin + flash.size)
-    sections = [s for s in elf.sections if s.flags & EXECUTE and s.size and s.address in inside]
+    sections = [s for s in elf.sections if s.flags & EXECUTE and s.size and flash.holds(s.address)]
     return Code(
         elf=elf,
         addresses=range(min(s.address for s in sections), max(s.address + s.size for s in sections)),

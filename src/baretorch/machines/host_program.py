@@ -110,7 +110,7 @@ class _Process:
 
 
 def _build(tools: Toolchain, names: CNames, files: Mapping[str, str], folder: Path) -> Path:
-    """Compiles and links. Kernels are the same for every model, so their objects are kept."""
+    """Compile and link the program. Kernels are the same for every model, so their objects are kept."""
     for name, text in {**files, "watched.c": watched_c(names)}.items():
         write_scratch(folder / name, text)
     own = (*FLAGS, *(() if tools.name == "gcc" else ("-fno-sanitize=undefined", "-g0")))

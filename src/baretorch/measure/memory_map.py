@@ -55,7 +55,7 @@ def memory_map(image: Image) -> tuple[BankMap, ...]:
     pieces = [_piece(s) for s in elf.sections if s.flags & ALLOC and s.size]
     pieces += _find_copies(elf)
     return tuple(
-        BankMap(m, tuple(sorted((p for p in pieces if _inside(m, p)), key=lambda p: p.address)))
+        BankMap(m, tuple(sorted((p for p in pieces if m.holds(p.address)), key=lambda p: p.address)))
         for m in image.board.chip.memories
     )
 
@@ -86,7 +86,3 @@ def _find_copies(elf: Elf) -> list[MemoryBlock]:
         for piece in (_piece(x) for x in elf.sections if x.flags & ALLOC and x.type != NOBITS and x.size)
         if s.address <= piece.address < s.address + len(s.data)
     ]
-
-
-def _inside(memory: MemoryBank, piece: MemoryBlock) -> bool:
-    return memory.origin <= piece.address < memory.origin + memory.size

@@ -55,6 +55,9 @@ class MemoryBank:
         ),
     ] = ""
 
+    def holds(self, address: int) -> bool:
+        return self.origin <= address < self.origin + self.size
+
 
 @dataclass(frozen=True)
 class Uart:

@@ -116,5 +116,5 @@ def _npu(board: Board) -> AttachedNpu | None:
 
 
 def _escape(path: Path) -> str:
-    """A path inside an option of QEMU, where commas separate."""
+    """Escape a path for an option of QEMU, where commas separate."""
     return str(path).replace(",", ",,")

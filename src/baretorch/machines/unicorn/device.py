@@ -23,7 +23,7 @@ class ChipDevice:
     error: Exception | None = None
 
     def context(self) -> Sequence[str]:
-        """Return what a fault's report says first."""
+        """Return the first lines of a fault's report."""
         return ()
 
     def fault(self, where: Sequence[str]) -> DeviceFault | None:

@@ -107,7 +107,7 @@ class Wiring(ChipDevice):
 
     def why_not_writable(self, address: int) -> list[str]:
         for bank in self._chip.memories:
-            if bank.name in self._waiting and bank.origin <= address < bank.origin + bank.size:
+            if bank.name in self._waiting and bank.holds(address):
                 failing = self.model.failing(self.model.silicon.memories[bank.name])
                 return [f"{bank.name} cannot be written yet: it needs {text}" for text in failing]
         return []
