@@ -12,7 +12,7 @@ import html
 import re
 
 LONGEST = 100  # of C names and of model names, so that files called by them have room for more
-_SHOWN = 300  # letters of a comment's line
+_SHOWN = 300  # characters of a line in a comment
 
 _C_WORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline int long register
@@ -38,7 +38,7 @@ _TYPES = re.compile(r"u?int(_fast|_least)?(8|16|32|64|ptr|max)_t|s?size_t|ptrdif
 _LIMITS = re.compile(r"(U?INT\w*|S?SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC|CHAR|SHRT|LONG)_(MAX|MIN|C|WIDTH|BIT)")
 _PLAIN = re.compile(r"[\w.]+")
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
-GRAPH_NAME = rf"(?:{_PLAIN.pattern}|{_QUOTED})"  # a regular expression for what `graph_name` gives
+GRAPH_NAME = rf"(?:{_PLAIN.pattern}|{_QUOTED})"  # a regular expression for results of `graph_name`
 _BRACKET = re.compile(r"(\\*)\[([a-z#/@][^[]*?\])?")  # with the rest of a tag, if it is one to rich
 _NO_STYLE = "[none][/none]"  # no text, and an end to what could become a tag
 _GRAMMAR = frozenset(""",;=#()":\\ """)  # what the text form of a Graph has between names

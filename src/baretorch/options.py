@@ -198,10 +198,10 @@ class Options:
     def __post_init__(self) -> None:
         for name, text in self.shape.items():
             _parse_sizes(name, text)
-        if self.config:  # it says how a model becomes int8
+        if self.config:  # it describes an int8 model
             object.__setattr__(self, "int8", True)
         if not self.int8 and (self.keep_float or self.observer is not Observer.HISTOGRAM or self.calibration):
-            raise CompileError(  # --io goes with models that are int8 already, too
+            raise CompileError(  # --io also applies to models that are int8 already
                 "--keep-float, --observer and --calibration go with --int8",
                 need="--int8; in Python int8=True, or calibration data",
             )

@@ -20,9 +20,9 @@ from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.passes.rewrite import rebuild
 
 TOLERANCE = 1e-4  # of an output's largest number: sums in another order stay far below, a lost activation far above
-MOVES = 16  # how often the model is asked again with other last bits
-MOVE = 2.0**-22  # how far a number is moved then, of its size: about what rounding in a layer does
-FACTOR = 8  # how much more than its own a difference may be; integers have no more
+MOVES = 16  # number of runs of the model with other last bits
+MOVE = 2.0**-22  # relative change of a number in these runs: about that of rounding in a layer
+FACTOR = 8  # a float difference may be this many times as large as the model's own
 
 
 class WrongStep(InternalError):

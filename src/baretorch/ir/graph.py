@@ -94,7 +94,7 @@ class InFloat:
 
     text: str
     has_form: bool = True  # the operator has an int8 form, which does not fit here
-    spectrum: bool = False  # it stands before or behind a Fourier transform
+    spectrum: bool = False  # it is next to a Fourier transform
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,12 +183,12 @@ class Op:
 
     name: ClassVar[str]
     carried: ClassVar[slice] = slice(None)  # inputs with the output's dimensions; weights and indices have their own
-    reordered: ClassVar[int] = 0  # so many of the first inputs can be read, and the output written, in any order
-    values: ClassVar[slice] = slice(None)  # inputs that it computes with; the others say which of them take part
-    computes: ClassVar[bool] = True  # False: it moves or converts values, so that float is no loss in an int8 model
+    reordered: ClassVar[int] = 0  # number of leading inputs that can be read, with the output written, in any order
+    values: ClassVar[slice] = slice(None)  # inputs that it computes with; the others select among them
+    computes: ClassVar[bool] = True  # False: it moves or converts values, so float costs nothing in an int8 model
     overwrites: ClassVar[int | None] = None  # the input in whose memory its output may be, if nothing else reads it
-    in_order: ClassVar[bool] = False  # its steps keep their order: they do something outside of the model
-    alignment: ClassVar[int] = 0  # bytes: its tensors are whole buffers at multiples of that; 0: as all others
+    in_order: ClassVar[bool] = False  # its steps keep their order, because they have effects outside the model
+    alignment: ClassVar[int] = 0  # its tensors are whole buffers at multiples of this many bytes; 0: no such rule
     by_column: ClassVar[bool] = False  # its second input has a column for each number of the first's last dimension
 
     def __init_subclass__(cls, **properties: Any) -> None:
@@ -316,7 +316,9 @@ class Graph:
     outputs: tuple[str, ...]
     state: tuple[State, ...] = ()
     labels: tuple[str, ...] = ()  # what the caller calls the outputs; empty: y, or y0, y1 …
-    input_orders: tuple[Order, ...] = ()  # the memory order of each input, as `Port.order`; empty: as their shapes say
+    input_orders: tuple[
+        Order, ...
+    ] = ()  # the memory order of each input, as `Port.order`; empty: the order of their shapes
     output_orders: tuple[Order, ...] = ()
 
     def __getitem__(self, name: str) -> Tensor:

@@ -87,7 +87,7 @@ class Timing:
     source: str
     costs: Mapping[Kind, CycleCost]  # a kind that is not in it costs `other`
     other: CycleCost = CycleCost(1, 1, 1)
-    exact: bool = False  # nothing is left open: what it gives is no estimate
+    exact: bool = False  # the costs have no range, so cycles are exact
 
     def cost(self, kind: Kind) -> CycleCost:
         return self.costs.get(kind, self.other)
@@ -110,7 +110,7 @@ def _armv6m(refill: int) -> dict[Kind, CycleCost]:
     }
 
 
-_JUMP = (2, 1, 3)  # the reference manuals of M3 and M4 say 1 to 3 cycles to refill the pipeline, mostly 2
+_JUMP = (2, 1, 3)  # the reference manuals of M3 and M4 state 1 to 3 cycles to refill the pipeline, mostly 2
 
 _M3 = {
     Kind.MULTIPLY: CycleCost(1.5, 1, 2),
@@ -139,7 +139,7 @@ _M33 = _M4 | {
     Kind.FLOAT_MULTIPLY_ADD: CycleCost(2, 1, 3),
 }
 
-_PREDICTED = (1, 0, 8)  # a branch that is foreseen costs little
+_PREDICTED = (1, 0, 8)  # a predicted branch costs little
 
 _M7 = {
     Kind.MULTIPLY: CycleCost(1, 0.5, 2),
@@ -186,7 +186,7 @@ _HAZARD3 = {
     Kind.LOAD: CycleCost(1.5, 1, 2),  # one more if the next instruction needs what was loaded
     Kind.BRANCH: CycleCost(
         1, 1, 1, taken=(1, 0, 2)
-    ),  # it foresees the last one taken; an unaligned target takes a fetch more
+    ),  # it predicts the branch taken last; an unaligned target takes one more fetch
     Kind.CALL: CycleCost(1, 1, 1, taken=(1, 1, 2)),
     Kind.RETURN: CycleCost(1, 1, 1, taken=(1, 1, 2)),
 }

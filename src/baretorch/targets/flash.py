@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple, TypeAlias
 from baretorch.targets.silicon import Condition, parse_conditions
 from baretorch.targets.toml import Key
 
-Number: TypeAlias = Callable[[str], int]  # what a field of a register says
+Number: TypeAlias = Callable[[str], int]  # the value of a register's field
 ALWAYS = 0xFFFFFFFF
 SERVES = ("code", "data")
 
@@ -89,7 +89,7 @@ def _qmi(number: Number, fill: int) -> Price:
         Waits(first + 2 + late, first, first + 4 + late + apart),
         going_on,
         going_on,
-        window=48 * number("QMI.M0_TIMING.COOLDOWN"),  # of 64 cycles each, with some 4 cycles for 3 instructions
+        window=48 * number("QMI.M0_TIMING.COOLDOWN"),  # of 64 cycles each, at about 4 cycles for 3 instructions
         page=(0, 256, 1024, 4096)[number("QMI.M0_TIMING.PAGEBREAK")],
     )
 
@@ -138,7 +138,7 @@ CONTROLLERS: Mapping[str, Controller] = {
         "RM0433, FLASH_ACR; 8 cycles from flash to core are assumed, 3 to 14",
     ),
 }
-FIXED = "fixed"  # the price is what the TOML says
+FIXED = "fixed"  # the price is in the TOML
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,11 @@ from baretorch.targets.types import Board, Chip
 
 RUNTIME = Path(__file__).parent.parent / "runtime"
 
-_BARE = ("mem.c", "start.c", "stack.c")  # what models call is beside them, where short calls reach
+_BARE = (
+    "mem.c",
+    "start.c",
+    "stack.c",
+)  # functions that models call are linked next to them, within reach of short calls
 _ARM = (*_BARE, "arm/startup.c", "arm/fault.c")
 _RISCV = (*_BARE, "riscv/startup.S", "riscv/trap.c")
 _START: dict[str, tuple[str, ...]] = {
