@@ -320,14 +320,14 @@ def _need_checkable(graphs: Mapping[str, Graph], options: Options) -> None:
     if options.input is Input.ROWS:
         raise CompileError(
             "--check-inputs does not go with --input rows",
-            need="inputs that are there before the run",
+            need="inputs that are complete before the run",
             try_="check each row in the callback that supplies it",
         )
     if not any(t.dtype is DType.FLOAT32 for t in inputs):
         raise CompileError(
-            "--check-inputs: the model takes no float, and all that it takes is finite",
+            "--check-inputs has nothing to check: the model has no float inputs",
             have=", ".join(map(str, inputs)) or "no inputs",
-            try_="leave it out; with `--io float` an int8 model takes float",
+            try_="leave it out; with `--io float` an int8 model has float inputs",
         )
 
 

@@ -283,7 +283,7 @@ def impossible(row: Mapping[str, str]) -> str | None:
         "the model has several methods, which stay float": get("model") == "methods" and "precision" in row and int8,
         "for int8 models only": not int8 and any(get(name) for name in ("observer", "io")),
         "--core and --cores exclude each other": bool(get("core")) and get("cores") == "2",
-        "checks need inputs that are there before the run": bool(get("check_inputs")) and get("input") == "rows",
+        "checks need inputs that are complete before the run": bool(get("check_inputs")) and get("input") == "rows",
         "a stream is for one core and one method": get("weights") == "stream"
         and (get("cores") == "2" or bool(get("core")) or get("model") == "methods"),
         "bands are those of an image": get("ram") == "tight" and "model" in row and not sample.image,

@@ -69,7 +69,7 @@ def resize(g: OnnxLowering, call: OnnxCall) -> str:
     axes = [a for a in _axes(g, call) if (a.have, a.scale) != (a.want, 1.0) or where == "tf_crop_and_resize"]
     if not all(a.have > 0 and a.want > 0 for a in axes):
         sizes = ", ".join(f"{a.have} to {a.want}" for a in axes)
-        raise CompileError("Resize: there is nothing to be resized, or nothing to become of it", have=sizes)
+        raise CompileError("Resize: the input or the output is empty", have=sizes)
     for a in axes:
         need_room("Resize", a.want)
     if mode == "nearest":
