@@ -41,14 +41,6 @@ def swap_operands(op: Op) -> TfliteRow:
     return TfliteRow(lambda g, call: g.b.add(op, call.x(1), call.x(0)), (type(op),))
 
 
-def clamp(lo: float, hi: float) -> TfliteRow:
-    return plain(Clamp(lo, hi))
-
-
-def square(g: TfliteLowering, call: TfliteCall) -> str:
-    return g.b.add(Mul(), call.x(), call.x())
-
-
 def squared_difference(g: TfliteLowering, call: TfliteCall) -> str:
     difference = g.apply(Sub(), call)
     return g.b.add(Mul(), difference, difference)
@@ -80,10 +72,6 @@ def softmax(g: TfliteLowering, call: TfliteCall) -> str:
     return g.b.add(Softmax(len(g.shape(x)) - 1), x)
 
 
-def log_softmax(g: TfliteLowering, call: TfliteCall) -> str:
-    return g.b.add(LogSoftmax(len(g.shape(call.x())) - 1), call.x())
-
-
 def l2_normalization(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower x / sqrt(max(sum of squares, 1e-6)) over the last axis. In int8 it is a norm of the mean of squares
     instead."""
@@ -112,15 +100,6 @@ def cast(g: TfliteLowering, call: TfliteCall) -> str:
     return call.x() if g[call.x()].dtype is to else g.b.add(Cast(to.label), call.x())
 
 
-def same(g: TfliteLowering, call: TfliteCall) -> str:
-    """Lower QUANTIZE and DEQUANTIZE: the number stays, and the scale of the result defines the rest."""
-    return call.x()
-
-
-def gelu(g: TfliteLowering, call: TfliteCall) -> str:
-    return g.b.add(Gelu(bool(call.option(Field(0, "B")))), call.x())
-
-
 def broadcast_to(g: TfliteLowering, call: TfliteCall) -> str:
     return call.x() if g.shape(call.x()) == call.y.shape else g.b.add(Expand(call.y.shape), call.x())
 
@@ -142,23 +121,24 @@ ROWS: dict[str, TfliteRow] = {
     "ADD_N": TfliteRow(add_n, (Add,)),
     "GREATER": swap_operands(Lt()),
     "GREATER_EQUAL": swap_operands(Le()),
-    "RELU": clamp(0.0, np.inf),
-    "RELU6": clamp(0.0, 6.0),
-    "RELU_N1_TO_1": clamp(-1.0, 1.0),
-    "RELU_0_TO_1": clamp(0.0, 1.0),
+    "RELU": plain(Clamp(0.0, np.inf)),
+    "RELU6": plain(Clamp(0.0, 6.0)),
+    "RELU_N1_TO_1": plain(Clamp(-1.0, 1.0)),
+    "RELU_0_TO_1": plain(Clamp(0.0, 1.0)),
     "LEAKY_RELU": TfliteRow(lambda g, call: g.b.add(LeakyRelu(call.real(0)), call.x()), (LeakyRelu,)),
     "PRELU": TfliteRow(prelu, (Prelu, Clamp, Mul, Add)),
-    "GELU": TfliteRow(gelu, (Gelu,)),
-    "SQUARE": TfliteRow(square, (Mul,)),
+    "GELU": TfliteRow(lambda g, call: g.b.add(Gelu(bool(call.option(Field(0, "B")))), call.x()), (Gelu,)),
+    "SQUARE": TfliteRow(lambda g, call: g.b.add(Mul(), call.x(), call.x()), (Mul,)),
     "SQUARED_DIFFERENCE": TfliteRow(squared_difference, (Sub, Mul)),
     "SOFTMAX": TfliteRow(softmax, (Softmax,)),
-    "LOG_SOFTMAX": TfliteRow(log_softmax, (LogSoftmax,)),
+    "LOG_SOFTMAX": TfliteRow(lambda g, call: g.b.add(LogSoftmax(len(g.shape(call.x())) - 1), call.x()), (LogSoftmax,)),
     "L2_NORMALIZATION": TfliteRow(l2_normalization, (Sum, Rsqrt, Mul, LayerNorm)),
     "SELECT": TfliteRow(select, (Where,)),
     "SELECT_V2": TfliteRow(select, (Where,)),
     "CAST": TfliteRow(cast, (Cast,)),
-    "QUANTIZE": TfliteRow(same, (Quantize,)),
-    "DEQUANTIZE": TfliteRow(same, (Dequantize,)),
+    # The number stays, and the scale of the result defines the rest.
+    "QUANTIZE": TfliteRow(lambda g, call: call.x(), (Quantize,)),
+    "DEQUANTIZE": TfliteRow(lambda g, call: call.x(), (Dequantize,)),
     "BROADCAST_TO": TfliteRow(broadcast_to, (Expand,)),
     "FILL": TfliteRow(zeros_like, (Expand,)),
     "ZEROS_LIKE": TfliteRow(zeros_like, (Expand,)),

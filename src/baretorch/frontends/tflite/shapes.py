@@ -246,10 +246,6 @@ def gather_nd(g: TfliteLowering, call: TfliteCall) -> str:
     return g.b.add(IndexSelect(0), flat, total)
 
 
-def embedding_lookup(g: TfliteLowering, call: TfliteCall) -> str:
-    return g.b.add(IndexSelect(0), call.x(1), call.x(0))
-
-
 def tile(g: TfliteLowering, call: TfliteCall) -> str:
     """Repeat every dimension: insert a new one before it, expand it, and merge both."""
     x, times = call.x(), g.ints(call.x(1), "the multiples of TILE")
@@ -260,10 +256,6 @@ def tile(g: TfliteLowering, call: TfliteCall) -> str:
     wide = [v for n, t in zip(shape, times, strict=True) for v in (t, n)]
     x = g.reshape(x, thin)
     return g.reshape(g.b.add(Expand(tuple(wide)), x) if wide != thin else x, call.y.shape)
-
-
-def reverse(g: TfliteLowering, call: TfliteCall) -> str:
-    return g.b.add(Flip(axes_of(g, call, 1)), call.x())
 
 
 def shape(g: TfliteLowering, call: TfliteCall) -> str:
@@ -291,8 +283,8 @@ ROWS: dict[str, TfliteRow] = {
     "BATCH_TO_SPACE_ND": TfliteRow(batch_to_space, (Permute, Slice)),
     "GATHER": TfliteRow(gather, (IndexSelect,)),
     "GATHER_ND": TfliteRow(gather_nd, (IndexSelect,)),
-    "EMBEDDING_LOOKUP": TfliteRow(embedding_lookup, (IndexSelect,)),
+    "EMBEDDING_LOOKUP": TfliteRow(lambda g, call: g.b.add(IndexSelect(0), call.x(1), call.x(0)), (IndexSelect,)),
     "TILE": TfliteRow(tile, (Expand,)),
-    "REVERSE_V2": TfliteRow(reverse, (Flip,)),
+    "REVERSE_V2": TfliteRow(lambda g, call: g.b.add(Flip(axes_of(g, call, 1)), call.x()), (Flip,)),
     "SHAPE": TfliteRow(shape),
 }
