@@ -17,6 +17,7 @@ from baretorch.ops.layout import Permute, Reshape
 Ints: TypeAlias = Sequence[int]
 Scalar: TypeAlias = int | float
 Result: TypeAlias = str | tuple[str, ...]
+Build: TypeAlias = Callable[..., Result]
 
 # Exceptions of rows for sizes and numbers that do not fit together, as in damaged files. Others are bugs of Baretorch.
 UNFIT = (ValueError, IndexError, KeyError, TypeError, ArithmeticError)

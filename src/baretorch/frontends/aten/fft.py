@@ -17,7 +17,7 @@ from baretorch.frontends.aten import elementwise, reduce, shapes
 from baretorch.frontends.aten.moves import expand, flip
 from baretorch.frontends.aten.promotion import to_float
 from baretorch.frontends.aten.rows import AtenRow, rows
-from baretorch.frontends.lowering import Complex, Ints, Lowering, Result
+from baretorch.frontends.lowering import Build, Complex, Ints, Lowering, Result
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.fft import Fft, Irfft, Magnitude, Rfft
 from baretorch.ops.functions import Atan2, Cos, Neg, Sin
@@ -211,7 +211,7 @@ def with_shape(row: Callable[..., str]) -> Callable[..., Complex]:
     return lambda g, z, shape, *args: Complex(row(g, _as_floats(z), (*shape, 2), *args))
 
 
-def with_axes(row: Callable[..., Result], axes: int = 1) -> Callable[..., Result]:
+def with_axes(row: Build, axes: int = 1) -> Build:
     """Wrap a row whose first arguments are axes."""
 
     def lifted(g: Lowering, z: str, *args: Any) -> Result:
@@ -271,7 +271,7 @@ ROWS: dict[str, AtenRow] = {
     **rows("_conj _conj_physical conj_physical resolve_conj resolve_neg", shapes.same),
 }
 
-COMPLEX: dict[str, Callable[..., Result]] = {
+COMPLEX: dict[str, Build] = {
     "aten::_fft_c2r": c2r,
     "aten::_fft_c2c": c2c,
     "aten::view_as_real": ROWS["aten::view_as_real"].build,
@@ -321,7 +321,7 @@ def is_complex(arg: Any) -> bool:
     return isinstance(arg, (Complex, complex)) or (isinstance(arg, tuple) and any(map(is_complex, arg)))
 
 
-def row_of(target: str) -> Callable[..., Result]:
+def row_of(target: str) -> Build:
     """Return the row of an operator with a complex operand."""
     if target not in COMPLEX:
         known = ", ".join(sorted(n.removeprefix("aten::") for n in COMPLEX if not n.startswith("aten::_")))

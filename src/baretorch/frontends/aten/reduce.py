@@ -15,7 +15,7 @@ from baretorch.frontends.aten import elementwise, shapes
 from baretorch.frontends.aten.index import expand_to
 from baretorch.frontends.aten.promotion import to_float
 from baretorch.frontends.aten.rows import AtenRow, rows
-from baretorch.frontends.lowering import Ints, Lowering, Result, Scalar
+from baretorch.frontends.lowering import Build, Ints, Lowering, Result, Scalar
 from baretorch.ir.graph import Op
 from baretorch.ops.cdist import Cdist
 from baretorch.ops.elementwise import Maximum, Minimum
@@ -63,7 +63,7 @@ def aminmax(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False)
     return amin(g, x, axis, keepdim), amax(g, x, axis, keepdim)
 
 
-def spread(op: Callable[[tuple[int, ...], bool, float], Reduction], mean: bool = False) -> Callable[..., Result]:
+def spread(op: Callable[[tuple[int, ...], bool, float], Reduction], mean: bool = False) -> Build:
     """Return the row of var or std, followed by the `mean` if it is a result too: (unbiased), (axes, unbiased, keepdim)
     or (axes, correction, keepdim)."""
 
@@ -106,7 +106,7 @@ def arg(op: type[ArgMax]) -> Callable[..., str]:
 argmax, argmin = arg(ArgMax), arg(ArgMin)
 
 
-def extreme(value: Callable[..., str], index: Callable[..., str], of_two: Op) -> Callable[..., Result]:
+def extreme(value: Callable[..., str], index: Callable[..., str], of_two: Op) -> Build:
     """Return the row of max or min: () over all axes; (axis, keepdim) for values and indices, of which unused ones
     vanish; or (other)."""
 
@@ -151,7 +151,7 @@ def log_softmax(g: Lowering, x: str, axis: int, dtype: str | bool | None = None)
 # --- elements selected by the order of the values, and distances between rows -------------------------------
 
 
-def middle(quiet: bool) -> Callable[..., Result]:
+def middle(quiet: bool) -> Build:
     """Return the row of median, or of the `quiet` nanmedian. Without an axis it is that of all elements, and only the
     value is returned."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from baretorch.frontends.lowering import Result
+from baretorch.frontends.lowering import Build
 from baretorch.ir.graph import Op
 
 
@@ -17,11 +16,11 @@ class AtenRow:
     `makes` are the Graph's operators that compute the result. What is moved or cast on the way, or computed of
     constants, is named only where nothing else is. A row that is `refused` only says why."""
 
-    build: Callable[..., Result]
+    build: Build
     makes: tuple[type[Op], ...] = ()
     refused: bool = False
 
 
-def rows(names: str, build: Callable[..., Result], *makes: type[Op], refused: bool = False) -> dict[str, AtenRow]:
+def rows(names: str, build: Build, *makes: type[Op], refused: bool = False) -> dict[str, AtenRow]:
     """Return the row of these operators of PyTorch, which are separated by spaces."""
     return {f"aten::{name}": AtenRow(build, makes, refused) for name in names.split()}

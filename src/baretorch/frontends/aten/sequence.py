@@ -41,7 +41,7 @@ def _add_layers(
         raise CompileError(
             f"{op.name}: proj_size is not supported", need="proj_size 0", try_="an nn.Linear after the layer"
         )
-    given = [s for s in states if not _zeros(g, s)]
+    given = [s for s in states if not is_zero(g, s)]
     final: list[list[str]] = [[] for _ in states]
     for layer in range(int(layers_)):
         ways = []
@@ -58,7 +58,7 @@ def _add_layers(
     return (x, *(shapes.stack(g, list_) for list_ in final))
 
 
-def _zeros(g: Lowering, name: str) -> bool:
+def is_zero(g: Lowering, name: str) -> bool:
     data = g[name].data
     return data is not None and not data.any()
 
@@ -88,7 +88,7 @@ def lstm_cell(
 def _cell(g: Lowering, op: Recurrent, x: str, states: Sequence[str], weights: Sequence[str | None]) -> tuple[str, ...]:
     """Lower a layer over one time step; its states are the result."""
     some = [w for w in weights if w is not None]
-    begins = [] if all(_zeros(g, s) for s in states) else states
+    begins = [] if all(is_zero(g, s) for s in states) else states
     _, *ends = g.b.add_many(op, shapes.unsqueeze(g, x, 0), *begins, *some[:2], _bias(g, op, some))
     return tuple(ends)
 

@@ -7,7 +7,7 @@ removes what cancels.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from inspect import Signature, signature
@@ -38,7 +38,7 @@ from baretorch.frontends.aten import (
 )
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenProgram, Ref, refs, show
 from baretorch.frontends.aten.rows import AtenRow
-from baretorch.frontends.lowering import UNFIT, Complex, Lowering, Result, unsupported
+from baretorch.frontends.lowering import UNFIT, Build, Complex, Lowering, Result, unsupported
 from baretorch.ir.graph import Builder, DType, Graph, State
 from baretorch.ir.verify import verify
 from baretorch.ops.move import Choose
@@ -117,7 +117,7 @@ def to_graph(program: AtenProgram) -> Graph:
     return verify(replace(graph, input_orders=orders, output_orders=program.output_orders))
 
 
-def _check_count(call: AtenCall, build: Callable[..., Result], args: Sequence[Any]) -> None:
+def _check_count(call: AtenCall, build: Build, args: Sequence[Any]) -> None:
     """Raise CompileError if the row does not have these arguments: another version of PyTorch may have another schema.
     PyTorch checked their types, or for a `.pte` its reader."""
     try:
@@ -133,7 +133,7 @@ def _check_count(call: AtenCall, build: Callable[..., Result], args: Sequence[An
 
 
 @cache
-def _signature(build: Callable[..., Result]) -> Signature:
+def _signature(build: Build) -> Signature:
     return signature(build)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten import elementwise
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.lowering import DTYPES, UNFIT, Lowering, Result, unsupported
+from baretorch.frontends.lowering import DTYPES, UNFIT, Build, Lowering, Result, unsupported
 from baretorch.frontends.onnx.call import OnnxCall, key
 from baretorch.frontends.onnx.definitions import (
     GROWS,
@@ -380,7 +380,7 @@ class OnnxRow:
     refused: bool = False
 
 
-def row(function: Callable[..., Result]) -> OnnxRow:
+def row(function: Build) -> OnnxRow:
     """Return the row of a function whose parameters are ONNX's own: the inputs, of which optional ones may be None, and
     by keyword the attributes that it reads, with ONNX's defaults. The keyword `call` gets the whole call."""
     parameters = list(signature(function).parameters.values())[1:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -141,15 +141,11 @@ def _widen(graph: Any) -> None:
                 _widen(attribute.g)
             if attribute.name in ("to", "dtype") and attribute.i == TensorProto.FLOAT:
                 attribute.i = TensorProto.DOUBLE
-    _widen_types((*graph.input, *graph.output, *graph.value_info))
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = TensorProto.DOUBLE
 
 
 def _widen_tensor(tensor: Any) -> None:
     if tensor.data_type == TensorProto.FLOAT:
         tensor.CopyFrom(tensor_of(array_of(tensor).astype(np.float64), tensor.name))
-
-
-def _widen_types(values: Iterable[Any]) -> None:
-    for value in values:
-        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
-            value.type.tensor_type.elem_type = TensorProto.DOUBLE

@@ -14,12 +14,12 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.products import matmul
-from baretorch.frontends.aten.sequence import join_biases
+from baretorch.frontends.aten.sequence import is_zero, join_biases
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.activations import line, softsign
 from baretorch.frontends.onnx.call import OnnxCall, need_float
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
-from baretorch.ir.graph import Array, Shape
+from baretorch.ir.graph import Shape
 from baretorch.ops.activations import Elu, LeakyRelu, Softplus, Threshold
 from baretorch.ops.elementwise import Add, Clamp, Mul, Sub
 from baretorch.ops.functions import Function, Sigmoid, Tanh
@@ -102,14 +102,10 @@ def _biases(g: OnnxLowering, call: OnnxCall, i: int, count: int) -> tuple[str, s
 def _states(g: OnnxLowering, call: OnnxCall, kind: SequenceKind, i: int, axis: int, shape: Shape) -> list[str]:
     """Return the initial states; none if all are zero."""
     given = [call.input(5 + n) for n in range(kind.op.states)]
-    if all(s is None or _is_zero(g.known(s)) for s in given):
+    if all(s is None or is_zero(g, s) for s in given):
         return []
     zeros = g.b.const("zeros", np.zeros(shape, np.float32))
     return [zeros if s is None else shapes.select(g, s, axis, i) for s in given]
-
-
-def _is_zero(data: Array | None) -> bool:
-    return data is not None and not data.any()
 
 
 def _reorder(g: Lowering, t: str, gates: Sequence[int]) -> str:

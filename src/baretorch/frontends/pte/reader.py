@@ -64,7 +64,7 @@ def read_pte_methods(data: bytes, name: str, wanted: str | None = None) -> dict[
             notes.append(f"method {m} is left out: {error.what}")
     if not read:
         raise CompileError("the program has no method that computes anything", have=", ".join(methods) or None)
-    return {m: _with_notes(p, *notes) for m, p in read.items()}
+    return {m: replace(p, notes=(*p.notes, *notes)) for m, p in read.items()}
 
 
 def _read(program: Program, plan: PteMethod, name: str, state: Mapping[str, Sequence[Kept]]) -> AtenProgram:
@@ -91,10 +91,6 @@ def _read(program: Program, plan: PteMethod, name: str, state: Mapping[str, Sequ
         after,
         notes=(*notes, *reader.notes),
     )
-
-
-def _with_notes(program: AtenProgram, *notes: str) -> AtenProgram:
-    return replace(program, notes=(*program.notes, *notes))
 
 
 def _only_numbers(plan: PteMethod) -> bool:

@@ -40,19 +40,16 @@ def _watch_layers(module: ModuleType) -> None:
         layer.__call__ = watch(name, layer.__call__)
 
 
-def _watch_jit(module: ModuleType) -> None:
-    module.TinyJit.__call__ = plain_call(module.TinyJit.__call__)
-
-
-def _watch_function(module: ModuleType) -> None:
-    module._function.__call__ = plain_call(module._function.__call__)
+def _watch_wrapper(module: ModuleType, name: str) -> None:
+    wrapper = getattr(module, name)
+    wrapper.__call__ = plain_call(wrapper.__call__)
 
 
 WATCHES: Mapping[str, Callable[[ModuleType], None]] = {
     "tinygrad.tensor": _watch_tensor,
     "tinygrad.nn": _watch_layers,
-    "tinygrad.engine.jit": _watch_jit,
-    "tinygrad.function": _watch_function,
+    "tinygrad.engine.jit": lambda module: _watch_wrapper(module, "TinyJit"),
+    "tinygrad.function": lambda module: _watch_wrapper(module, "_function"),
     "tinygrad.runtime.support.compiler_cpu": use_zig,
 }
 

@@ -12,7 +12,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import activations, elementwise, reduce
 from baretorch.frontends.aten.elementwise import with_pytorch_types
 from baretorch.frontends.aten.promotion import cast, promote, to_float
-from baretorch.frontends.lowering import Lowering, Result, Scalar, named_operators
+from baretorch.frontends.lowering import Build, Lowering, Result, Scalar, named_operators
 from baretorch.ir.graph import DType, Op
 from baretorch.ops import functions
 from baretorch.ops.activations import Elu, Hardsigmoid
@@ -21,7 +21,6 @@ from baretorch.ops.logic import Eq, Le, Lt, Ne
 from baretorch.ops.reduce import Mean, Prod, Std, Sum, Var
 
 Operand = str | Scalar
-Build = Callable[..., Result]
 Axes = int | Sequence[int] | None
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import constants, index, moves, resampling, shapes
-from baretorch.frontends.lowering import Ints, Lowering, Result, Scalar
+from baretorch.frontends.lowering import Build, Ints, Lowering, Scalar
 from baretorch.ops.layout import Pad
-
-Build = Callable[..., Result]
 
 
 def flat(first: Any, rest: Sequence[Any]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import conv, elementwise, index, norms, pools, products, reduce, sequence, shapes
 from baretorch.frontends.aten.promotion import to_float
 from baretorch.frontends.einsum import einsum
-from baretorch.frontends.lowering import Lowering, Result, known_value
+from baretorch.frontends.lowering import Build, Lowering, Result, known_value
 from baretorch.frontends.tinygrad.moves import flat
 from baretorch.frontends.windows import Windows
 from baretorch.ir.graph import DType
@@ -21,7 +21,6 @@ from baretorch.ops.norm import LayerNorm
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Mean
 
-Build = Callable[..., Result]
 Numbers = int | Sequence[int]
 
 
