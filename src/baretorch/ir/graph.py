@@ -225,7 +225,7 @@ class Op:
         """Return the equivalent op for its `carried` inputs permuted by `dims`; None if it depends on their order."""
         return None
 
-    def reading(self, read: Sequence[Shape], write: Shape) -> Op:
+    def with_orders(self, read: Sequence[Shape], write: Shape) -> Op:
         """Return the equivalent op for its `reordered` inputs permuted by `read` and its output permuted by `write`."""
         raise NotImplementedError
 

@@ -25,7 +25,7 @@ from baretorch.errors import CompileError
 from baretorch.escape import GRAPH_NAME, graph_name, parse_graph_name
 from baretorch.ir.graph import Array, Builder, DType, Graph, Node, Op, Order, Origin, Port, Quant, State, Tensor
 from baretorch.ir.verify import verify
-from baretorch.ops import op_named
+from baretorch.ops import find_op
 
 _TENSOR = re.compile(rf"(?P<name>{GRAPH_NAME}): (?P<dtype>\w+)\[(?P<shape>[\d, ]*)\](?: q(?P<quant>\(.*?\)\)?))?")
 _SOURCE = re.compile(r"[\w.-]+:\d+")  # where in which of the user's files
@@ -190,7 +190,7 @@ def _parse_node(b: Builder, line: str) -> None:
     found = _NODE.fullmatch(code[at:].rstrip())
     if not found:
         raise ValueError("expected `name: type = op(inputs) attributes`")
-    cls = op_named(found["op"])
+    cls = find_op(found["op"])
     if cls is None:
         raise ValueError(f"no operator is called {found['op']}")
     attrs = {}

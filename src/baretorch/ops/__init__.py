@@ -118,7 +118,7 @@ OPS: tuple[OpRow, ...] = (
     OpRow(norm.LayerNorm, norm.LAYER_NORM, qnorm.norm, Scaled.OWN),
     OpRow(norm.GroupNorm, norm.GROUP_NORM, qnorm.norm, Scaled.OWN),
     *(
-        OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaled(op))
+        OpRow(op, op.kernels(), qelementwise.rule(op), qelementwise.scaling_of(op))
         for op in (*elementwise.OPS, *functions.OPS, *activations.OPS, *logic.OPS)
     ),
     OpRow(layout.Permute, layout.PERMUTE, qmove.move, Scaled.ALIKE),
@@ -203,11 +203,11 @@ def int8_rule(op: Op) -> Rule | None:
     return row.int8 if row else None
 
 
-def scaled(op: Op) -> Scaled | None:
+def scaling_of(op: Op) -> Scaled | None:
     """Return which scales the operator's int8 form needs, or None if it needs no scale or uses those that exist."""
     row = _BY_TYPE.get(type(op))
     return row.scaled if row else None
 
 
-def op_named(name: str) -> type[Op] | None:
+def find_op(name: str) -> type[Op] | None:
     return _BY_NAME.get(name)

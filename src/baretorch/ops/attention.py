@@ -61,14 +61,14 @@ class Attention(Op, name="attention", values=slice(3), reordered=3):
             need(inputs[3].dtype in types, self, "the mask's type is not supported", inputs, "a float32 or bool mask")
         return (Signature(permute_shape(result, self.y_dims), DType.FLOAT32),)
 
-    def seen(self, inputs: Sequence[Tensor]) -> list[Shape]:
+    def operands(self, inputs: Sequence[Tensor]) -> list[Shape]:
         """Return the shapes of q, k and v in the order of the formula, and the mask's."""
         orders = (self.q_dims, self.k_dims, self.v_dims, ())
         return [permute_shape(t.shape, dims) for t, dims in zip(inputs, orders, strict=False)]
 
     def result(self, inputs: Sequence[Tensor]) -> Shape | None:
         """Return the shape of the result before it is permuted, or None if the operands do not fit together."""
-        q, k, v, *mask = self.seen(inputs)
+        q, k, v, *mask = self.operands(inputs)
         if min(len(q), len(k), len(v)) < 2 or q[-1] != k[-1] or k[-2] != v[-2]:
             return None
         pair = broadcast(q[:-2], k[:-2])
@@ -97,10 +97,10 @@ class Attention(Op, name="attention", values=slice(3), reordered=3):
         return (y.transpose(self.y_dims or range(y.ndim)),)
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-        q, k, v = self.seen(inputs)[:3]
+        q, k, v = self.operands(inputs)[:3]
         return outputs[0].count // max(v[-1], 1) * k[-2] * (q[-1] + v[-1])
 
-    def reading(self, read: Sequence[Shape], write: Shape) -> Op:
+    def with_orders(self, read: Sequence[Shape], write: Shape) -> Op:
         own = (self.q_dims, self.k_dims, self.v_dims)
         q, k, v = (compose_orders(order, dims) for order, dims in zip(read, own, strict=True))
         return replace(self, q_dims=q, k_dims=k, v_dims=v, y_dims=compose_orders(self.y_dims, write))
@@ -109,7 +109,7 @@ class Attention(Op, name="attention", values=slice(3), reordered=3):
 def _steps(op: Attention, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dims]]:
     """Return the counts of the loops over batches and heads, and for each of q, k, v, y and mask its step in each loop,
     per row and per column."""
-    q, k, v, *mask = op.seen(inputs)
+    q, k, v, *mask = op.operands(inputs)
     y = op.result(inputs)
     assert y is not None
     read = [steps(t.shape, dims) for t, dims in zip(inputs, (op.q_dims, op.k_dims, op.v_dims), strict=False)]
@@ -123,7 +123,7 @@ def _steps(op: Attention, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dim
 
 def shape_fields(op: Attention, inputs: Sequence[Tensor]) -> Fields:
     """Return the first fields of a struct that begins as bt_attention_f32 does."""
-    q, k, v = op.seen(inputs)[:3]
+    q, k, v = op.operands(inputs)[:3]
     counts, rows = _steps(op, inputs)
     return (
         ("batch", fill_front(counts, LOOPS, 1)),
@@ -140,7 +140,7 @@ def loops_fit(op: Attention, inputs: Sequence[Tensor]) -> bool:
     return len(_steps(op, inputs)[0]) <= LOOPS
 
 
-def lies_together(op: Attention, inputs: Sequence[Tensor]) -> bool:
+def has_contiguous_heads(op: Attention, inputs: Sequence[Tensor]) -> bool:
     """Return whether the elements of a head are neighbours in q, k, v and y."""
     return all(step[-1] == 1 for step in _steps(op, inputs)[1][:4])
 
@@ -157,15 +157,15 @@ def _rows(name: str, mask: DType | None) -> tuple[Kernel[Attention], ...]:
         return given is mask and loops_fit(call.op, call.inputs)
 
     def together(call: Call[Attention]) -> bool:
-        keys = call.op.seen(call.inputs)[1][-2]
-        return fits(call) and keys > 0 and lies_together(call.op, call.inputs)
+        keys = call.op.operands(call.inputs)[1][-2]
+        return fits(call) and keys > 0 and has_contiguous_heads(call.op, call.inputs)
 
     ref = Kernel(
         f"bt_{name}_f32_ref",
         "attention/ref.c",
         _params,
         fits=fits,
-        scratch=lambda call: 4 * call.op.seen(call.inputs)[1][-2],
+        scratch=lambda call: 4 * call.op.operands(call.inputs)[1][-2],
     )
     return (ref.for_cpu("fpu", FPU, fits=together), ref)
 

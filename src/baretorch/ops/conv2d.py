@@ -74,7 +74,7 @@ class Conv2d(Limited, name="conv2d"):
         valid = min(*weight.shape[1:3], *self.stride, *self.dilation, *self.pool) > 0
         need(valid, self, "a window without size or stride", inputs, "kernel, stride, dilation and pool of 1 or more")
         need(min(self.padding) >= 0, self, f"padding {self.padding} is negative", inputs, "padding of 0 or more")
-        h, w = self._pooled(self._unpooled(x.shape, weight.shape))
+        h, w = self._size_after_pool(self._size_before_pool(x.shape, weight.shape))
         need(
             h > 0 and w > 0,
             self,
@@ -94,7 +94,7 @@ class Conv2d(Limited, name="conv2d"):
     def sums(self, x: Array, weight: Array) -> Array:
         """Return the convolution and its pool in float64, without bias and limits."""
         x, weight = x.astype(np.float64), weight.astype(np.float64)
-        h, w = self._unpooled(x.shape, weight.shape)
+        h, w = self._size_before_pool(x.shape, weight.shape)
         out, kernel_h, kernel_w, depth = weight.shape
         top, bottom, left, right = self.padding
         padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
@@ -107,7 +107,7 @@ class Conv2d(Limited, name="conv2d"):
                 sums += per_group(part, taps)
         y = sums.reshape(-1, h, w, out)
         ph, pw = self.pool
-        h, w = self._pooled((h, w))
+        h, w = self._size_after_pool((h, w))
         pooled: Array = y[:, : h * ph, : w * pw].reshape(-1, h, ph, w, pw, out).max(axis=(2, 4))
         return pooled
 
@@ -117,7 +117,7 @@ class Conv2d(Limited, name="conv2d"):
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return outputs[0].count * prod(self.pool) * prod(inputs[1].shape[1:])
 
-    def _unpooled(self, x: Shape, weight: Shape) -> Pair:
+    def _size_before_pool(self, x: Shape, weight: Shape) -> Pair:
         """Return height and width before the pool."""
         return outputs(x, self._windows(weight))
 
@@ -132,7 +132,7 @@ class Conv2d(Limited, name="conv2d"):
         )
         return rows, columns
 
-    def _pooled(self, size: Pair) -> Pair:
+    def _size_after_pool(self, size: Pair) -> Pair:
         return size[0] // self.pool[0], size[1] // self.pool[1]
 
     def takes_affine(self) -> bool:

@@ -77,7 +77,7 @@ class Matmul(Limited, name="matmul", reordered=2):
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return outputs[0].count * self.operands(inputs)[0][-1]
 
-    def reading(self, read: Sequence[Shape], write: Shape) -> Op:
+    def with_orders(self, read: Sequence[Shape], write: Shape) -> Op:
         a, b = (compose_orders(order, own) for order, own in zip(read, (self.a_dims, self.b_dims), strict=True))
         return replace(self, a_dims=a, b_dims=b, y_dims=compose_orders(self.y_dims, write))
 

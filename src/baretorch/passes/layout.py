@@ -178,7 +178,7 @@ class _Walk:
         (out,) = node.outputs
         then = [n.op for n in self.uses.get(out, ())]
         after = then[0].dims if len(then) == 1 and isinstance(then[0], Permute) else ()
-        new = node.op.reading([dims for _, dims in under], after)
+        new = node.op.with_orders([dims for _, dims in under], after)
         if after:
             self.result(node, new, inputs, tuple(int(i) for i in np.argsort(after)))
         else:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import prod
 
 from baretorch.ir.graph import Graph, Node, Op, Quant, Shape, Tensor
-from baretorch.ops import scaled
+from baretorch.ops import scaling_of
 from baretorch.ops.elementwise import Clamp
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.int8.scaled import Scaled
@@ -57,7 +57,7 @@ def _is_read_whole(graph: Graph, maker: Node | None, readers: Sequence[Node], x:
     assert isinstance(op, Quantize)
     if -128 < op.zero < 127:
         return False
-    if maker and (isinstance(maker.op, Clamp) or scaled(maker.op) in (Scaled.SOFTMAX, Scaled.UNIT)):
+    if maker and (isinstance(maker.op, Clamp) or scaling_of(maker.op) in (Scaled.SOFTMAX, Scaled.UNIT)):
         return False
     return any(reader.op != op for reader in readers) or x in graph.kept
 

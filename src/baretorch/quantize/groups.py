@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Quant
-from baretorch.ops import int8_rule, scaled
+from baretorch.ops import int8_rule, scaling_of
 from baretorch.ops.elementwise import Elementwise
 from baretorch.ops.fft import Irfft, Magnitude
 from baretorch.ops.int8.qelementwise import element_by_element, scales_and_shifts
@@ -89,8 +89,8 @@ class _Walk:
 
     def _has_form(self, node: Node) -> bool:
         """Whether the node becomes int8 if its tensors have scales."""
-        constant = slice(1, None) if scaled(node.op) is Scaled.LAYER else slice(-3, None)
-        if scaled(node.op) in (Scaled.LAYER, Scaled.RECURRENT):
+        constant = slice(1, None) if scaling_of(node.op) is Scaled.LAYER else slice(-3, None)
+        if scaling_of(node.op) in (Scaled.LAYER, Scaled.RECURRENT):
             return all(t.data is not None for t in self.graph.of(node.inputs[constant]))
         return int8_rule(node.op) is not None
 
@@ -124,11 +124,11 @@ class _Walk:
         """Find the scores of a softmax: its input, tensors of which that is a view, and their summands, one of which
         may be a mask."""
         (out, *_), values = node.outputs, self._values(node)
-        if isinstance(node.op, Softmax) and scaled(node.op) is Scaled.SOFTMAX:
+        if isinstance(node.op, Softmax) and scaling_of(node.op) is Scaled.SOFTMAX:
             self._offer(values, Scores(node.op.axis))
-        elif out in self.scores and scaled(node.op) is Scaled.ALIKE and len(values) == 1 == len(node.inputs):
+        elif out in self.scores and scaling_of(node.op) is Scaled.ALIKE and len(values) == 1 == len(node.inputs):
             self._offer(values, _before_move(node, self.scores[out]))
-        elif out in self.scores and scaled(node.op) is Scaled.SUM:
+        elif out in self.scores and scaling_of(node.op) is Scaled.SUM:
             self._offer(values, MaskedValues())
         elif out in self.scores and isinstance(node.op, Where):
             self._offer([name for name in values if self._may_be_masked(name)], MaskedValues(far=NEGLIGIBLE))
@@ -137,7 +137,7 @@ class _Walk:
         """Whether scores may hold minus infinity before the mask that they meet next: a second mask does that."""
         node = self.makers.get(name)
         if node is None or not isinstance(node.op, Where):
-            return node is not None and scaled(node.op) is Scaled.SUM
+            return node is not None and scaling_of(node.op) is Scaled.SUM
         return any(
             data is not None and data.dtype == np.float32 and bool((data < ABSENT).any())
             for data in (self.graph[n].data for n in node.inputs)
@@ -150,14 +150,14 @@ class _Walk:
                 self.scores.setdefault(name, relevant)
 
     def _takes_scores(self, node: Node) -> bool:
-        alike = scaled(node.op) is Scaled.ALIKE and len(node.inputs) == 1
-        through = alike or scaled(node.op) is Scaled.SUM or isinstance(node.op, Where)
-        return scaled(node.op) is Scaled.SOFTMAX or (node.outputs[0] in self.scores and through)
+        alike = scaling_of(node.op) is Scaled.ALIKE and len(node.inputs) == 1
+        through = alike or scaling_of(node.op) is Scaled.SUM or isinstance(node.op, Where)
+        return scaling_of(node.op) is Scaled.SOFTMAX or (node.outputs[0] in self.scores and through)
 
     # Groups.
 
     def _visit(self, node: Node) -> None:
-        how, (out, *_) = scaled(node.op), node.outputs
+        how, (out, *_) = scaling_of(node.op), node.outputs
         if out in self.inner or how is None or not self._is_value(out):
             return
         values = [n for n in self._values(node) if n not in self.inner]
@@ -233,7 +233,7 @@ class _Walk:
     def _implied(self, name: str, first: str) -> bool:
         """Whether a tensor is made only from values of its group."""
         node = self.makers.get(name)
-        if node is None or scaled(node.op) is not Scaled.ALIKE or name in self.root:
+        if node is None or scaling_of(node.op) is not Scaled.ALIKE or name in self.root:
             return False
         values = self._values(node)
         return bool(values) and all(n in self.parent and self._first(n) == first for n in values)
@@ -246,7 +246,7 @@ class _Walk:
             *(self.makers[n] for n in names if n in self.makers),
             *(u for n in names for u in self.uses.get(n, ())),
         ]
-        return any(n.op.computes and scaled(n.op) is None for n in neighbours)
+        return any(n.op.computes and scaling_of(n.op) is None for n in neighbours)
 
     def _have_fixed_scale(self, names: Collection[str]) -> bool:
         return any(self._first(name) in self.fixed for name in names)
@@ -327,7 +327,7 @@ def around_spectra(graph: Graph) -> set[str]:
 
 
 def _is_layer(node: Node) -> bool:
-    return scaled(node.op) in (Scaled.LAYER, Scaled.RECURRENT)
+    return scaling_of(node.op) in (Scaled.LAYER, Scaled.RECURRENT)
 
 
 def _walk(start: Node, neighbours: Callable[[Node], Iterable[Node]], stops: Callable[[Node], bool]) -> Iterator[Node]:

@@ -107,7 +107,7 @@ def attend(walk: Walk, node: Node) -> None:
     assert isinstance(op, Attention)
     q, k, v, *mask = node.inputs
     made = attention_of(op, walk.scale(q), walk.scale(k), walk.scale(v), walk.scale(node.outputs[0]))
-    fits_32_bits(PRODUCT * op.seen(walk.graph.of(node.inputs))[0][-1] << made.score_shift)
+    fits_32_bits(PRODUCT * op.operands(walk.graph.of(node.inputs))[0][-1] << made.score_shift)
     masks = [_mask(walk, name) for name in mask]
     walk.emit(node, made, *map(walk.int8, (q, k, v)), *masks)
 
@@ -146,7 +146,7 @@ def _rows(name: str, mask: DType | None) -> tuple[Kernel[QAttention], ...]:
         return given is mask and attention.loops_fit(call.op.geometry, call.inputs)
 
     def together(call: Call[QAttention]) -> bool:
-        return fits(call) and attention.lies_together(call.op.geometry, call.inputs)
+        return fits(call) and attention.has_contiguous_heads(call.op.geometry, call.inputs)
 
     ref = Kernel(
         f"bt_{name}_ref",
@@ -155,7 +155,7 @@ def _rows(name: str, mask: DType | None) -> tuple[Kernel[QAttention], ...]:
         fits=fits,
         pack=_pack,
         as_they_are=4,
-        scratch=lambda call: 4 * call.op.geometry.seen(call.inputs)[1][-2],
+        scratch=lambda call: 4 * call.op.geometry.operands(call.inputs)[1][-2],
     )
     return (ref.for_cpu("mve", MVE, fits=together), ref.for_cpu("dsp", DSP, fits=together), ref)
 

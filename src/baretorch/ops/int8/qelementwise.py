@@ -217,7 +217,7 @@ def rule(op: type[Op]) -> Rule:
     return comparison if issubclass(op, Comparison) else elementwise
 
 
-def scaled(op: type[Op]) -> Scaled | None:
+def scaling_of(op: type[Op]) -> Scaled | None:
     """Return which scales an operator needs; those with truth values use the scales that exist."""
     return SCALED.get(op, None if issubclass(op, LOGIC) else Scaled.OWN)
 

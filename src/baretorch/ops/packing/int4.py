@@ -40,7 +40,7 @@ def _depthwise(kernel: Kernel[Any], variant: str, words: int) -> Kernel[Any]:
     pack = kernel.pack
     assert pack is not None
 
-    def halved(call: Call[Any]) -> tuple[Packed, ...]:
+    def pack_halves(call: Call[Any]) -> tuple[Packed, ...]:
         first, *others = pack(call)
         if not words:
             return (Packed("weight", _two_in_a_byte(first.data)), *others)
@@ -59,7 +59,7 @@ def _depthwise(kernel: Kernel[Any], variant: str, words: int) -> Kernel[Any]:
         symbol=f"bt_qconv2d_depthwise4_{variant}",
         source=f"qconv2d/depthwise4_{variant}.c",
         fits=lambda call: _fits(call) and kernel.fits(call),
-        pack=halved,
+        pack=pack_halves,
         scratch=scratch,
     )
 
@@ -99,7 +99,8 @@ def groups() -> tuple[Kernel[Any], ...]:
         )
 
     helium = replace(
-        row("mve", 4, _signed, 1, MVE), fits=lambda call: _fits_groups(call) and weight_rows(call).shape[1] <= LONGEST
+        row("mve", 4, _pack_signed, 1, MVE),
+        fits=lambda call: _fits_groups(call) and weight_rows(call).shape[1] <= LONGEST,
     )
     pairs = row("dsp", 4, _four_rows, 4, DSP)
     return (
@@ -118,7 +119,7 @@ def groups() -> tuple[Kernel[Any], ...]:
         ),
         pairs,
         row("pairs", 4, _pairs, 2, TRIPLES),
-        row("ref", 2, _nibbles, 1, ANY_CPU),
+        row("ref", 2, _pack_nibbles, 1, ANY_CPU),
     )
 
 
@@ -142,13 +143,13 @@ def _add_and_pad(rows: Array, out: int, in_: int) -> Array:
     return full
 
 
-def _nibbles(rows: Array) -> Array:
+def _pack_nibbles(rows: Array) -> Array:
     """Return two rows in a byte."""
     full = _add_and_pad(rows, 2, 1)
     return np.asarray(full[0::2] + 16 * full[1::2], np.uint8)
 
 
-def _signed(rows: Array) -> Array:
+def _pack_signed(rows: Array) -> Array:
     """Return two rows in a byte, with their signs, and four together."""
     full = np.pad(rows, ((0, -rows.shape[0] % 4), (0, 0))).astype(np.int32)
     return np.asarray((full[0::2] & 15) + 16 * (full[1::2] & 15), np.uint8)
@@ -188,7 +189,7 @@ _ROWS = Kernel[Any](
     "qlinear/int4_ref.c",
     row_params,
     fits=_fits,
-    pack=lambda call: pack_weight(call, _nibbles(data_of(call.inputs, 1))),
+    pack=lambda call: pack_weight(call, _pack_nibbles(data_of(call.inputs, 1))),
     splits=cut.rows_or_channels(2),
 )
 LINEARS: tuple[Kernel[Any], ...] = (
@@ -221,7 +222,7 @@ _CONV = Kernel[Any](
     "qconv2d/int4_ref.c",
     conv_params,
     fits=_fits,
-    pack=lambda call: pack_weight(call, _nibbles(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
+    pack=lambda call: pack_weight(call, _pack_nibbles(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
     splits=cut.rows,
 )
 _WINDOWS = replace(
