@@ -184,9 +184,9 @@ def _fixed_kernel(op: type[Op]) -> Kernel[Any]:
     return Kernel(f"bt_{op.name}_ref", "fixed_point/ref.c", params)
 
 
-KERNELS: dict[type[Op], tuple[Kernel[Any], ...]] = {
-    Quantize: _kernels("quantize"),
-    Dequantize: _kernels("dequantize"),
+QUANTIZE = _kernels("quantize")
+DEQUANTIZE = _kernels("dequantize")
+OTHERS: dict[type[Op], tuple[Kernel[Any], ...]] = {
     **{op: (_int16_kernel(op),) for op in (Widen, Narrow, Quantize16, Dequantize16)},
     **{op: (_fixed_kernel(op),) for op in (ToFixed, FromFixed)},
 }
