@@ -1,4 +1,4 @@
-/* What every Baretorch kernel shares.
+/* The shared header of all Baretorch kernels.
  *
  * A kernel is written once as BT_KERNEL. Compiled on its own it is a function of which a program with several models
  * keeps one; included by a model.c that defines BT_INLINE_KERNELS it is inlined into one instance per layer, with all
@@ -65,7 +65,7 @@
 #define BT_FLASH
 #endif
 
-/* Of an arena. */
+/* The alignment of an arena. */
 #if defined(__AVR__)
 #define BT_ALIGNMENT 1
 #else

@@ -1,4 +1,4 @@
-/* What kernels for Arm cores with Helium that multiply two activations share. */
+/* The shared parts of kernels for Arm cores with Helium that multiply two activations. */
 #ifndef BT_DOT_MVE_H
 #define BT_DOT_MVE_H
 

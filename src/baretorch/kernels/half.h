@@ -4,7 +4,7 @@
 
 #include "bt.h"
 
-/* What is neither infinite nor NaN, on any core. Only numbers below 2^-14 take the loop. */
+/* A number that is neither infinite nor NaN, on any core. Only numbers below 2^-14 take the loop. */
 BT_INLINE float bt_half(int16_t half)
 {
     union {

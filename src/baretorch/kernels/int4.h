@@ -48,7 +48,7 @@ BT_INLINE void bt_int4_expand(int8_t *to, const uint8_t *from, int32_t n)
     }
 }
 
-/* What is the same for all rows. */
+/* The parameters that all rows share. */
 typedef struct {
     int32_t in, out, shift, zero, lo, hi;
 } bt_int4_layer;

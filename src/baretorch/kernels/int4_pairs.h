@@ -35,7 +35,7 @@ BT_INLINE const uint32_t *bt_int4_pairs_four(int32_t sums[4], const int8_t *x, c
     return w;
 }
 
-/* Of an even number of inputs. */
+/* All outputs of a row with an even number of inputs. */
 BT_INLINE void bt_int4_outputs_pairs(const bt_int4_layer *l, const int8_t *x, const uint8_t *weight,
                                      const int32_t *bias, const int32_t *multiplier, int8_t *y)
 {

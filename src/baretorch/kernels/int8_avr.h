@@ -1,4 +1,4 @@
-/* What int8.h has for all cores, with the 8-bit multiplier. */
+/* The operations of int8.h, with the 8-bit multiplier. */
 #ifndef BT_INT8_AVR_H
 #define BT_INT8_AVR_H
 

@@ -1,4 +1,4 @@
-/* What the int8 kernels for Arm cores with Helium share (the M-profile vector extension: Cortex-M55, M85).
+/* The shared parts of int8 kernels for Arm cores with Helium (the M-profile vector extension: Cortex-M55, M85).
  *
  * The work is done by VMLADAVA: 16 products of bytes, added to a general register with an even number. Four output
  * channels of two windows are eight sums, which takes all such registers; each vector of weights is used twice, each of

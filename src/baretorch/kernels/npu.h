@@ -1,4 +1,4 @@
-/* What a driver of an Arm Ethos-U is given. */
+/* The input of a driver of an Arm Ethos-U. */
 #ifndef BT_NPU_H
 #define BT_NPU_H
 
@@ -15,8 +15,8 @@ typedef struct {
 enum { BT_NPU_WEIGHTS, BT_NPU_SCRATCH, BT_NPU_FAST, BT_NPU_INPUT, BT_NPU_OUTPUT, BT_NPU_REGIONS };
 
 /* Runs a command stream to its end. Images have it from runtime/npu/; an application with a driver of its own calls that.
- * It does not return if the NPU failed, or if the checksum is another one before the first start: what the regions hold
- * then is no answer. */
+ * It does not return if the NPU failed, or if the checksum is another one before the first start: the
+ * regions then do not hold a result. */
 void bt_npu_run(const bt_npu_job *job, const int32_t *commands, const void *const *regions);
 
 #endif

@@ -58,7 +58,7 @@ BT_INLINE bt_triples bt_triples_of(int32_t taps, int32_t zero, int32_t lo, int32
     return s;
 }
 
-/* What takes the 128 in the weights back, for each part of x: two words. */
+/* The correction for the 128 in the weights, for each part of x: two words. */
 BT_INLINE void bt_triples_heads(uint32_t *heads, const uint32_t *x, int32_t taps)
 {
     for (int32_t part = bt_triples_first(taps); taps > 0; taps -= part, part = BT_TRIPLES_TAPS) {

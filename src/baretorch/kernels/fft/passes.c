@@ -277,7 +277,7 @@ BT_KERNEL void bt_rfft_f32_passes(const bt_fft_passes_f32 *p, const float *x, co
     }
 }
 
-/* What bt_fft_last_real does to k and n - k, undone into scratch with parts exchanged; roots end with
+/* The inverse of bt_fft_last_real for k and n - k, into scratch with parts exchanged; roots end with
  * e^(-pi i k / n) for k = 1 ... n / 2 - 1. */
 BT_KERNEL void bt_irfft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const BT_FLASH int16_t *order,
                                    const BT_FLASH float *roots, float *y, void *scratch)

@@ -8,7 +8,7 @@
 
 #include "../bt.h"
 
-/* From `in_h` on as the unit has its registers. */
+/* The fields from `in_h` on are in the order of the unit's registers. */
 typedef struct {
     uint32_t unit; /* their address */
     int32_t in_h, in_w, in;

@@ -45,7 +45,7 @@ BT_INLINE float bt_log_tail_f32(float f)
     return (p * f - 0.5f) * (f * f);
 }
 
-/* What a logarithm makes of zero, negative numbers, infinity and NaN. */
+/* The logarithm of zero, negative numbers, infinity and NaN. */
 BT_INLINE float bt_log_special_f32(float x)
 {
     return x == 0.0f ? -BT_INF : x < 0.0f ? BT_NAN : x;

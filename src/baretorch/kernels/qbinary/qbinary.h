@@ -65,7 +65,7 @@ BT_INLINE int8_t bt_qmul_one(const bt_qmul *p, int32_t a, int32_t b)
     return bt_requantize((a - p->a_zero) * (b - p->b_zero), p->multiplier, p->shift, p->zero, p->lo, p->hi);
 }
 
-/* What is divided by 0 is at a limit; 0 stays 0. */
+/* Division by 0 gives a limit; 0 / 0 is 0. */
 BT_INLINE int8_t bt_qdiv_one(const bt_qdiv *p, int32_t a, int32_t b)
 {
     const int32_t n = (a - p->a_zero) * p->factor, d = b - p->b_zero;

@@ -23,7 +23,7 @@ typedef struct {
     "ldrsb %[one], [%[at], #8]\n\t"                                                                                    \
     "pkhbt %[pair], %[pair], %[one], lsl #16\n\t"                                                                      \
     "ldrsb %[one], [%[at]], #12\n\t"
-/* As the left, middle or right column of an output. */
+/* The taps of a left, middle or right column of an output. */
 #define BT_LEFT(to)                                                                                                    \
     "smlad %[" to "], %[pair], %[left], %[bias]\n\t"                                                                   \
     "smlabb %[" to "], %[one], %[lower], %[" to "]\n\t"

@@ -13,7 +13,7 @@
 /* Outputs of a line. */
 #define BT_ROWS_LINE(p) ((p)->out_w <= 24 ? (p)->out_w : 16)
 
-/* Of a column, channels 0 and 1 of the upper two rows and of the lower two, then channels 2 and 3 likewise. An output of
+/* A column: channels 0 and 1 of the upper two rows and of the lower two, then channels 2 and 3 likewise. An output of
  * the upper row takes the place of its channel's first byte in the middle column's `upper`, the other that in `lower`. */
 typedef struct {
     struct {
@@ -169,7 +169,7 @@ BT_INLINE void bt_qconv2d_four_in_rows(const bt_qconv2d_rows *rows, const int32_
     }
 }
 
-/* What fill_columns did not find in the image. */
+/* The columns that fill_columns did not find in the image. */
 BT_INLINE void bt_qconv2d_fill_outside(const bt_qconv2d_rows *rows)
 {
     bt_qconv2d_column *const begin = rows->begin, *const end = rows->end;

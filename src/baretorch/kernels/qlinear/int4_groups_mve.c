@@ -12,7 +12,7 @@
     "vldrb.u8 %q[v], [%[z]], #16\n\t"                                                                                  \
     "vshl.i8 %q[low], %q[v], #4\n\t" mla " %[c], %q[u], %q[low]\n\t"                                                   \
     "vand %q[v], %q[v], %q[high]\n\t" mla " %[d], %q[u], %q[v]\n\t"
-/* What they add up to, times the factors. */
+/* Add their sums, times the factors. */
 #define BT_GROUPS_ADD                                                                                                  \
     "vmov %q[u][2], %q[u][0], %[a], %[c]\n\t"                                                                          \
     "vmov %q[u][3], %q[u][1], %[b], %[d]\n\t"                                                                          \

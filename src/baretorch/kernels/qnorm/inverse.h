@@ -1,4 +1,4 @@
-/* What the norms of all cores share: one divided by a root. */
+/* One divided by a root, for the norms of all cores. */
 #ifndef BT_QNORM_INVERSE_H
 #define BT_QNORM_INVERSE_H
 

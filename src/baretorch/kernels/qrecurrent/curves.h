@@ -1,4 +1,4 @@
-/* What the recurrent layers of all cores share: curves, and the arithmetic of one unit. */
+/* The shared parts of recurrent layers for all cores: curves, and the arithmetic of one unit. */
 #ifndef BT_QRECURRENT_CURVES_H
 #define BT_QRECURRENT_CURVES_H
 

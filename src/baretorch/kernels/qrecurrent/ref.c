@@ -19,7 +19,7 @@ BT_INLINE int32_t bt_row_ref(const BT_FLASH int8_t *w, int32_t wide, const void 
     return sum;
 }
 
-/* What a step reads: the input and the hidden state before. */
+/* The inputs of a step: the input and the hidden state before. */
 typedef struct {
     int32_t wide;
     const void *x;

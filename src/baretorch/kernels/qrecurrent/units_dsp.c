@@ -7,7 +7,7 @@
 
 #include "../dsp.h"
 
-/* What a step reads and writes. Its assembler has a copy on the stack: the offsets below are those of the fields there,
+/* The operands of a step. Its assembler has a copy on the stack: the offsets below are those of the fields there,
  * after six entries. */
 typedef struct {
     const int32_t *weights;
@@ -360,8 +360,8 @@ BT_INLINE void bt_copy_halves(int32_t *to, const int16_t *from, int32_t count)
         *to++ = bt_load4(bytes);
 }
 
-/* What code has for words: up to most - 1 of `single` bytes each, a jump, then `turn` blocks of `block` bytes for `most`
- * words each. */
+/* The layout of unrolled code for words: up to most - 1 of `single` bytes each, a jump, then `turn` blocks of `block`
+ * bytes for `most` words each. */
 typedef struct {
     int32_t most;
     int32_t single;

@@ -23,7 +23,7 @@ typedef struct {
     int32_t x_zero;
 } bt_qsums;
 
-/* From sums to outputs: y = requantize(the largest of a pool's window, with multiplier[o]). Pixels of sums and y are
+/* Outputs from sums: y = requantize(the largest of a pool's window, with multiplier[o]). Pixels of sums and y are
  * `stride` elements apart. */
 typedef struct {
     int32_t batch;

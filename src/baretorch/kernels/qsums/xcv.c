@@ -18,7 +18,7 @@ typedef struct {
 #define BT_QSUMS_LOAD(s0, s1, s2, s3) "lw " s0 ", 0(a5)\n\tlw " s1 ", 4(a5)\n\tlw " s2 ", 8(a5)\n\tlw " s3 ", 12(a5)\n\t"
 #define BT_QSUMS_STORE(s0, s1, s2, s3) "sw " s0 ", 0(a5)\n\tsw " s1 ", 4(a5)\n\tsw " s2 ", 8(a5)\n\tsw " s3 ", 12(a5)\n\t"
 
-/* All sums are read before the first is written: where there are less than four windows, the last comes several times. */
+/* All sums are read before the first is written: if there are less than four windows, the last is repeated. */
 BT_SHARED void bt_qsums_four_by_four_xcv(bt_qsums_block *block)
 {
     register bt_qsums_block *at __asm__("a0") = block;
@@ -145,7 +145,7 @@ BT_INLINE void bt_qsums_each_window_xcv(const bt_qsums *p, const int8_t *x, cons
     bt_qsums_make_xcv(&windows);
 }
 
-/* What y begins as: the sums so far, unless they are there, or biases. */
+/* The first values of y: the sums so far, unless they are there already, or biases. */
 BT_INLINE void bt_qsums_begin_xcv(const bt_qsums *p, const int32_t *from, int32_t step, int32_t *y)
 {
     const int32_t pixels = p->batch * p->out_h * p->out_w;

@@ -40,7 +40,7 @@ BT_INLINE uint32_t bt_exp16(const BT_FLASH int16_t *table, int32_t d)
     return ((uint32_t)(uint16_t)table[d >> 8] * (uint16_t)table[256 + (d & 255)] + (UINT32_C(1) << 15)) >> 16;
 }
 
-/* What e is of a sum, whose reciprocal is `inverse` / 2^32. */
+/* The share of e in a sum, whose reciprocal is `inverse` / 2^32. */
 BT_INLINE int16_t bt_share16(uint32_t e, uint32_t inverse)
 {
     const uint32_t share = ((e * inverse >> 16) + 1) >> 1;

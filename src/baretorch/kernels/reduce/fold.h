@@ -1,4 +1,4 @@
-/* What reductions and norms share: folding the elements of three nested loops into one value.
+/* The shared part of reductions and norms: folding the elements of three nested loops into one value.
  *
  * A row is folded in blocks, each from the start, so that the rounding error of a long sum grows with its number of
  * blocks and not with its length: a sum of 4096 floats is off by some 128 roundings at worst, not by 4096. */
