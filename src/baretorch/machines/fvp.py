@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import IO
+from typing import IO, NoReturn
 
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
@@ -71,9 +71,9 @@ class FvpMachine(Process):
         line.setblocking(False)
         return line
 
-    def _raise_ended(self) -> bytes:
+    def _raise_ended(self) -> NoReturn:
         try:
-            return super()._raise_ended()
+            super()._raise_ended()
         except DeviceFault as fault:
             raise DeviceFault(fault.what, have=[*self._words.last(), *fault.have]) from None
 

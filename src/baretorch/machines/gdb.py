@@ -18,6 +18,28 @@ from baretorch.targets.types import Board
 START_SECONDS = 10.0  # for a server to listen
 
 
+class PacketBuffer:
+    """Received bytes of gdb's remote protocol."""
+
+    def __init__(self) -> None:
+        self.unread = b""
+
+    def take(self) -> str | None:
+        """Return the next packet, if all of it has arrived."""
+        begin = self.unread.find(b"$")
+        end = self.unread.find(b"#", begin)
+        if not 0 <= begin < end or len(self.unread) < end + 3:
+            return None
+        data, self.unread = self.unread[begin + 1 : end], self.unread[end + 3 :]
+        return data.decode("latin-1")
+
+
+def encode_packet(text: str) -> bytes:
+    """Return the bytes of a packet, with its checksum."""
+    data = text.encode("latin-1")
+    return b"$%b#%02x" % (data, sum(data) % 256)
+
+
 class DebuggerGone(DeviceFault):
     """gdb has ended, and the emulation with it."""
 

@@ -9,7 +9,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Sequence
-from typing import IO, Protocol
+from typing import IO, NoReturn, Protocol
 
 from baretorch.machines.types import DeviceFault, DeviceHang, UncountedMachine
 
@@ -107,7 +107,7 @@ class Process(UncountedMachine):
             sent = len(self._unsent)  # the other end is gone, which the next read reports
         self._unsent = self._unsent[sent:]
 
-    def _raise_ended(self) -> bytes:
+    def _raise_ended(self) -> NoReturn:
         status = self._child.wait()
         self._errors.seek(0)
         last = self._errors.read().decode(errors="replace").strip().splitlines()[-10:]

@@ -6,6 +6,7 @@ import select
 import socket
 import time
 
+from baretorch.machines.gdb import PacketBuffer, encode_packet
 from baretorch.machines.types import DeviceFault
 
 PACKET = 0x1000  # characters of a packet, as in QEMU
@@ -18,7 +19,7 @@ PC = 15
 class GdbClient:
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
-        self._came = b""
+        self._received = PacketBuffer()
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -41,8 +42,7 @@ class GdbClient:
             raise DeviceFault(f"QEMU's gdb stub does not do {text[:40]!r}", have=answer or "nothing")
 
     def send(self, text: str) -> None:
-        data = text.encode()
-        self._socket.sendall(b"$" + data + b"#%02x" % (sum(data) & 0xFF))
+        self._socket.sendall(encode_packet(text))
 
     def take(self) -> str:
         """Return the next packet."""
@@ -60,17 +60,14 @@ class GdbClient:
             more = self._socket.recv(1 << 16)
             if not more:
                 raise DeviceFault("QEMU's gdb stub is gone")
-            self._came += more
+            self._received.unread += more
         return self._packet()
 
     def _packet(self) -> str | None:
-        begin = self._came.find(b"$")
-        end = self._came.find(b"#", begin)
-        if not 0 <= begin < end or len(self._came) < end + 3:
-            return None
-        data, self._came = self._came[begin + 1 : end], self._came[end + 3 :]
-        self._socket.sendall(b"+")
-        return data.decode("latin-1")
+        packet = self._received.take()
+        if packet is not None:
+            self._socket.sendall(b"+")
+        return packet
 
     def interrupt(self) -> None:
         """Stop the core, and wait until it has stopped."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import unicorn as uc
 from unicorn import arm_const as arm
 
-from baretorch.machines.gdb import DebuggerGone
+from baretorch.machines.gdb import DebuggerGone, PacketBuffer, encode_packet
 from baretorch.machines.types import DeviceFault
 from baretorch.machines.unicorn.core import REGISTERS, Core
 from baretorch.machines.unicorn.machine import UnicornMachine
@@ -52,7 +52,7 @@ class GdbStub:
         self._left: socket.socket | None = None
         self._registers = (*CORE, *(FPU if has_fpu else ()))
         self._has_fpu = has_fpu
-        self._unread = b""
+        self._received = PacketBuffer()
         self._stop_requested = False  # for a stop
 
     def attach(self, machine: UnicornMachine) -> None:
@@ -88,9 +88,9 @@ class GdbStub:
             more = b"" if self._gdb is None or self._gdb.fileno() < 0 else self._gdb.recv(PACKET)
             if not more:
                 raise self._leave()
-            self._unread += more
-        self._stop_requested = INTERRUPT in self._unread
-        self._unread = self._unread.replace(INTERRUPT, b"")
+            self._received.unread += more
+        self._stop_requested = INTERRUPT in self._received.unread
+        self._received.unread = self._received.unread.replace(INTERRUPT, b"")
         return self._stop_requested
 
     def report_end(self) -> None:
@@ -158,29 +158,25 @@ class GdbStub:
         return f"{head}<target><architecture>arm</architecture>{''.join(parts)}</target>"
 
     def _send(self, text: str) -> None:
-        data = text.encode("latin-1")
         if self._gdb is not None:
             try:
-                self._gdb.sendall(b"$%b#%02x" % (data, sum(data) % 256))
+                self._gdb.sendall(encode_packet(text))
             except OSError:
                 self._gdb = None
 
     def _packet(self) -> str | None:
         """Return the next packet, acknowledged; None if gdb is gone."""
         while self._gdb is not None:
-            begin = self._unread.find(b"$")
-            end = self._unread.find(b"#", begin)
-            if begin >= 0 and end >= 0 and len(self._unread) >= end + 3:
-                data, self._unread = self._unread[begin + 1 : end], self._unread[end + 3 :]
+            if (packet := self._received.take()) is not None:
                 self._gdb.sendall(b"+")
-                return data.decode("latin-1")
+                return packet
             try:
                 more = self._gdb.recv(PACKET)
             except OSError:
                 return None
             if not more:
                 return None
-            self._unread += more
+            self._received.unread += more
         return None
 
 
