@@ -73,10 +73,11 @@ def _layers(report: Report) -> Table:
     speed, part = ("#flash\ncycles", "#share\nof time") if report.profile.time.flash else ("#per MAC", "#share")
     numbers = ("#MACs", "#weights", "#instructions", speed, *(["#SQNR"] if report.int8 else []), part)
     table = columns("layer", "operator", "output", "kernel", *numbers)
-    table.add_column("", no_wrap=True, min_width=BAR)
+    width = BAR // 2 if report.profile.time.flash else BAR
+    table.add_column("", no_wrap=True, min_width=width)
     most = max((row.weight for row in report.rows), default=0)
     for name, row in zip(apart([row.name for row in report.rows]), report.rows, strict=True):
-        table.add_row(markup(name), *_layer(row, report), f"[cyan]{bar(row.weight, most, BAR)}[/]")
+        table.add_row(markup(name), *_layer(row, report), f"[cyan]{bar(row.weight, most, width)}[/]")
     return table
 
 
@@ -86,7 +87,7 @@ def _layer(row: LayerRow, report: Report) -> list[str]:
     flash = row.time.flash
     return [
         row.op,
-        markup(f"{row.dtype}{list(row.shape)}"),
+        f"{row.dtype} {'×'.join(map(str, row.shape))}",
         f"[dim]{row.variant}[/]",
         f"{row.macs:,}" if row.macs else "",
         f"{row.weights:,}" if row.weights else "",
