@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.source import Asked, Source, random_inputs
+from baretorch.frontends.source import LoadRequest, Source, random_inputs
 from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array, Builder, DType, Origin, Quant
 from baretorch.ir.verify import verify
@@ -28,7 +28,7 @@ ROWS: Mapping[str, Callable[[Builder, str, Any], str]] = {
     "relu": lambda b, x, _: b.add(Clamp(0.0, np.inf), x),
     "round": lambda b, x, scale: b.add(Dequantize(scale, 0), b.add(Quantize(scale, 0), x)),
 }
-MEANING: Mapping[str, Callable[[Array, Any], Array]] = {  # the same in NumPy: the model that can be asked
+MEANING: Mapping[str, Callable[[Array, Any], Array]] = {  # the same in NumPy: the model that can be request
     "image": lambda x, _: x,
     "flatten": lambda x, _: x.reshape(1, -1),
     "linear": lambda x, how: x @ (np.array(how["rows"]).T * np.array(how.get("scale", 1.0))),
@@ -43,11 +43,11 @@ def _weight(b: Builder, rows: list[list[float]], scale: list[float] | None = Non
     return b.const("weight", real.astype(np.float32), quant)
 
 
-def load_layers(asked: Asked) -> Source:
-    layers = [(kind, how) for layer in json.loads(asked.file.read_text()) for kind, how in layer.items()]
+def load_layers(request: LoadRequest) -> Source:
+    layers = [(kind, how) for layer in json.loads(request.file.read_text()) for kind, how in layer.items()]
     if unknown := [kind for kind, _ in layers if kind not in ROWS]:
-        raise CompileError(f"{asked.file}: {unknown[0]!r} is no layer", need=", ".join(ROWS))
-    b, x = Builder(asked.name), ""
+        raise CompileError(f"{request.file}: {unknown[0]!r} is no layer", need=", ".join(ROWS))
+    b, x = Builder(request.name), ""
     for i, (kind, how) in enumerate(layers):
         b.origin = Origin(f"{i}.{kind}")
         x = ROWS[kind](b, x, how)
@@ -60,5 +60,5 @@ def load_layers(asked: Asked) -> Source:
     answers = (y.astype(np.float32),)
     reference = Reference(answers, 1, lambda seed: answers, examples)
     return Source(
-        asked.name, {"forward": graph}, examples, answers, answers, references={"forward": reference}, library="NumPy"
+        request.name, {"forward": graph}, examples, answers, answers, references={"forward": reference}, library="NumPy"
     )

@@ -15,7 +15,7 @@ from baretorch.frontends.choices import Arguments
 from baretorch.frontends.model_file import from_object, load_python, need_file
 from baretorch.frontends.onnx.source import load_onnx
 from baretorch.frontends.pte.source import load_pte
-from baretorch.frontends.source import ODD_INT8, Asked, Source, check_name, random_inputs
+from baretorch.frontends.source import ODD_INT8, LoadRequest, Source, check_name, random_inputs
 from baretorch.frontends.tflite.source import load_tflite
 from baretorch.frontends.torch.source import from_methods, from_module, load_pt2
 from baretorch.options import DEFAULT, Options
@@ -23,8 +23,8 @@ from baretorch.options import DEFAULT, Options
 __all__ = [
     "KINDS",
     "ODD_INT8",
-    "Asked",
     "FileKind",
+    "LoadRequest",
     "Source",
     "check_name",
     "from_methods",
@@ -47,11 +47,11 @@ OF_WEIGHTS = (
 class FileKind:
     """A kind of model file, with its reader."""
 
-    load: Callable[[Asked], Source]
+    load: Callable[[LoadRequest], Source]
 
 
 KINDS: Mapping[str, FileKind] = {
-    ".py": FileKind(lambda asked: load_python(asked, lambda named: kind_of(str(named.file)).load(named))),
+    ".py": FileKind(lambda request: load_python(request, lambda named: kind_of(str(named.file)).load(named))),
     ".pt2": FileKind(load_pt2),
     ".pte": FileKind(load_pte),
     ".onnx": FileKind(load_onnx),
@@ -71,8 +71,10 @@ def load(
             f"--config: {' and '.join(arguments)} cannot be chosen of {file.name}", need="a Python model file"
         )
     given = Path(options.calibration) if options.calibration else None
-    asked = Asked(file, _name(file), method, options.trust, None, options.shapes, options.state, given, arguments or {})
-    source = kind.load(asked)
+    request = LoadRequest(
+        file, _name(file), method, options.trust, None, options.shapes, options.state, given, arguments or {}
+    )
+    source = kind.load(request)
     model = source.named or file
     if given is None and (source.calibration is not None or model.suffix == ".py" or not options.int8):
         return source

@@ -16,7 +16,7 @@ from baretorch.errors import CompileError
 from baretorch.files.read import special_kind
 from baretorch.frontends.choices import Arguments, Offer, choices_for, read_offer
 from baretorch.frontends.inputs import as_inputs, is_trainable
-from baretorch.frontends.source import Asked, Source
+from baretorch.frontends.source import LoadRequest, Source
 from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.source import from_methods as from_tinygrad
 from baretorch.frontends.torch.source import from_methods as from_torch
@@ -292,19 +292,19 @@ def _call(path: Path, file: ModuleType, name: str, asked: Arguments) -> Any:
 # --- as a Source ------------------------------------------------------------------------------------------------
 
 
-def load_python(asked: Asked, load_named: Callable[[Asked], Source]) -> Source:
+def load_python(request: LoadRequest, load_named: Callable[[LoadRequest], Source]) -> Source:
     """Load a Python file with model() and inputs(); `load_named` reads the file that model() may name."""
-    if "torch" in _imports(asked.file):
+    if "torch" in _imports(request.file):
         with timed("import"):
             import baretorch.frontends.torch.export  # noqa: F401
     with timed("model"):
-        model, methods, calibration = load_model_file(asked.file, asked.arguments)
+        model, methods, calibration = load_model_file(request.file, request.arguments)
     if isinstance(model, Path):
-        source = load_named(replace(asked, file=model, inputs=methods.get("forward")))
+        source = load_named(replace(request, file=model, inputs=methods.get("forward")))
         return replace(source, named=model, calibration=calibration)
-    asked.need_fixed("a model in Python")
+    request.need_fixed("a model in Python")
     with timed("export"):
-        return replace(_from_methods(model)(model, methods, asked.name, asked.method), calibration=calibration)
+        return replace(_from_methods(model)(model, methods, request.name, request.method), calibration=calibration)
 
 
 def from_object(model: Any, inputs: Any, name: str) -> Source:

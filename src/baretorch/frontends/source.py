@@ -23,7 +23,7 @@ ODD_INT8 = "inputs: inputs() has NaN or infinite values, which int8 cannot repre
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoadRequest:
     """A request to a loader: this file, whose model is called `name`. Of several methods it is `method`, or the first.
     `trust`: the user allows the file's content to run. `inputs` are example inputs as the caller has them, if a Python
     file refers to this one and supplies some; `example_inputs` checks and arranges them. `shapes` are those of inputs
@@ -133,11 +133,11 @@ def one_of(methods: Mapping[str, Any], wanted: str | None) -> str:
     return wanted
 
 
-def example_inputs(asked: Asked, graph: Graph) -> tuple[Array, ...]:
+def example_inputs(request: LoadRequest, graph: Graph) -> tuple[Array, ...]:
     """Return the requested inputs, or random ones: real numbers in the memory order of the C interface."""
-    if asked.inputs is None:
+    if request.inputs is None:
         return random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs))
-    return real_inputs(graph, arrange_inputs(graph, asked.inputs, "inputs()"))
+    return real_inputs(graph, arrange_inputs(graph, request.inputs, "inputs()"))
 
 
 def random_inputs(types: Iterable[tuple[Shape, DType]]) -> tuple[Array, ...]:

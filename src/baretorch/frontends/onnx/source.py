@@ -10,7 +10,7 @@ from typing import Any
 from baretorch.errors import CompileError
 from baretorch.files.read import read_toml
 from baretorch.frontends.calibration import examples_of
-from baretorch.frontends.source import Asked, Source, example_inputs, one_of
+from baretorch.frontends.source import LoadRequest, Source, example_inputs, one_of
 from baretorch.ir.graph import Shape
 from baretorch.ir.io import as_array
 from baretorch.stopwatch import timed
@@ -19,7 +19,7 @@ METHOD = "forward"  # the only one
 NOBODY = "neither onnxruntime nor onnx.reference can run this model, so there is no result to compare with"
 
 
-def load_onnx(asked: Asked) -> Source:
+def load_onnx(request: LoadRequest) -> Source:
     """Load an ONNX file."""
     with timed("import"):
         try:
@@ -35,19 +35,19 @@ def load_onnx(asked: Asked) -> Source:
         from baretorch.frontends.onnx.reader import read_model
         from baretorch.frontends.onnx.runtime import original, reference_of
         from baretorch.frontends.onnx.table import to_graph
-    one_of({METHOD: None}, asked.method)
+    one_of({METHOD: None}, request.method)
     with timed("model"):
-        model = read_model(asked.file)
-        state = asked.state or _read_state_file(asked.file)
-        shapes = {**_given_shapes(model, state, asked.inputs or ()), **asked.shapes}
+        model = read_model(request.file)
+        state = request.state or _read_state_file(request.file)
+        shapes = {**_given_shapes(model, state, request.inputs or ()), **request.shapes}
         interface = interface_of(model, shapes, state)
-        graph, notes = to_graph(model, interface, asked.name)
-        if asked.inputs is None:
-            asked = replace(asked, inputs=examples_of(asked.file, graph, asked.calibration))
+        graph, notes = to_graph(model, interface, request.name)
+        if request.inputs is None:
+            request = replace(request, inputs=examples_of(request.file, graph, request.calibration))
         source = Source(
-            asked.name,
+            request.name,
             {METHOD: graph},
-            example_inputs(asked, graph),
+            example_inputs(request, graph),
             notes=(*interface.notes, *notes),
             texts={"onnx": lambda: to_text(model)},
             calls=len(model.graph.node),

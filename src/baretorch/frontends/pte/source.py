@@ -8,28 +8,28 @@ from baretorch.frontends.aten.methods import LoweredMethods, share_state
 from baretorch.frontends.aten.program import check_sizes
 from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.pte.reader import read_pte_methods
-from baretorch.frontends.source import Asked, Source, example_inputs, one_of, random_inputs
+from baretorch.frontends.source import LoadRequest, Source, example_inputs, one_of, random_inputs
 from baretorch.stopwatch import timed
 
 
-def load_pte(asked: Asked) -> Source:
+def load_pte(request: LoadRequest) -> Source:
     """Load an ExecuTorch file."""
-    asked.need_fixed("a .pte")
+    request.need_fixed("a .pte")
     with timed("model"):
-        read = read_pte_methods(asked.file.read_bytes(), asked.name, asked.method)
-        programs = share_state({m: replace(p, file=str(asked.file)) for m, p in read.items()})
-        for program in programs.values() if not asked.trust else ():
+        read = read_pte_methods(request.file.read_bytes(), request.name, request.method)
+        programs = share_state({m: replace(p, file=str(request.file)) for m, p in read.items()})
+        for program in programs.values() if not request.trust else ():
             check_sizes(program)
-        method = one_of(programs, asked.method or ("forward" if "forward" in programs else None))
+        method = one_of(programs, request.method or ("forward" if "forward" in programs else None))
         program, graphs = programs[method], LoweredMethods(programs)
-        if asked.inputs is None and (asked.calibration or any(asked.file.parent.glob("*.npz"))):
-            asked = replace(asked, inputs=examples_of(asked.file, graphs[method], asked.calibration))
+        if request.inputs is None and (request.calibration or any(request.file.parent.glob("*.npz"))):
+            request = replace(request, inputs=examples_of(request.file, graphs[method], request.calibration))
         return Source(
-            asked.name,
+            request.name,
             graphs,
             random_inputs((i.stored, i.dtype) for i in program.inputs)
-            if asked.inputs is None
-            else example_inputs(asked, graphs[method]),
+            if request.inputs is None
+            else example_inputs(request, graphs[method]),
             method=method,
             notes=program.notes,
             texts={"aten": program.text},

@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.runtimes.process import Refusal
-from baretorch.frontends.source import Asked, Original, Source, example_inputs, one_of, random_inputs
+from baretorch.frontends.source import LoadRequest, Original, Source, example_inputs, one_of, random_inputs
 from baretorch.frontends.tflite import litert
 from baretorch.frontends.tflite.lowering import is_kept, layer_name, stored_as
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfTensor, read_model
@@ -60,18 +60,18 @@ def read_tflite(data: bytes, name: str, method: str | None = None, trust: bool =
     return Read(model, methods[chosen], made.graph, (*made.notes, *left), made.hybrid)
 
 
-def load_tflite(asked: Asked) -> Source:
+def load_tflite(request: LoadRequest) -> Source:
     """Load a TensorFlow Lite file. If LiteRT is installed, it computes the model's own results."""
-    asked.need_fixed("a .tflite")
+    request.need_fixed("a .tflite")
     with timed("model"):
-        data = asked.file.read_bytes()
-        read = read_tflite(data, asked.name, asked.method, asked.trust)
+        data = request.file.read_bytes()
+        read = read_tflite(data, request.name, request.method, request.trust)
         graph, subgraph = read.graph, read.subgraph
-        if asked.inputs is None:
-            asked = replace(asked, inputs=examples_of(asked.file, graph, asked.calibration))
-        examples = _examples(graph) if asked.inputs is None else example_inputs(asked, graph)
+        if request.inputs is None:
+            request = replace(request, inputs=examples_of(request.file, graph, request.calibration))
+        examples = _examples(graph) if request.inputs is None else example_inputs(request, graph)
         source = Source(
-            asked.name,
+            request.name,
             {METHOD: graph},
             examples,
             notes=read.notes,
@@ -90,7 +90,7 @@ def load_tflite(asked: Asked) -> Source:
         try:
             return _with_answers(source, _Runtime(data, read.model, subgraph, graph))
         except CompileError as error:
-            error.at = error.at or (str(asked.file),)
+            error.at = error.at or (str(request.file),)
             raise
 
 

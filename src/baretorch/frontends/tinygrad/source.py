@@ -25,12 +25,12 @@ def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, 
     itself."""
     method = one_of(methods, method)
     with watching():
-        asked = {m: _Asked(_function(model, m), _arrays(x, m)) for m, x in methods.items()}
-        read = {m: a.graph(model, name) for m, a in asked.items()}
+        functions = {m: _TracedFunction(_function(model, m), _arrays(x, m)) for m, x in methods.items()}
+        read = {m: a.graph(model, name) for m, a in functions.items()}
         graphs = {m: graph for m, (graph, _) in read.items()}
-        for m, a in asked.items():
+        for m, a in functions.items():
             _need_answers(graphs[m], a.inputs, _who(m))
-        references = {m: a.reference() for m, a in asked.items()}
+        references = {m: a.reference() for m, a in functions.items()}
     examples = references[method].inputs
     odd = any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in examples)
     return Source(
@@ -42,7 +42,7 @@ def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, 
         library="tinygrad",
         method=method,
         references=references,
-        eager=lambda: Original(graphs[method], lambda: asked[method].answers),
+        eager=lambda: Original(graphs[method], lambda: functions[method].answers),
         warnings=(ODD_INPUTS,) if odd else (),
         texts={"tinygrad": lambda: to_text(read[method][1])},
         calls=len(read[method][1]),
@@ -82,7 +82,7 @@ def _need_answers(graph: Graph, inputs: Sequence[Array], who: str) -> None:
         need_inside(inputs[i], range(size), who, layer)
 
 
-class _Asked:
+class _TracedFunction:
     """A function of Tensors, and its inputs."""
 
     def __init__(self, function: Any, inputs: tuple[Array, ...]) -> None:

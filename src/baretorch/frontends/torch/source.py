@@ -12,7 +12,7 @@ import numpy as np
 
 from baretorch.frontends.aten.methods import LoweredMethods, share_state
 from baretorch.frontends.aten.program import AtenProgram, check_sizes
-from baretorch.frontends.source import ODD_INPUTS, Asked, Source, Torch, one_of, random_inputs
+from baretorch.frontends.source import ODD_INPUTS, LoadRequest, Source, Torch, one_of, random_inputs
 from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array
 from baretorch.ir.io import Runner
@@ -56,24 +56,24 @@ def export_methods(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch
     return Torch(module, methods, programs, *_plain(programs, methods, module, changes))
 
 
-def load_pt2(asked: Asked) -> Source:
+def load_pt2(request: LoadRequest) -> Source:
     """Load a file of torch.export.save."""
     from baretorch.frontends.pt2.reader import example_inputs, given_inputs, load_pt2, read_pt2, report_errors
     from baretorch.frontends.torch.notices import collect
 
-    asked.need_fixed("a .pt2")
+    request.need_fixed("a .pt2")
     with timed("model"), collect() as heard:
-        read, samples = load_pt2(asked.file, asked.trust)
-        program = read_pt2(read, asked.file, asked.name)
-        if not asked.trust:
+        read, samples = load_pt2(request.file, request.trust)
+        program = read_pt2(read, request.file, request.name)
+        if not request.trust:
             check_sizes(program)  # before anything is computed
-        args = example_inputs(samples, program) if asked.inputs is None else given_inputs(asked.inputs, program)
+        args = example_inputs(samples, program) if request.inputs is None else given_inputs(request.inputs, program)
         methods = {} if args is None else {"forward": args}
         programs = {"forward": read}
         plain, references = report_errors(
-            asked.file, lambda: _plain(programs, methods, read.module(check_guards=False))
+            request.file, lambda: _plain(programs, methods, read.module(check_guards=False))
         )
-        source = _source(asked.name, "forward", Torch(None, methods, programs, plain, references), str(asked.file))
+        source = _source(request.name, "forward", Torch(None, methods, programs, plain, references), str(request.file))
         return replace(source, warnings=tuple(heard))
 
 
