@@ -19,7 +19,7 @@ from baretorch.files import write
 from baretorch.files.ownership import RECORD, anything
 from baretorch.files.read import need_regular, read_file
 from baretorch.files.write import create, open_folder, put, put_all, scratch, stage_files
-from baretorch.tune.database import own_database
+from baretorch.tune.study import own_database
 
 OLD, NEW = "Made by Baretorch before", "Made by Baretorch now"
 HOLD = """
