@@ -10,13 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from baretorch.ir.graph import Graph
 from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.input_rows import row_inputs
 from baretorch.options import Buffers, Options
-from baretorch.plan.cluster.types import Tiles
 from baretorch.plan.constants import Constants
 from baretorch.plan.guards import find_guards
 from baretorch.plan.memory.banks import Placed, Wishes, make_wishes, place_in_banks, room
@@ -30,6 +29,9 @@ from baretorch.plan.state import keep_old_state, update_state
 from baretorch.plan.types import Buffer, Overlap, Plan
 from baretorch.targets.types import Board
 from baretorch.units import Unit
+
+if TYPE_CHECKING:  # other chips need no tiles
+    from baretorch.plan.cluster.types import Tiles
 
 UnitsFor: TypeAlias = Callable[[Call[Any]], Sequence[Unit]]  # that may compute a call
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from baretorch.ir.graph import Array, Graph
 from baretorch.ops.helpers.kernel import Lattice
-from baretorch.plan.cluster.types import Tiles
 from baretorch.plan.schedule import Operand, Phase, Schedule, Scratch, Step
+
+if TYPE_CHECKING:  # other chips need no tiles
+    from baretorch.plan.cluster.types import Tiles
 
 
 @dataclass(frozen=True)
