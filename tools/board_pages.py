@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from tables import table
+from markdown_tables import table
 
 from baretorch.measure.numbers import capacity, figure, frequency
 from baretorch.options import Console

@@ -23,7 +23,7 @@ import board_pages
 import click
 import python_page
 import source_tree
-from tables import cell, table
+from markdown_tables import cell, table
 
 from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
 from baretorch.explore.support import aten_names, support, types_of

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tables import table  # noqa: E402
+from markdown_tables import table  # noqa: E402
 from tests.opinfo.operators import OPERATORS  # noqa: E402
 from tests.opinfo.samples import Kind, Outcome, outcomes  # noqa: E402
 

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tables import table  # noqa: E402
+from markdown_tables import table  # noqa: E402
 from tests.machines.mutants import BOARDS, Outcome, outcomes  # noqa: E402
 
 PAGE = ROOT / "docs" / "reference" / "startup.md"
