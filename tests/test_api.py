@@ -52,6 +52,12 @@ def test_a_word_that_is_none(option: str) -> None:
     assert caught.value.need
 
 
+@pytest.mark.parametrize("board", [3, None, b"pico"])
+def test_a_board_that_is_not_text(board: Any) -> None:
+    with pytest.raises(CompileError, match=r"compile\(\): board is "):
+        baretorch.compile(network(), (X,), board=board)
+
+
 class Sums(nn.Module):
     """Remembers what it was given."""
 

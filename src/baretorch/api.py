@@ -18,7 +18,7 @@ from typing import Any
 
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
-from baretorch.escape import line
+from baretorch.escape import line, quote
 from baretorch.files.write import scratch_of
 from baretorch.firmware.app import need_server
 from baretorch.firmware.types import Image
@@ -156,7 +156,9 @@ def compile(
         calibration = None
     asked = read_options(options)
     frontends.check_name(name)
-    target = load_board(board)  # first: it fails faster
+    if not isinstance(board, (str, Path)):
+        raise CompileError(f"compile(): board is {quote(board)}", need="the name of a board, or the path of a .toml")
+    target = load_board(str(board))  # first: it fails faster
     if isinstance(model, (str, Path)):
         source = pipeline.read(str(model), options=asked)
     elif inputs is None and not is_trainable(model):

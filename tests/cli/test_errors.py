@@ -287,6 +287,8 @@ def test_export_of_a_program_without_module(folder: Path) -> None:
 
 def test_output_that_is_a_file(folder: Path) -> None:
     (folder / "c").write_text("precious")
+    (folder / "link").symlink_to("nothing")
+    check_error("out_is_a_link_to_nothing", "compile", copy_model("tiny", folder), "--board", "pico", "--out", "link")
     check_error("out_is_a_file", "compile", copy_model("tiny", folder), "--board", "pico", "--out", "c")
     assert (folder / "c").read_text() == "precious"
 

@@ -90,6 +90,14 @@ layers = st.lists(
             st.integers(1, 3),
             st.integers(0, 1),
         ),
+        st.builds(
+            lambda k, s, top, d, ceil: (MaxPool2d((k, 2), (s, 1), (min(top, k // 2), 0, 0, 1), (d, 1), ceil), 0, 0),
+            st.integers(1, 3),
+            st.integers(1, 4),
+            st.integers(0, 1),
+            st.integers(1, 2),
+            st.booleans(),
+        ),
         st.just((Clamp(-1.0, 1.0), 0, 0)),
     ),
     min_size=2,
@@ -170,6 +178,13 @@ def test_branches_in_any_bands_compute_the_same(graph: Graph, band: int, pull: b
 
 def reads_only(graph: Graph, stage: tuple[Node, ...], name: str) -> bool:
     return all(name not in node.inputs or node in stage for node in graph.nodes)
+
+
+def test_the_layer_that_needs_the_whole_image_is_named() -> None:
+    graph = network(9, 9, [DEEP[0], (AvgPool2d((2, 2), (2, 2), ceil_mode=True), 0, 0), (Conv2d(), 1, 4)])
+    with pytest.raises(CompileError, match="--input rows: t1 cannot be computed row by row") as caught:
+        make_plan(graph, BOARD, Options(input=Input.ROWS))
+    assert caught.value.have == ("avg_pool2d kernel=(2, 2) stride=(2, 2) ceil_mode=True",)
 
 
 def test_a_block_is_what_branches_and_comes_together() -> None:

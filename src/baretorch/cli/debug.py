@@ -42,7 +42,7 @@ def debug(
     from baretorch.debug.servers import debug_emulator, start_emulator, start_probe
     from baretorch.debug.session import START, check_folder, feed, find_gdb, has_python, run_gdb, start_commands
     from baretorch.errors import CompileError
-    from baretorch.files.read import need_regular
+    from baretorch.files.read import describe_missing, need_regular
     from baretorch.files.write import put, scratch
     from baretorch.options import UseNpu
 
@@ -54,8 +54,8 @@ def debug(
         try:
             need_regular(Path(script))
         except (OSError, ValueError) as error:
-            have = None if isinstance(error, FileNotFoundError) else getattr(error, "strerror", None) or str(error)
-            raise CompileError(f"there is no file {script}", have=have, need="commands for gdb, one per line") from None
+            have = None if isinstance(error, FileNotFoundError) else getattr(error, "strerror", None)
+            raise CompileError(describe_missing(script), have=have, need="commands for gdb, one per line") from None
     emulator = "" if probe else debug_emulator(board, options.emulator)
     gdb = find_gdb(board)
     with stages(as_json) as stage:

@@ -62,11 +62,11 @@ def flash(
 def _image(path: Path, board: Board) -> Image:
     """Describe an image that was built before, of which only the file is known."""
     from baretorch.errors import CompileError
+    from baretorch.files.read import describe_missing
     from baretorch.firmware.types import FlashUse, Image, RamUse
 
     if not path.is_file():
-        have = "something that is not a file" if path.exists() else None
-        raise CompileError(f"there is no file {path}", have=have, try_="`baretorch build` makes images")
+        raise CompileError(describe_missing(path), try_="`baretorch build` makes images")
     return Image(
         name=path.stem,
         board=board,

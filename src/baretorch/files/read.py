@@ -30,6 +30,15 @@ def special_kind(mode: int) -> str | None:
     return next((name for is_kind, name in _KINDS if is_kind(mode)), None)
 
 
+def describe_missing(path: str | Path) -> str:
+    """Return the first line of an error about a path at which there is no regular file."""
+    try:
+        kind = special_kind(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        kind = None
+    return f"{path} is {kind}, not a file" if kind else f"there is no file {path}"
+
+
 def read_file(path: Path, most: int = -1, follow: bool = True) -> bytes:
     """Return the contents of a regular file, at most the first `most` bytes; OSError if it is anything else. Without
     `follow` a symbolic link is refused too."""

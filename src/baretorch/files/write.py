@@ -264,7 +264,7 @@ def open_folder(
             try:
                 folder = Folder(ready_folder(path) if parents else path, stack, lock)
             except FileExistsError:
-                raise NotADirectoryError(f"{path} is a file") from None
+                raise _not_a_folder(path) from None
             except ValueError as error:  # a name that no file can have
                 raise OSError(errno.EINVAL, str(error)) from error
             yield folder
@@ -324,11 +324,19 @@ def _remove_if_unused(folder: Path) -> Iterator[None]:
 def _place_of(folder: Path, option: str) -> Path:
     """Return the folder that files are collected in before they move to an output folder."""
     try:
-        if folder.exists() and not folder.is_dir():
-            raise NotADirectoryError(f"{folder} is a file")
+        if os.path.lexists(folder) and not folder.is_dir():
+            raise _not_a_folder(folder)
         return folder if folder.is_dir() else ready_folder(folder.parent)
     except OSError as error:
         raise unwritable(folder, error, option) from error
+
+
+def _not_a_folder(path: Path) -> NotADirectoryError:
+    """Return the error for a folder that cannot be created, because something else has its name or that of a folder
+    above it."""
+    there = next(at for at in (path, *path.parents) if os.path.lexists(at))
+    kind = "a file" if there.exists() else "a symbolic link to nothing"
+    return NotADirectoryError(f"{there} is {kind}")
 
 
 def _check_place(target: Path) -> None:

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
-from baretorch.files.read import special_kind
+from baretorch.files.read import describe_missing
 from baretorch.frontends.choices import Arguments, Offer, choices_for, read_offer
 from baretorch.frontends.inputs import as_inputs, is_trainable
 from baretorch.frontends.source import LoadRequest, Source
@@ -51,20 +51,11 @@ def need_file(path: str) -> Path:
     file = Path(path)
     if not os.path.isfile(file):  # also False for invalid names
         raise CompileError(
-            f"there is no file {path}",
-            have=_kind_of_path(file),
+            describe_missing(path),
             need="a Python model file, or an .onnx, .tflite, .pt2 or .pte file",
             try_="`baretorch new my_model.py` writes a model file to start from",
         )
     return file
-
-
-def _kind_of_path(file: Path) -> str | None:
-    """Return the kind of a path that is not a regular file, or None if nothing has this name."""
-    try:
-        return special_kind(os.stat(file).st_mode)
-    except (OSError, ValueError):
-        return None
 
 
 def load_model_file(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Op, Piece, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Piece, Shape, Signature, Tensor
 from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.check import need, need_float32
 from baretorch.ops.helpers.kernel import Call, Kernel, Params, fields_of
@@ -63,7 +63,17 @@ class MaxPool2d(Op, name="max_pool2d"):
         return (y,)
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut_windows(self, self._windows(), inputs, axis, start, stop)
+        op = self._without_ceil_mode(inputs[0].shape) if self.ceil_mode else self
+        return cut_windows(op, op._windows(), inputs, axis, start, stop)
+
+    def _without_ceil_mode(self, x: Shape) -> MaxPool2d:
+        """Return the same pool of x[N, H, W, C] with padding as far as its windows reach."""
+        after = [
+            max(0, (w.outputs(size) - 1) * w.stride + w.reach - w.before - size)
+            for w, size in zip(self._windows(), x[1:3], strict=True)
+        ]
+        padding = (self.padding[0], after[0], self.padding[2], after[1])
+        return replace(self, padding=padding, ceil_mode=False)
 
     def _windows(self) -> tuple[Axis, Axis]:
         return axes(self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode)

@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from baretorch.errors import CompileError, see_fit
+from baretorch.ir.graph import Graph, Node
+from baretorch.ir.text import attributes
 from baretorch.options import Input, Options
+from baretorch.plan.bands import goes_in_rows
 from baretorch.plan.memory.banks import room
 from baretorch.plan.types import Bank, Plan
 from baretorch.targets.types import Board
@@ -35,12 +38,34 @@ def need_rows(plan: Plan, options: Options) -> None:
     fits = options.ram is None or plan.arena <= options.ram  # otherwise need_ram reports the error
     if options.input is Input.ROWS and fits and plan.bands is None:
         graph = plan.graph
+        if whole := _first_without_rows(graph):
+            y = graph[whole.outputs[0]]
+            raise CompileError(
+                f"--input rows: {y.origin.path or y.name} cannot be computed row by row",
+                at=str(y.origin) or None,
+                have=f"{whole.op.name} {attributes(whole.op)}".strip(),
+                need="two or more layers after the input that can, such as convolutions and pools; an average with "
+                "ceil_mode cannot",
+            )
         raise CompileError(
             "--input rows: the input is not an image that convolutions or pools read",
             have=", ".join(repr(graph[name]) for name in graph.inputs),
             need="one input of shape [1, H, W, C] in memory, read by convolutions and pools",
             try_="x.to(memory_format=torch.channels_last) for an image of shape [1, C, H, W] in inputs()",
         )
+
+
+def _first_without_rows(graph: Graph) -> Node | None:
+    """Return the first layer after an image that cannot be computed row by row; None if that is the input's reader,
+    unless `ceil_mode` is the reason."""
+    images = set(graph.inputs)
+    for node in graph.nodes:
+        if images.intersection(node.inputs):
+            if not goes_in_rows(graph, node):
+                own = images != set(graph.inputs) or getattr(node.op, "ceil_mode", False)
+                return node if own else None
+            images.update(node.outputs)
+    return None
 
 
 def need_ram(plan: Plan, options: Options) -> None:
