@@ -15,13 +15,16 @@ import baretorch
 from baretorch import pipeline
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
-from baretorch.ir.graph import DType, interpret
+from baretorch.ir.graph import Builder, DType, interpret
 from baretorch.ir.io import store_inputs
 from baretorch.machines.host_program import on_host
 from baretorch.measure.facts import compare
+from baretorch.ops.functions import Tanh
+from baretorch.ops.move import Slice
 from baretorch.options import Io, Options
 from baretorch.passes.order import FLOAT, run_passes
 from baretorch.pipeline import LoweredModel
+from baretorch.quantize.watch import in_numpy, watching
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_model, mlp
 
@@ -137,3 +140,18 @@ def test_from_python_with_a_file(tmp_path: Path) -> None:
         other = baretorch.compile(tmp_path / "net.py", board="host", calibration=[(100 * X,)])
     scales = [m.compiled.graph["input"].quant.scale[0] for m in (own, other)]
     assert scales[1] > 10 * scales[0]
+
+
+def test_a_tensor_and_its_slice_are_both_watched() -> None:
+    """Outputs of a program may share memory: each has its own values, so that no false alarm follows."""
+    b = Builder("m")
+    x = b.input("x", (1, 4, 8), DType.FLOAT32)
+    y = b.add(Tanh(), x, name="y")
+    z = b.add(Slice(1, 0, 1), y, name="z")
+    graph = b.graph([x], [b.add(Tanh(), z, name="end")])
+    data = np.random.default_rng(0).standard_normal((1, 4, 8)).astype(np.float32)
+    names = ["x", "y", "z", "end"]
+    with watching(graph, names, on_host) as here, watching(graph, names, in_numpy) as ref:
+        found, right = here([data]), ref([data])
+        for name in right:
+            np.testing.assert_allclose(found[name], right[name], atol=1e-6)

@@ -101,6 +101,12 @@ def test_scores_that_matter_can_be_saturated() -> None:
     assert any(w.startswith("saturated: ") and " of scores " in w for w in warnings), warnings
 
 
+def test_a_tensor_that_is_constant_in_float_too_is_not_dead() -> None:
+    """The denominator of this normalization is about 1 for all inputs."""
+    image, other = torch.randn(2, 1, 4, 6, 4, generator=torch.Generator().manual_seed(0))
+    assert "dead" not in kinds(int8(nn.LocalResponseNorm(3), image, [image, other]))
+
+
 def test_a_dead_tensor_names_its_layer() -> None:
     class Faint(nn.Module):
         def __init__(self) -> None:

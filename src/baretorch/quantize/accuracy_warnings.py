@@ -27,6 +27,7 @@ CUT_DB = 20.0  # of a tensor against the values that are cut off; above, these h
 CALLS = 128  # the number of calls for a model with state, in which rounding adds up from call to call
 UNSEEN_DB = 12.0  # of the outputs for other inputs; this is an estimate, which may be 3 dB off
 ENOUGH = 8  # the least number of samples that show how much other inputs may differ
+CONSTANT = 1e-3  # the range of a tensor against its largest value, up to which it counts as constant in float too
 NAMED = 3  # the largest number of layers in a warning
 CLEAN_DB = 60.0  # more than int8 can reach; counts as no noise
 
@@ -82,7 +83,7 @@ def find_warnings(
         noisy = (*_unseen(graph, expected, count),)
     if not noisy:
         noisy = (*_uncertain(graph, shown_data, expected, calls, probe, runner),)
-    return (*noisy, *_clipped(graph, all_))
+    return (*noisy, *dict.fromkeys(_clipped(graph, all_)))
 
 
 def _pairs(graph: Graph, int8: Graph) -> dict[str, str]:
@@ -263,7 +264,7 @@ def _clipped(graph: Graph, sums: _Sums) -> Iterator[str]:
         if share >= SATURATED and cut_db is not None and cut_db < CUT_DB:
             layer = _layer(graph, name)
             yield f"saturated: {share:.0%} of the values of {layer} are outside the range of its int8 scale"
-        elif seen.lowest == seen.highest and seen.most > seen.least:
+        elif seen.lowest == seen.highest and seen.most - seen.least > CONSTANT * max(abs(seen.most), abs(seen.least)):
             yield (
                 f"dead: all values of {_layer(graph, name)} are equal in int8, and from {seen.least:.3g} to "
                 f"{seen.most:.3g} in float"
