@@ -22,7 +22,7 @@ from tests.frontends.tflite_files import Q, TfliteWriter
 from baretorch.errors import CompileError
 from baretorch.frontends import load
 from baretorch.frontends.runtimes import process
-from baretorch.frontends.runtimes.child import decode, encode
+from baretorch.frontends.runtimes.frames import decode, encode
 from baretorch.frontends.runtimes.process import Crash, OpenModel, Refusal
 
 DATA = Path(__file__).parent / "data"

@@ -2,50 +2,22 @@
 
 python -m baretorch.frontends.runtimes.child LIBRARY
 
-A message is a JSON header and the bytes of arrays; nothing is unpickled. Only NumPy and the runtime are imported here,
-so that the process starts fast.
+Only NumPy and the runtime are imported here, so that the process starts fast. No other module imports this one, because
+Python warns when a module is imported and run.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import struct
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-LENGTH = struct.Struct("<Q")
-KINDS = "biuf"  # of array types that are sent: bool, integers and floats
-
-
-def encode(header: dict[str, Any], arrays: Sequence[npt.NDArray[Any]] = ()) -> bytes:
-    """Encode a message."""
-    plain = [np.asarray(a, order="C") for a in arrays]
-    for array in plain:
-        if array.dtype.kind not in KINDS:
-            raise ValueError(f"an array of type {array.dtype} cannot be sent")
-    types = [(a.dtype.newbyteorder("<").str, a.shape) for a in plain]
-    text = json.dumps(header | {"arrays": types}).encode()
-    data = [a.astype(a.dtype.newbyteorder("<"), copy=False).tobytes() for a in plain]
-    return b"".join((LENGTH.pack(len(text)), text, *data))
-
-
-def decode(read: Callable[[int], bytes]) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
-    """Decode a message. `read` returns exactly as many bytes as it is asked for."""
-    (size,) = LENGTH.unpack(read(LENGTH.size))
-    header: dict[str, Any] = json.loads(read(size))
-    arrays = []
-    for name, shape in header.pop("arrays"):
-        dtype = np.dtype(name)
-        count = int(np.prod(shape, dtype=np.int64))
-        arrays.append(np.frombuffer(read(count * dtype.itemsize), dtype).reshape(shape))
-    return header, arrays
-
+from baretorch.frontends.runtimes.frames import decode, encode
 
 Array: TypeAlias = npt.NDArray[Any]
 Key: TypeAlias = int | str  # identifies an input or output: a number in LiteRT, a name in ONNX

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from baretorch.errors import CompileError
-from baretorch.frontends.runtimes.child import decode, encode
+from baretorch.frontends.runtimes.frames import decode, encode
 
 Array: TypeAlias = npt.NDArray[Any]
 Key = TypeVar("Key", int, str)
