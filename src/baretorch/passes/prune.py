@@ -278,7 +278,7 @@ def drop_channels(graph: Graph, removed: Mapping[str, Sequence[int]]) -> Graph:
         if name not in known:
             raise CompileError(
                 f"no channels of {name[:100]!r} can be removed",
-                have=", ".join(known) or "no layer whose channels can be",
+                have=", ".join(dict.fromkeys(c.name for c in sets)) or "no layer whose channels can be",
             )
     for name, numbers in removed.items():
         graph = _cut(graph, known[name], _kept_channels(known[name], numbers))
