@@ -178,7 +178,9 @@ def _read(data: bytes, layout: _Layout) -> Elf:
 
 def _piece(data: bytes, offset: int, size: int) -> bytes:
     if offset + size > len(data):
-        raise CompileError(f"the ELF file is truncated: {size} bytes at {offset} of {len(data)}")
+        raise CompileError(
+            f"the ELF file is truncated: it has {len(data)} bytes, and {size} bytes at {offset} are needed"
+        )
     return data[offset : offset + size]
 
 
