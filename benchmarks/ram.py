@@ -19,7 +19,7 @@ from baretorch.firmware.sizes import roomy
 from baretorch.ir.graph import Graph
 from baretorch.options import Input, Io, Options
 from baretorch.plan import make_plan
-from baretorch.plan.memory.offsets import lower_bound, place
+from baretorch.plan.memory.offsets import lower_bound, place_buffers
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 
@@ -88,7 +88,9 @@ def _with_int8_io(graph: Graph) -> Graph:
 
 def _apart(plan: Plan) -> Packed:
     """Pack the buffers of a plan so that none shares bytes with another that is alive."""
-    _, arena, optimal = place(plan.layout.buffers, plan.layout.banks[0].name, {s.name for s in plan.graph.state})
+    _, arena, optimal = place_buffers(
+        plan.layout.buffers, plan.layout.banks[0].name, {s.name for s in plan.graph.state}
+    )
     return Packed(arena, lower_bound(plan.layout.buffers), optimal)
 
 

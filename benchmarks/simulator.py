@@ -15,7 +15,7 @@ from baretorch.escape import c_prefix
 from baretorch.ir.io import store_inputs
 from baretorch.machines.cluster.machine import ClusterMachine
 from baretorch.machines.link import Link
-from baretorch.machines.run import call
+from baretorch.machines.run import call_image
 from baretorch.options import Io, Options, Units
 from baretorch.targets.boards import load_board
 
@@ -33,10 +33,10 @@ def speed(cores: int) -> float:
         machine = ClusterMachine(pipeline.build_image(compiled, Path(folder)), compiled.c.run)
         link, inputs = Link(machine), store_inputs(compiled.graph, model.source.examples)
         link.hello(c_prefix(compiled.graph.name))
-        call(link, compiled.graph, inputs)
+        call_image(link, compiled.graph, inputs)
         begin = time.process_time()
         for _ in range(RUNS):
-            call(link, compiled.graph, inputs)
+            call_image(link, compiled.graph, inputs)
         seconds = time.process_time() - begin
         trace = machine.trace()
         machine.close()

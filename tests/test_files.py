@@ -275,5 +275,5 @@ def test_intermediate_files_follow_no_link_either(tmp_path: Path) -> None:
 
 def test_a_cache_entry_may_replace_anything(tmp_path: Path) -> None:
     (tmp_path / "entry").symlink_to(tmp_path / "victim")
-    write.store(tmp_path / "entry", b"x")
+    write.store_entry(tmp_path / "entry", b"x")
     assert anything(b"") and not (tmp_path / "victim").exists() and (tmp_path / "entry").read_bytes() == b"x"

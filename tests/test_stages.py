@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from baretorch.passes.order import FLOAT
+from baretorch.passes.order import FLOAT_PASSES
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -54,7 +54,7 @@ def kws(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_each_float_pass_runs_once(kws: dict[str, Any]) -> None:
-    listed = [step.__name__ for step in FLOAT]
+    listed = [step.__name__ for step in FLOAT_PASSES]
     calls = {name: kws["entered"].get(f"passes/{name}:{name}") for name in listed}
     assert calls == {name: listed.count(name) for name in listed}
 

@@ -13,7 +13,7 @@ from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
-from baretorch.machines.run import call
+from baretorch.machines.run import call_image
 from baretorch.measure.facts import RunFacts, compare
 from baretorch.ops.move import Copy
 from baretorch.options import Options
@@ -58,7 +58,7 @@ def test_state_lives_from_run_to_run_and_forgets_when_asked(tmp_path: Path) -> N
                 x = torch.full((1, 4), float(i))
                 with torch.no_grad():
                     want = module(x)
-                have = call(link, compiled.graph, [x.numpy()])
+                have = call_image(link, compiled.graph, [x.numpy()])
                 for a, b in zip(have, want, strict=True):
                     np.testing.assert_allclose(a, b.numpy(), rtol=1e-5, atol=1e-6)
             link.reset()
@@ -122,7 +122,7 @@ def test_state_is_updated_in_place(board: str, tmp_path: Path) -> None:
             x = torch.randn(1, 6)
             with torch.no_grad():
                 want = module(x)
-            (have,) = call(link, compiled.graph, [x.numpy()])
+            (have,) = call_image(link, compiled.graph, [x.numpy()])
             np.testing.assert_allclose(have, want.numpy(), rtol=1e-5, atol=1e-6)
     finally:
         machine.close()

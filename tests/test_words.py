@@ -138,3 +138,31 @@ def test_no_public_class_has_the_name_of_another() -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_shared_name_has_two_definitions() -> None:
+    """Names that other modules import are defined once, except verbs of the command line, and those that each frontend
+    defines for its own format."""
+    defined: dict[str, set[str]] = {}
+    imported: dict[str, set[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        module = "baretorch." + path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
+        module = module.removesuffix(".__init__")
+        tree = ast.parse(path.read_text())
+        for node in tree.body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names = [t.id for t in targets if isinstance(t, ast.Name)]
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names = [node.name]
+            for name in names:
+                defined.setdefault(name, set()).add(module)
+        for each in ast.walk(tree):
+            if isinstance(each, ast.ImportFrom):
+                for alias in each.names:
+                    imported.setdefault(alias.name, set()).add(each.module or "")
+    owners = {
+        name: {"frontends" if m.startswith("baretorch.frontends.") else m for m in modules & imported.get(name, set())}
+        for name, modules in defined.items()
+    }
+    shared = {name: {m for m in found if not m.startswith("baretorch.cli.")} for name, found in owners.items()}
+    assert {name: found for name, found in shared.items() if len(found) > 1} == {}

@@ -42,12 +42,12 @@ from baretorch.npu.use import delegate_to_npu
 from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, Weights
 from baretorch.passes.int8_io import bare_io, float_io
 from baretorch.passes.int8_state import bare_state, common_forms
-from baretorch.passes.order import FLOAT, LOWERING, PASSES, run_passes
+from baretorch.passes.order import FLOAT_PASSES, LOWERING, PASSES, run_passes
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights.choose import place_weights
 from baretorch.quantize.config import read_config
-from baretorch.quantize.quantize import Quantization, narrow_quantization, need_float, prepare, quantize
+from baretorch.quantize.quantize import Quantization, narrow_quantization, need_float_model, prepare, quantize
 from baretorch.stopwatch import timed
 from baretorch.targets.checks import choose_cores, need_cores
 from baretorch.targets.types import Board
@@ -164,7 +164,7 @@ def lower(
     written there as text."""
     int8 = options.int8 and not (unless_quantized and source.graph.is_quantized and not options.config)
     if int8:
-        need_float(source)
+        need_float_model(source)
     with timed("passes"):
         stages = {method: _optimize(source, method) for method in source.graphs}
     quantization = None
@@ -195,13 +195,13 @@ def make_trainable(source: Source, options: Options = DEFAULT) -> Trainable:
     import baretorch.frontends.torch.export  # noqa: F401  (raises CompileError if PyTorch is not installed)
     from baretorch.quantize.train import Trainable
 
-    need_float(source)
+    need_float_model(source)
     return Trainable(source, prepare(source, _optimize(source, source.method)[-1][1], options))
 
 
 def _optimize(source: Source, method: str) -> list[tuple[str, Graph]]:
     """Run the float passes, and compare the result with the original model."""
-    made = run_passes(source.graphs[method], FLOAT)
+    made = run_passes(source.graphs[method], FLOAT_PASSES)
     check_passes(made, source.references.get(method), _examples(source, method))
     return made
 

@@ -12,7 +12,7 @@ from torch import nn
 
 import baretorch as api
 from baretorch.errors import CompileError
-from baretorch.files.ownership import Mark, check_file, graph_text, png, pte
+from baretorch.files.ownership import IsOurs, check_file, graph_text, png, pte
 from baretorch.files.write import stage_files
 from tests.cli.program import baretorch, check_golden, copy_model
 
@@ -104,7 +104,7 @@ def test_the_folder_itself_may_be_a_link(folder: Path) -> None:
         (png, b"\x89PNG\r\n", b"GIF89a"),
     ],
 )
-def test_other_kinds_are_known_by_their_beginning(made: Mark, good: bytes, bad: bytes) -> None:
+def test_other_kinds_are_known_by_their_beginning(made: IsOurs, good: bytes, bad: bytes) -> None:
     Path("file").write_bytes(good)
     check_file(Path("file"), made)
     Path("file").write_bytes(bad)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
-from baretorch.machines.cluster.simulator import STRUCTS, ClusterStop, Event, FaultReport, Simulator, add_unit
+from baretorch.machines.cluster.simulator import CLUSTER_STRUCTS, ClusterStop, Event, FaultReport, Simulator, add_unit
 from tests.cluster.judge import judge
 from tests.cluster.sequences import CODE, EVENTS, L1, L2, UART
 
@@ -18,9 +18,11 @@ ROOM = 1 << 19
 
 def chip(cores: int = 1, banks: int = 16, wait: int = 10) -> ctypes.Structure:
     """Large memories, so that each core has its own part."""
-    config = STRUCTS["bt_config"](cores=cores, memories=2, boot=CODE, registers_wait=1, uart=UART, events=EVENTS)
-    config.memory[0] = STRUCTS["bt_memory"](L1, 0x80000, 0, banks)
-    config.memory[1] = STRUCTS["bt_memory"](L2, 0x200000, wait, 0)
+    config = CLUSTER_STRUCTS["bt_config"](
+        cores=cores, memories=2, boot=CODE, registers_wait=1, uart=UART, events=EVENTS
+    )
+    config.memory[0] = CLUSTER_STRUCTS["bt_memory"](L1, 0x80000, 0, banks)
+    config.memory[1] = CLUSTER_STRUCTS["bt_memory"](L2, 0x200000, wait, 0)
     config.dma, config.dma_bytes, config.dma_start, config.dma_channels = DMA, 8, 20, 8
     add_unit(config, "gemm", GEMM, (8, 8, 4, 16))
     return config

@@ -17,7 +17,7 @@ from baretorch.machines.cluster.machine import ClusterMachine, config_of
 from baretorch.machines.cluster.simulator import Event, Simulator
 from baretorch.machines.code import read_code
 from baretorch.machines.link import Link
-from baretorch.machines.run import call
+from baretorch.machines.run import call_image
 from baretorch.options import Io, Options, Units
 from baretorch.pipeline import Compiled
 from baretorch.targets.boards import load_board
@@ -135,9 +135,9 @@ def judged(compiled: Compiled, image: Image) -> None:
     link.hello(c_prefix(graph.name))
     inputs = store_inputs(graph, compiled.source.examples)
     for _ in range(2 if graph.state else 1):
-        call(link, graph, inputs)
+        call_image(link, graph, inputs)
     told, cycles = machine.told, machine.cycles()
-    call(link, graph, inputs)
+    call_image(link, graph, inputs)
     if not graph.state and image.cores == 1:  # several cores' turns at a bank depend on the cycle
         assert cycles[0] == machine.cycles()[-1], "each inference takes the same"
     machine.close()

@@ -21,7 +21,7 @@ from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Shape, interpre
 from baretorch.ir.verify import verify
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
-from baretorch.machines.run import call
+from baretorch.machines.run import call_image
 from baretorch.measure.profile import make_profile
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qlinear import QLinear
@@ -116,7 +116,7 @@ def test_the_same_bits_on_eight_cores(tmp_path: Path) -> None:
     of = pipeline.Compiled(pipeline.LoweredModel(source, {"forward": graph()}), BOARD, found, c, OPTIONS)
     machine = open_machine(pipeline.build_image(of, tmp_path), of.c.run)
     try:
-        got = call(Link(machine), graph(), inputs())
+        got = call_image(Link(machine), graph(), inputs())
     finally:
         machine.close()
     want = interpret(graph(), inputs(), keep=True)

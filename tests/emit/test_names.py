@@ -19,7 +19,7 @@ from baretorch.firmware.build import build
 from baretorch.ir.graph import Builder, DType, Graph, Origin, State, interpret
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
-from baretorch.machines.run import call
+from baretorch.machines.run import call_image
 from baretorch.ops.elementwise import Add
 from baretorch.ops.linear import Linear
 from baretorch.options import DEFAULT, Buffers, Options
@@ -111,7 +111,7 @@ def test_odd_names_run(name: str, toolchain: str, tmp_path: Path) -> None:
         link = Link(machine)
         for _ in range(2):
             want = interpret(graph, inputs, memory=memory)
-            for have, output in zip(call(link, graph, inputs), graph.outputs, strict=True):
+            for have, output in zip(call_image(link, graph, inputs), graph.outputs, strict=True):
                 np.testing.assert_allclose(have, want[output], rtol=1e-6)
     finally:
         machine.close()

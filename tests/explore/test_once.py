@@ -31,7 +31,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(graph.name)
         return graph
 
-    monkeypatch.setattr(pipeline, "FLOAT", (first, *pipeline.FLOAT))
+    monkeypatch.setattr(pipeline, "FLOAT_PASSES", (first, *pipeline.FLOAT_PASSES))
     return seen
 
 
@@ -39,13 +39,13 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def loaded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each file of a board or chip was read."""
     counts: Counter[str] = Counter()
-    own = boards.read_toml
+    own = boards.read_table
 
     def read(path: Path) -> object:
         counts[f"{path.parent.name}/{path.stem}"] += 1
         return own(path)
 
-    monkeypatch.setattr(boards, "read_toml", read)
+    monkeypatch.setattr(boards, "read_table", read)
     return counts
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from baretorch import pipeline
 from baretorch.exports import BY_NAME
-from baretorch.exports.project import project
+from baretorch.exports.project import project_files
 from baretorch.options import Io, Options
 from baretorch.pipeline import Compiled, read
 from baretorch.targets.boards import load_board
@@ -92,7 +92,7 @@ QUICK = ("sine", True, "arduino-uno", UNO)
 )
 def test_on_a_chip(model: str, int8: bool, board: str, chip: tuple[str, str], tmp_path: Path) -> None:
     """And all bits of the answer are those of board host."""
-    libraries = in_folder(project(made(model, int8, board), BY_NAME["arduino"], FIGURES), tmp_path / "libraries")
+    libraries = in_folder(project_files(made(model, int8, board), BY_NAME["arduino"], FIGURES), tmp_path / "libraries")
     sketch = libraries / model / "examples/Answer/Answer.ino"
     bits = "({ float f = @; uint32_t b; memcpy(&b, &f, 4); b; }), HEX"
     answer = f"{model}_example_answer(i)"
@@ -115,7 +115,7 @@ def test_two_models_in_one_sketch(tmp_path: Path) -> None:
     """Both models are int8, and one of them has state."""
     models = ("sine", "streaming_gru")
     for model in models:
-        files = project(made(model, True, "arduino-uno"), BY_NAME["arduino"], FIGURES)
+        files = project_files(made(model, True, "arduino-uno"), BY_NAME["arduino"], FIGURES)
         in_folder(files, tmp_path / model)
         shutil.copytree(tmp_path / model / model, tmp_path / "libraries" / model)
     sketch = tmp_path / "Both/Both.ino"
@@ -143,7 +143,7 @@ void loop() {}
 @pytest.mark.slow
 def test_c_for_another_chip_is_refused(tmp_path: Path) -> None:
     """AVR's kernels look for constants in flash: they would not find them."""
-    folder = in_folder(project(compiled("sine", "host"), BY_NAME["arduino"], FIGURES), tmp_path)
+    folder = in_folder(project_files(compiled("sine", "host"), BY_NAME["arduino"], FIGURES), tmp_path)
     command = ["avr-gcc", "-mmcu=atmega328p", "-c", "-o", "model.o", "model.c"]
     done = subprocess.run(command, cwd=folder / "sine/src/sine", capture_output=True, text=True, check=False)
     assert done.returncode and '#error "made for another chip: --board arduino-uno or arduino-mega' in done.stderr

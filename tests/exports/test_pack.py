@@ -13,14 +13,14 @@ from zipfile import ZipFile
 import pytest
 
 from baretorch.exports import BY_NAME
-from baretorch.exports.project import project
+from baretorch.exports.project import project_files
 from tests.exports.pdsc import faults
 from tests.exports.test_projects import FIGURES, MODELS, all_right, answers, compiled, exact, in_folder, numbers, steps
 
 
 @pytest.mark.parametrize("model", [pytest.param(m, marks=() if m == "sine" else pytest.mark.slow) for m in MODELS])
 def test_a_pack(model: str, tmp_path: Path) -> None:
-    files = project(compiled(model, "host"), BY_NAME["cmsis-pack"], FIGURES)
+    files = project_files(compiled(model, "host"), BY_NAME["cmsis-pack"], FIGURES)
     name = f"Baretorch.{model}.pdsc"
     assert faults(name, files[name], files) == []
     listed = list(ElementTree.fromstring(files[name]).iter("file"))
@@ -38,7 +38,7 @@ def test_a_pack(model: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("zip"), reason="zip is not installed")
 def test_the_command_that_packs_it(tmp_path: Path) -> None:
     """The command in README.md packs everything that the description lists."""
-    files = project(compiled("sine", "host"), BY_NAME["cmsis-pack"], FIGURES)
+    files = project_files(compiled("sine", "host"), BY_NAME["cmsis-pack"], FIGURES)
     command = re.search(r"`(zip [^`]*)`", files["README.md"])
     assert command is not None
     folder = in_folder(files, tmp_path)
@@ -51,7 +51,7 @@ def test_the_command_that_packs_it(tmp_path: Path) -> None:
 
 def test_a_solution_names_its_compiler() -> None:
     """csolution ends with "compiler undefined" else."""
-    files = project(compiled("sine", "host"), BY_NAME["cmsis-pack"], FIGURES)
+    files = project_files(compiled("sine", "host"), BY_NAME["cmsis-pack"], FIGURES)
     lines = files["example/sine_example.csolution.yml"].splitlines()
     assert lines[0] == "solution:"
     assert [line.split("#")[0].rstrip() for line in lines if "compiler" in line] == ["  compiler: GCC"]
@@ -74,7 +74,7 @@ def test_a_solution_names_its_compiler() -> None:
     ],
 )
 def test_the_checker_finds_what_is_wrong(old: str, new: str, fault: str) -> None:
-    files = project(compiled("sine", "host"), BY_NAME["cmsis-pack"], FIGURES)
+    files = project_files(compiled("sine", "host"), BY_NAME["cmsis-pack"], FIGURES)
     text = files["Baretorch.sine.pdsc"]
     assert old in text
     found = faults("Baretorch.sine.pdsc", text.replace(old, new, 1), files)

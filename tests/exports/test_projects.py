@@ -23,11 +23,11 @@ from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.exports import BY_NAME, boards_of, need_name
 from baretorch.exports.files import RECORD, write
-from baretorch.exports.project import figures_of, project
+from baretorch.exports.project import figures_of, project_files
 from baretorch.ir.io import store_inputs
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
-from baretorch.machines.run import call
+from baretorch.machines.run import call_image
 from baretorch.options import Optimize, Options
 from baretorch.pipeline import Compiled, read
 from baretorch.targets.boards import board_names, load_board
@@ -99,7 +99,7 @@ def expected_outputs(made: Compiled, runs: int) -> list[float]:
         for run in range(runs):
             if made.graph.state and run % steps(made.graph.name) == 0:
                 link.reset()
-            found += map(float, call(link, made.graph, inputs)[0].ravel()[:16])
+            found += map(float, call_image(link, made.graph, inputs)[0].ravel()[:16])
         machine.close()
     return found
 
@@ -132,14 +132,14 @@ def test_words_of_a_board_lead_to_no_other_folder() -> None:
     model = compiled("sine", "mps2-an385")
     board = replace(model.board, sdk={"vscode": {"server": "qemu/../../../../boards"}})
     with pytest.raises(CompileError, match="of which there are no templates"):
-        project(replace(model, board=board), BY_NAME["vscode"], FIGURES)
+        project_files(replace(model, board=board), BY_NAME["vscode"], FIGURES)
 
 
 def test_zephyr_enables_what_the_c_needs() -> None:
     """An FPU is off there until something selects it, and DSP instructions are refused on Cortex-M33s."""
 
     def kconfig(board: str) -> str:
-        return project(compiled("sine", board), BY_NAME["zephyr"], FIGURES)["modules/sine/zephyr/Kconfig"]
+        return project_files(compiled("sine", board), BY_NAME["zephyr"], FIGURES)["modules/sine/zephyr/Kconfig"]
 
     assert "select" not in kconfig("mps2-an385") and "depends" not in kconfig("mps2-an385")
     assert "\tdepends on CPU_HAS_FPU\n\tselect FPU\n\thelp" in kconfig("nucleo-wb55rg")
@@ -148,7 +148,7 @@ def test_zephyr_enables_what_the_c_needs() -> None:
 
 def test_zephyrs_own_options_and_targets_are_not_the_models() -> None:
     """A model may be called net or app, and CONFIG_NET turns on its network, app is the application."""
-    files = project(compiled("sine", "mps2-an385"), BY_NAME["zephyr"], FIGURES)
+    files = project_files(compiled("sine", "mps2-an385"), BY_NAME["zephyr"], FIGURES)
     assert "\nCONFIG_BARETORCH_SINE=y\n" in "\n" + files["prj.conf"]
     assert files["modules/sine/zephyr/Kconfig"].startswith("config BARETORCH_SINE\n")
     assert files["modules/sine/zephyr/CMakeLists.txt"].startswith(
@@ -167,17 +167,19 @@ def test_main_has_the_stack_that_the_model_needs(sdk: str, board: str, path: str
     """The stack also has 2,048 bytes for printing and Espressif's 3,584."""
     model = compiled("sine", board)
     model = replace(model, board=replace(model.board, sdk={**model.board.sdk, "esp-idf": {"target": "esp32c3"}}))
-    files = project(model, BY_NAME[sdk], {**FIGURES, "stack_bytes": 1001})
+    files = project_files(model, BY_NAME[sdk], {**FIGURES, "stack_bytes": 1001})
     assert line in files[path].splitlines()
 
 
 def test_without_a_board_the_user_chooses_the_target() -> None:
     sdk, model = BY_NAME["esp-idf"], compiled("sine", "host")
-    files = project(model, sdk, FIGURES)
+    files = project_files(model, sdk, FIGURES)
     assert "idf.py set-target YOUR_TARGET\n" in files["README.md"] and "replace `YOUR_TARGET`" in files["README.md"]
     assert "--board" not in files["README.md"] and "IDF_TARGET" not in files["sdkconfig.defaults"]
     model = compiled("sine", "virt-rv32")
-    files = project(replace(model, board=replace(model.board, sdk={"esp-idf": {"target": "esp32c3"}})), sdk, FIGURES)
+    files = project_files(
+        replace(model, board=replace(model.board, sdk={"esp-idf": {"target": "esp32c3"}})), sdk, FIGURES
+    )
     assert "idf.py set-target esp32c3\n" in files["README.md"] and "YOUR_TARGET" not in files["README.md"]
     assert 'CONFIG_IDF_TARGET="esp32c3"' in files["sdkconfig.defaults"]
 
@@ -185,13 +187,13 @@ def test_without_a_board_the_user_chooses_the_target() -> None:
 @pytest.mark.parametrize(("board", "line"), [("arduino-uno", "architectures=avr"), ("host", "architectures=*")])
 def test_arduino_knows_which_chips_a_library_is_for(board: str, line: str) -> None:
     """C for AVR contains its assembly, so the IDE rejects the library for other boards."""
-    files = project(compiled("sine", board), BY_NAME["arduino"], FIGURES)
+    files = project_files(compiled("sine", board), BY_NAME["arduino"], FIGURES)
     assert line in files["sine/library.properties"].splitlines()
 
 
 def test_mbeds_settings_are_those_it_reads() -> None:
     """It ignores what it does not know."""
-    files = project(compiled("sine", "nucleo-wb55rg"), BY_NAME["mbed-ce"], FIGURES)
+    files = project_files(compiled("sine", "nucleo-wb55rg"), BY_NAME["mbed-ce"], FIGURES)
     for profile in ("", "_bare_metal"):
         settings = json.loads(files[f"mbed_app{profile}.json5"])
         assert set(settings) <= {"config", "macros", "overrides", "target_overrides"}
@@ -210,7 +212,7 @@ def test_names_that_an_sdk_has_itself(sdk: str, name: str) -> None:
 
 def test_a_pico_project_asks_for_the_cmake_it_needs() -> None:
     """set_source_files_properties knows DIRECTORY since 3.18."""
-    files = project(compiled("sine", "pico2w"), BY_NAME["pico-sdk"], FIGURES)
+    files = project_files(compiled("sine", "pico2w"), BY_NAME["pico-sdk"], FIGURES)
     assert "PROPERTIES COMPILE_OPTIONS" in files["sine/CMakeLists.txt"].split("DIRECTORY ")[1]
     assert files["CMakeLists.txt"].startswith("cmake_minimum_required(VERSION 3.18...")
 
@@ -231,8 +233,8 @@ def test_boards_have_the_names_that_platformio_knows() -> None:
 @pytest.mark.parametrize("sdk", BY_NAME)
 def test_a_project_is_whole_and_always_the_same(sdk: str, name: str) -> None:
     model = compiled(name, a_board(sdk))
-    files = project(model, BY_NAME[sdk], FIGURES)
-    assert files == project(model, BY_NAME[sdk], FIGURES)
+    files = project_files(model, BY_NAME[sdk], FIGURES)
+    assert files == project_files(model, BY_NAME[sdk], FIGURES)
     assert {"README.md"} < set(files)
     for path, text in files.items():
         assert not re.search(r"@[A-Z_]+@", path + text), path
@@ -254,7 +256,7 @@ def test_a_project_is_whole_and_always_the_same(sdk: str, name: str) -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_make_builds_it_and_it_is_right(model: str, tmp_path: Path) -> None:
     """The commands of its README build it, and all bits of the output are those of board host."""
-    folder = in_folder(project(compiled(model, "host"), BY_NAME["make"], FIGURES), tmp_path)
+    folder = in_folder(project_files(compiled(model, "host"), BY_NAME["make"], FIGURES), tmp_path)
     exact(folder / "main.c")
     said = [run(*command.split(), folder=folder) for command in readme_commands((folder / "README.md").read_text())]
     assert len(said) == 2 and all_right(said[1], model, steps(model))
@@ -264,7 +266,7 @@ def test_make_builds_it_and_it_is_right(model: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_cmake_builds_it_and_it_is_right(model: str, tmp_path: Path) -> None:
-    folder = in_folder(project(compiled(model, "host"), BY_NAME["cmake"], FIGURES), tmp_path)
+    folder = in_folder(project_files(compiled(model, "host"), BY_NAME["cmake"], FIGURES), tmp_path)
     exact(folder / "main.c")
     for command in readme_commands((folder / "README.md").read_text()):
         run(*command.split(), folder=folder)
@@ -276,7 +278,7 @@ def test_cmake_builds_it_and_it_is_right(model: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("board", ["mps2-an386", pytest.param("arduino-uno", marks=pytest.mark.slow)])
 def test_a_library_for_a_board(sdk: str, board: str, tmp_path: Path) -> None:
     """The commands of the README build it with the board's compiler, and the board's linker finds its symbols."""
-    folder = in_folder(project(compiled("sine", board), BY_NAME[sdk], FIGURES), tmp_path)
+    folder = in_folder(project_files(compiled("sine", board), BY_NAME[sdk], FIGURES), tmp_path)
     for command in readme_commands((folder / "README.md").read_text()):
         run(*shlex.split(command), folder=folder)
     cpu = load_board(board).chip.cpu
@@ -306,7 +308,7 @@ def test_the_same_command_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_wrong_answer_is_called_wrong(tmp_path: Path) -> None:
-    files = project(compiled("sine", "host"), BY_NAME["make"], FIGURES)
+    files = project_files(compiled("sine", "host"), BY_NAME["make"], FIGURES)
     weights = "sine/sine/weights.c"
     damaged = files | {weights: re.sub(r"\n    -?\d", "\n    7", files[weights], count=1)}
     assert damaged != files
@@ -318,8 +320,8 @@ def test_a_wrong_answer_is_called_wrong(tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("cmake"), reason="CMake is not installed")
 def test_two_models_in_one_cmake_program(tmp_path: Path) -> None:
     """Each as its library, of one optimized for size; the program of the first asks the second too."""
-    one = project(compiled("sine", "host", Optimize.SIZE), BY_NAME["cmake"], FIGURES)
-    two = project(compiled("softmax", "host", Optimize.SIZE), BY_NAME["cmake"], FIGURES)
+    one = project_files(compiled("sine", "host", Optimize.SIZE), BY_NAME["cmake"], FIGURES)
+    two = project_files(compiled("softmax", "host", Optimize.SIZE), BY_NAME["cmake"], FIGURES)
     folder = in_folder(one | {name: text for name, text in two.items() if name.startswith("softmax/")}, tmp_path)
     lists, main = folder / "CMakeLists.txt", folder / "main.c"
     lists.write_text(

@@ -18,7 +18,7 @@ import pytest
 
 from baretorch.exports import BY_NAME
 from baretorch.exports.board import board_files
-from baretorch.exports.project import RTOS_BYTES, project
+from baretorch.exports.project import RTOS_BYTES, project_files
 from baretorch.options import Console
 from baretorch.pipeline import build_image
 from baretorch.targets.boards import load_board
@@ -98,7 +98,7 @@ def printed(
     figures: Mapping[str, object] = FIGURES,
     bits: bool = False,
 ) -> str:
-    folder = in_folder(project(compiled(model, board), BY_NAME[sdk], figures), tmp_path)
+    folder = in_folder(project_files(compiled(model, board), BY_NAME[sdk], figures), tmp_path)
     there = load_board("mps2-an386" if board == "host" else board)
     flags = " ".join(there.chip.cpu.gcc)
     if sdk == "pico-sdk":  # floats go through the core's registers there
@@ -205,7 +205,7 @@ def test_mbeds_thread_has_the_stack_that_the_model_needs(
 @pytest.mark.parametrize("model", ["sine", *(pytest.param(m, marks=pytest.mark.slow) for m in MODELS if m != "sine")])
 def test_esp_idf_components(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For `host` the C is portable, so this computer stands in for an ESP32."""
-    folder = in_folder(project(compiled(model, "host"), BY_NAME["esp-idf"], FIGURES), tmp_path)
+    folder = in_folder(project_files(compiled(model, "host"), BY_NAME["esp-idf"], FIGURES), tmp_path)
     exact(folder / "main/main.c")
     monkeypatch.setenv("IDF_PATH", str(STUBS / "esp-idf"))
     run("cmake", "-S", ".", "-B", "build", folder=folder)

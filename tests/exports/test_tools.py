@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from baretorch.exports import BY_NAME
-from baretorch.exports.project import project
+from baretorch.exports.project import project_files
 from tests.exports.test_projects import FIGURES, MODELS, a_board, compiled, in_folder
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def said(folder: Path, *command: str | Path) -> tuple[int, str]:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_espressifs_component_manager(model: str, tools: Path, tmp_path: Path) -> None:
-    folder = in_folder(project(compiled(model, "host"), BY_NAME["esp-idf"], FIGURES), tmp_path)
+    folder = in_folder(project_files(compiled(model, "host"), BY_NAME["esp-idf"], FIGURES), tmp_path)
     component = folder / "components" / model
     code, text = said(component, tools / "compote", "manifest", "lint", component)
     assert code == 0, text
@@ -68,7 +68,7 @@ def test_espressifs_component_manager(model: str, tools: Path, tmp_path: Path) -
 @pytest.mark.parametrize("model", MODELS)
 def test_platformios_packer(model: str, tools: Path, tmp_path: Path) -> None:
     board = a_board("platformio")
-    folder = in_folder(project(compiled(model, board), BY_NAME["platformio"], FIGURES), tmp_path)
+    folder = in_folder(project_files(compiled(model, board), BY_NAME["platformio"], FIGURES), tmp_path)
     library = folder / "lib" / model
     code, text = said(library, tools / "pio", "pkg", "pack", ".", "-o", tmp_path / "x.tar.gz")
     assert code == 0 and (tmp_path / "x.tar.gz").is_file(), text
@@ -78,7 +78,7 @@ def test_platformios_packer(model: str, tools: Path, tmp_path: Path) -> None:
 
 
 def test_zephyrs_module(tools: Path, tmp_path: Path) -> None:
-    folder = in_folder(project(compiled("sine", "mps2-an385"), BY_NAME["zephyr"], FIGURES), tmp_path)
+    folder = in_folder(project_files(compiled("sine", "mps2-an385"), BY_NAME["zephyr"], FIGURES), tmp_path)
     (tmp_path / "schema.yml").write_text(MODULE)
     module = folder / "modules/sine/zephyr/module.yml"
     command = (tools / "pykwalify", "-d", module, "-s", tmp_path / "schema.yml")

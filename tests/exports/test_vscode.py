@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from baretorch.exports import BY_NAME, boards_of
-from baretorch.exports.project import project
+from baretorch.exports.project import project_files
 from baretorch.targets.boards import load_board
 from tests.exports.chip import said_on_chip
 from tests.exports.test_projects import FIGURES, MODELS, all_right, compiled, in_folder, readme_commands, run, steps
@@ -25,7 +25,7 @@ QUICK = ("softmax", "mps2-an386")
 
 
 def made(model: str, board: str, folder: Path) -> Path:
-    return in_folder(project(compiled(model, board), BY_NAME["vscode"], FIGURES), folder)
+    return in_folder(project_files(compiled(model, board), BY_NAME["vscode"], FIGURES), folder)
 
 
 def task(folder: Path, label: str) -> str:
@@ -106,7 +106,7 @@ def test_the_debugger(tmp_path: Path) -> None:
 
 def test_files_are_what_vs_code_reads(tmp_path: Path) -> None:
     for board in boards_of(BY_NAME["vscode"]):
-        files = project(compiled("softmax", board), BY_NAME["vscode"], FIGURES)
+        files = project_files(compiled("softmax", board), BY_NAME["vscode"], FIGURES)
         launch = json.loads(files[".vscode/launch.json"])
         tasks = {t["label"] for t in json.loads(files[".vscode/tasks.json"])["tasks"]}
         for one in launch["configurations"]:

@@ -24,7 +24,7 @@ from baretorch.frontends.aten.program import AtenProgram, Ref
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
-from baretorch.machines.run import call
+from baretorch.machines.run import call_image
 from baretorch.targets.boards import load_board
 
 STORED = [InitializedMutableBufferPass([""])]
@@ -168,7 +168,7 @@ def test_a_file_with_methods_runs_as_pytorch_does(method: str | None, tmp_path: 
         link = Link(machine)
         for i in range(3):
             x = torch.full((1, 8), float(i))
-            (have,) = call(link, compiled.graph, [x.numpy()])
+            (have,) = call_image(link, compiled.graph, [x.numpy()])
             np.testing.assert_allclose(have, getattr(own, source.method)(x).numpy(), rtol=1e-5, atol=1e-6)
     finally:
         machine.close()

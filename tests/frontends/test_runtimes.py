@@ -22,7 +22,7 @@ from tests.frontends.tflite_files import Q, TfliteWriter
 from baretorch.errors import CompileError
 from baretorch.frontends import load
 from baretorch.frontends.runtimes import process
-from baretorch.frontends.runtimes.frames import decode, encode
+from baretorch.frontends.runtimes.frames import decode_message, encode_message
 from baretorch.frontends.runtimes.process import Crash, OpenModel, Refusal
 
 DATA = Path(__file__).parent / "data"
@@ -222,20 +222,20 @@ def test_the_child_never_remains(how: str, tmp_path: Path, monkeypatch: pytest.M
 def test_messages_hold_arrays_as_they_are() -> None:
     arrays = [np.arange(6, dtype=t).reshape(2, 3) for t in (np.int8, np.uint8, np.int16, np.int64, np.float16)]
     arrays += [np.array(1.5), np.zeros((0, 4), np.float32), np.array([True, False]), np.arange(6).reshape(2, 3).T]
-    data, at = encode({"a": [1, "x"]}, arrays), 0
+    data, at = encode_message({"a": [1, "x"]}, arrays), 0
 
     def read(size: int) -> bytes:
         nonlocal at
         at += size
         return data[at - size : at]
 
-    header, found = decode(read)
+    header, found = decode_message(read)
     assert header == {"a": [1, "x"]} and at == len(data)
     for have, want in zip(found, arrays, strict=True):
         assert have.dtype == want.dtype and have.shape == want.shape
         np.testing.assert_array_equal(have, want)
     with pytest.raises(ValueError, match="cannot be sent"):
-        encode({}, [np.array(["a"], object)])
+        encode_message({}, [np.array(["a"], object)])
 
 
 def test_a_crash_of_onnxruntime_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

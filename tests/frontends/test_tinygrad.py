@@ -17,8 +17,8 @@ from tests.frontends.tinygrad_cases import CASES, layer
 
 from baretorch.errors import CompileError
 from baretorch.frontends import Source
-from baretorch.frontends.tinygrad.hook import watching
-from baretorch.frontends.tinygrad.source import from_methods
+from baretorch.frontends.tinygrad.hook import watch_tinygrad
+from baretorch.frontends.tinygrad.source import from_callable
 from baretorch.frontends.tinygrad.table import TABLE
 from baretorch.frontends.tinygrad.trace import Trace
 from baretorch.ir.graph import Shape, interpret
@@ -33,7 +33,7 @@ PTE = Path(__file__).parent / "data" / "sine.pte"
 def traced(function: Callable[..., Any], *shapes: Shape) -> Source:
     rng = np.random.default_rng(len(shapes))
     inputs = tuple(rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes)
-    return from_methods(function, {"forward": inputs}, "net")
+    return from_callable(function, {"forward": inputs}, "net")
 
 
 @pytest.mark.parametrize(("name", "shapes", "function"), CASES, ids=[f"{i}_{c[0]}" for i, c in enumerate(CASES)])
@@ -64,7 +64,7 @@ def test_every_row_has_a_case() -> None:
 
 def test_layers_stay_whole() -> None:
     """They get our kernels, and the names of the objects that hold their parameters."""
-    with watching():
+    with watch_tinygrad():
         from tinygrad import Tensor
 
     class Net:
@@ -91,7 +91,7 @@ def test_a_cell_is_a_layer() -> None:
 
 
 def test_jit_is_its_function() -> None:
-    with watching():
+    with watch_tinygrad():
         from tinygrad import TinyJit
 
     class Net:
@@ -117,7 +117,7 @@ def test_methods() -> None:
             return x / 2
 
     x = np.ones((1, 2), np.float32)
-    source = from_methods(Net(), {"encode": (x,), "decode": (x,)}, "net", "decode")
+    source = from_callable(Net(), {"encode": (x,), "decode": (x,)}, "net", "decode")
     assert list(source.graphs) == ["encode", "decode"]
     assert np.array_equal(source.expected or (), [[[0.5, 0.5]]])
 
@@ -135,7 +135,7 @@ def test_all_that_is_unknown_is_named_at_once() -> None:
 
 
 def test_what_was_not_seen_is_no_constant() -> None:
-    with watching():
+    with watch_tinygrad():
         from tinygrad import Tensor
 
     error = refused(lambda x: Tensor(x.uop * 2) + 1)
@@ -263,20 +263,20 @@ def test_dropout_in_training() -> None:
 
 def test_inputs_that_tinygrad_has_no_answer_to() -> None:
     with pytest.raises(CompileError, match=r"inputs\(\) has NaN, for which tinygrad has no defined result"):
-        from_methods(lambda x: x.max(axis=1), {"forward": (np.float32([[np.nan, 1]]),)}, "net")
-    with watching():
+        from_callable(lambda x: x.max(axis=1), {"forward": (np.float32([[np.nan, 1]]),)}, "net")
+    with watch_tinygrad():
         from tinygrad import Tensor, nn
     table = nn.Embedding(5, 2)
     table.weight = Tensor(np.arange(10, dtype=np.float32).reshape(5, 2))
     for at in (5, -1):
         with pytest.raises(CompileError, match=rf"inputs\(\) has the index {at}, and there are 5 entries"):
-            from_methods(table, {"forward": (np.int32([1, at]),)}, "net")
+            from_callable(table, {"forward": (np.int32([1, at]),)}, "net")
 
 
 @pytest.mark.parametrize(("up", "down"), [(True, False), (False, True), (False, False)])
 def test_infinity_of_a_sign(up: bool, down: bool) -> None:
     x = np.float32([np.inf, -np.inf, 1])
-    source = from_methods(lambda t: t.isinf(up, down), {"forward": (x,)}, "net")
+    source = from_callable(lambda t: t.isinf(up, down), {"forward": (x,)}, "net")
     (have,) = interpret(source.graph, [x]).values()
     assert have.tolist() == [up, down, False]
 

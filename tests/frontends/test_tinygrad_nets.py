@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.frontends.tinygrad_cases import constant, layer
 
-from baretorch.frontends.tinygrad.hook import watching
-from baretorch.frontends.tinygrad.source import from_methods
+from baretorch.frontends.tinygrad.hook import watch_tinygrad
+from baretorch.frontends.tinygrad.source import from_callable
 from baretorch.pipeline import lower
 
 
@@ -92,8 +92,8 @@ def floats(*shape: int) -> np.ndarray:
 
 def check(net: Callable[[], Any], x: np.ndarray) -> set[tuple[str, str]]:
     """Names of layers and their operators, after all passes, which are held against tinygrad's answers."""
-    with watching():
-        graph = lower(from_methods(net(), {"forward": (x,)}, "net")).graph
+    with watch_tinygrad():
+        graph = lower(from_callable(net(), {"forward": (x,)}, "net")).graph
     return {(graph[node.outputs[0]].origin.path, node.op.name) for node in graph.nodes}
 
 

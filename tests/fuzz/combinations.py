@@ -24,7 +24,7 @@ from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import arrange_inputs, arrange_outputs, real_outputs, store_inputs
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
-from baretorch.machines.run import decode
+from baretorch.machines.run import decode_outputs
 from baretorch.options import Options, read_options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled, LoweredModel
@@ -494,7 +494,7 @@ def answers(built: Built) -> list[list[tuple[Array, ...]]]:
             raw = list(link.run([np.ascontiguousarray(x).tobytes() for x in given], TIMEOUT).outputs)
             for model, own in zip(built.models, found, strict=True):
                 outputs, raw = raw[: len(model.graph.outputs)], raw[len(model.graph.outputs) :]
-                own.append(decode(model.graph, outputs))
+                own.append(decode_outputs(model.graph, outputs))
     finally:
         machine.close()
     return found

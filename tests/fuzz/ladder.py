@@ -21,7 +21,7 @@ from baretorch.ir.graph import Array, Graph, Node, State, interpret
 from baretorch.ir.verify import verify
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
-from baretorch.machines.run import call
+from baretorch.machines.run import call_image
 from baretorch.ops.int8.quantize import Dequantize
 from baretorch.options import Optimize, Options
 from baretorch.passes.to_int8 import float_layers
@@ -155,7 +155,7 @@ def run_image(subjects: Sequence[Subject], which: int, board: str, folder: Path,
     machine = open_machine(pipeline.build_image(done, folder), done.c.run)
     try:
         link = Link(machine)
-        runs = [list(call(link, graph, inputs)) for _ in range(RUNS)]
+        runs = [list(call_image(link, graph, inputs)) for _ in range(RUNS)]
     finally:
         machine.close()
     for subject in subjects:

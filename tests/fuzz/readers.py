@@ -21,14 +21,14 @@ from baretorch.firmware.chunks import Chunk, load_chunks
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import RP2040, RP2350_ARM, check_uf2, encode_uf2
 from baretorch.frontends.aten.methods import share_state
-from baretorch.frontends.aten.program import check_sizes
+from baretorch.frontends.aten.program import check_program_sizes
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.frontends.source import random_inputs
 from baretorch.frontends.tflite import source
 from baretorch.ir.graph import interpret
 from baretorch.ir.text import parse, to_text
-from baretorch.machines.frames import KINDS, Decoder, Frame, encode
+from baretorch.machines.frames import KINDS, Decoder, Frame, encode_frame
 from baretorch.pipeline import optimize
 from baretorch.targets.boards import load_board
 from tests.fuzz.mutate import damaged_bytes, damaged_json, damaged_text, json_text
@@ -65,7 +65,7 @@ def make_pte(rng: random.Random) -> bytes:
 def read_pte(data: bytes) -> None:
     programs = share_state(read_pte_methods(data, "fuzz"))
     for program in programs.values():
-        check_sizes(program)
+        check_program_sizes(program)
         optimize(to_graph(replace(program, file="fuzz.pte")))
 
 
@@ -77,7 +77,7 @@ def ethos_us() -> tuple[bytes, ...]:
 def read_ethos_u(data: bytes) -> None:
     """Read the file like `read_pte`, and run the result on the emulated NPU."""
     for program in share_state(read_pte_methods(data, "fuzz")).values():
-        check_sizes(program)
+        check_program_sizes(program)
         graph = optimize(to_graph(replace(program, file="fuzz.pte")))
         interpret(graph, random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs)))
 
@@ -165,7 +165,7 @@ def make_frames(rng: random.Random) -> bytes:
     parts = []
     for _ in range(rng.randint(1, 6)):
         parts.append(rng.randbytes(rng.randrange(20)))
-        frame = encode(Frame(rng.choice(KINDS), rng.randrange(256), rng.randbytes(rng.randrange(200))))
+        frame = encode_frame(Frame(rng.choice(KINDS), rng.randrange(256), rng.randbytes(rng.randrange(200))))
         parts.append(damaged_bytes(frame, rng) if rng.random() < 0.5 else frame)
     return b"".join(parts)
 
@@ -180,7 +180,7 @@ def read_frames(data: bytes) -> None:
         items += decoder.feed(data[at : at + size])
         at += size
     items += decoder.give_up()
-    assert b"".join(encode(i) if isinstance(i, Frame) else i for i in items) == data, "bytes are lost"
+    assert b"".join(encode_frame(i) if isinstance(i, Frame) else i for i in items) == data, "bytes are lost"
 
 
 @cache
@@ -222,13 +222,13 @@ def make_pt2(rng: random.Random) -> bytes:
 def read_pt2(data: bytes) -> None:
     """Read the file, and compile one in four, which is slow because torch does most of the work."""
     from baretorch import frontends
-    from baretorch.frontends.pt2.reader import load_pt2
+    from baretorch.frontends.pt2.reader import load_program
 
     with tempfile.NamedTemporaryFile(suffix=".pt2") as file:
         file.write(data)
         file.flush()
         if zlib.crc32(data) % 4:
-            load_pt2(Path(file.name))
+            load_program(Path(file.name))
         else:
             optimize(frontends.load(file.name).graph)
 

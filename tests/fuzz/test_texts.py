@@ -11,7 +11,7 @@ from baretorch.errors import CompileError
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import check_uf2, decode_uf2
 from baretorch.frontends.aten.methods import share_state
-from baretorch.frontends.aten.program import check_sizes
+from baretorch.frontends.aten.program import check_program_sizes
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.ir.text import parse
 from baretorch.targets.boards import load_board
@@ -26,7 +26,7 @@ GRAPH = "graph g\ninput  x: float32[1, 4]\ny: float32[1, 4] = tanh(x)\noutput y\
 
 def pte(data: bytes) -> None:
     for program in share_state(read_pte_methods(data, "sine")).values():
-        check_sizes(program)
+        check_program_sizes(program)
 
 
 def patched(data: bytes, at: int, value: int) -> bytes:

@@ -18,7 +18,7 @@ import numpy as np
 
 from baretorch.emit import emit
 from baretorch.emit.names import CNames, CPort, Method, make_names
-from baretorch.emit.spell import tensor_of
+from baretorch.emit.spell import port_tensor
 from baretorch.ir.graph import Array
 from baretorch.options import Optimize
 from baretorch.plan.types import InArena, Plan
@@ -149,7 +149,7 @@ def _method_c(model: Guarded, names: CNames, method: Method) -> str:
     unused = "".join(f"    (void){a.name}_g;\n" for a in names.arenas if a not in method.arenas)
     lines = [_fill(method, a.bank, a.name, a.bytes) for a in method.arenas]
     for p in method.ports:
-        t = tensor_of(method, p)
+        t = port_tensor(method, p)
         odd = 4 if p.direct or t.dtype.size >= 4 else t.dtype.size
         lines.append(f'    guarded {_own(p)} = guard_new("{p.name}", {t.bytes}, {odd});')
         lines.append(f"    guard_close(&{_own(p)});")
@@ -213,7 +213,7 @@ def _row_source(method: Method, port: CPort) -> str:
 
 
 def _callback(method: Method, port: CPort) -> str:
-    t = tensor_of(method, port)
+    t = port_tensor(method, port)
     row = t.bytes // t.shape[1]
     return f"""static void rows_{method.run}_{port.name}(void *context, int32_t first, int32_t count, void *to)
 {{

@@ -66,7 +66,7 @@ def test_a_wrong_pass_is_named(int8: bool, monkeypatch: pytest.MonkeyPatch) -> N
     source = from_module(net(), (X,), "net")
     source, options = replace(source, calibration=[(X,)]), Options(int8=int8)
     pipeline.lower(source, options)
-    monkeypatch.setattr(pipeline, "FLOAT", (*pipeline.FLOAT[:5], doubling, *pipeline.FLOAT[5:]))
+    monkeypatch.setattr(pipeline, "FLOAT_PASSES", (*pipeline.FLOAT_PASSES[:5], doubling, *pipeline.FLOAT_PASSES[5:]))
     with pytest.raises(WrongStep, match="the pass doubling changed what the model computes: output 0") as caught:
         pipeline.lower(source, options)
     assert isinstance(caught.value, InternalError) and caught.value.step == "the pass doubling"
@@ -81,7 +81,7 @@ def test_of_a_float_model_the_last_pass_counts_too(monkeypatch: pytest.MonkeyPat
 def test_wrong_state_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     source = from_module(Counting(), (torch.ones(1, 4),), "counting")
     pipeline.lower(source)
-    monkeypatch.setattr(pipeline, "FLOAT", (*pipeline.FLOAT[:3], forgetting, *pipeline.FLOAT[3:]))
+    monkeypatch.setattr(pipeline, "FLOAT_PASSES", (*pipeline.FLOAT_PASSES[:3], forgetting, *pipeline.FLOAT_PASSES[3:]))
     with pytest.raises(WrongStep, match="the pass forgetting"):
         pipeline.lower(source)
 
@@ -89,7 +89,7 @@ def test_wrong_state_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_pytorch_the_graph_is_its_own_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     source = replace(from_module(net(), (X,), "net"), references={})
     pipeline.lower(source)
-    monkeypatch.setattr(pipeline, "FLOAT", (*pipeline.FLOAT[:5], doubling, *pipeline.FLOAT[5:]))
+    monkeypatch.setattr(pipeline, "FLOAT_PASSES", (*pipeline.FLOAT_PASSES[:5], doubling, *pipeline.FLOAT_PASSES[5:]))
     with pytest.raises(WrongStep, match="the pass doubling"):
         pipeline.lower(source)
 
@@ -238,7 +238,7 @@ def test_what_overflows_in_pytorch_is_no_fault_of_ours(name: str, scale: float) 
 def test_a_wrong_pass_is_found_also_where_pytorch_overflows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.randn(2, 4, 16, generator=torch.Generator().manual_seed(0)) * 1e20
     source = from_module(Applied(HUGE[name], 3.0), (x,), "net")
-    monkeypatch.setattr(pipeline, "FLOAT", (doubling, *pipeline.FLOAT))
+    monkeypatch.setattr(pipeline, "FLOAT_PASSES", (doubling, *pipeline.FLOAT_PASSES))
     with pytest.raises(WrongStep, match="the pass doubling"):
         pipeline.lower(source)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from baretorch.machines.frames import Decoder, Frame, encode
+from baretorch.machines.frames import Decoder, Frame, encode_frame
 from baretorch.machines.types import DeviceHang, UncountedMachine
 
 HELLO = struct.pack("<BBBBI3I", 1, 2, 1, 0, 1000, 4, 2, 6) + b"tiny\0desk\0"
@@ -29,9 +29,9 @@ class FakeDevice(UncountedMachine):
 
     def answer(self, frame: Frame) -> bytes:
         if frame.kind == ord("H"):
-            return encode(Frame(ord("h"), frame.seq, HELLO))
+            return encode_frame(Frame(ord("h"), frame.seq, HELLO))
         self.runs += 1
-        return encode(Frame(ord("r"), frame.seq, struct.pack("<II", 42, 512) + frame.payload[::-1]))
+        return encode_frame(Frame(ord("r"), frame.seq, struct.pack("<II", 42, 512) + frame.payload[::-1]))
 
     def read(self, timeout: float) -> bytes:
         if not self.out:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.machines.counts import ROW_ROOM, ROWS, read_rows
+from baretorch.machines.counts import COUNT_ROW, ROW_ROOM, read_rows
 from baretorch.machines.hooks.structs import read_header
 from baretorch.machines.types import Block
 from baretorch.machines.unicorn.drivers import DogKind, RegisterKind
@@ -16,12 +16,12 @@ from baretorch.machines.unicorn.state import HEADER, ChipChange, ConsoleState, D
 
 
 def test_rows_become_blocks() -> None:
-    memory = ROWS.pack(7, 3, 0x102, 0x200, 5, 0) + ROWS.pack(1, 0, 0, 0x100, 2, 0) + b"\xff" * ROWS.size
+    memory = COUNT_ROW.pack(7, 3, 0x102, 0x200, 5, 0) + COUNT_ROW.pack(1, 0, 0, 0x100, 2, 0) + b"\xff" * COUNT_ROW.size
     assert read_rows(memoryview(memory), 2) == (Block(0x102, 0x200, 5, 7, 3), Block(0, 0x100, 2, 1, 0))
 
 
 def test_a_part_of_the_rows_is_none() -> None:
-    assert read_rows(memoryview(bytes(ROWS.size)), ROW_ROOM + 1) == ()
+    assert read_rows(memoryview(bytes(COUNT_ROW.size)), ROW_ROOM + 1) == ()
 
 
 @pytest.mark.parametrize(

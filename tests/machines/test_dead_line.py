@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from baretorch.machines.frames import RUN as RUN_FRAME
-from baretorch.machines.frames import Frame, encode
+from baretorch.machines.frames import Frame, encode_frame
 from baretorch.machines.types import DeviceHang
 from baretorch.machines.unicorn import drivers
 from baretorch.machines.unicorn.machine import UnicornMachine
@@ -34,7 +34,7 @@ def test_a_line_that_takes_nothing(board: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(drivers.UARTS, driver, replace(drivers.UARTS[driver], registers=rows))
     machine = UnicornMachine(image(board), RUN, timed=False)
     for runs in (1, 2):
-        machine.write(encode(Frame(RUN_FRAME, runs, bytes(16))))
+        machine.write(encode_frame(Frame(RUN_FRAME, runs, bytes(16))))
         with pytest.raises(DeviceHang, match="waits for input"):
             while True:
                 machine.read(60)

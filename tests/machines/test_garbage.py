@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from baretorch.machines import open_machine
-from baretorch.machines.frames import ERROR_REPLY, HELLO, RESET, Decoder, Frame, encode
+from baretorch.machines.frames import ERROR_REPLY, HELLO, RESET, Decoder, Frame, encode_frame
 from baretorch.machines.frames import RUN as RUN_FRAME
 from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceHang, Machine
@@ -23,7 +23,7 @@ MORE = [("pico2", "unicorn"), ("nucleo-h743zi", "unicorn"), ("mps3-an547", "qemu
 
 def garbage(rng: random.Random) -> bytes:
     """Noise, frames that are damaged, cut off, too long, of no kind, and pieces of all that in a row."""
-    whole = encode(Frame(rng.choice([HELLO, RUN_FRAME, RESET, rng.randrange(256)]), rng.randrange(256), DATA))
+    whole = encode_frame(Frame(rng.choice([HELLO, RUN_FRAME, RESET, rng.randrange(256)]), rng.randrange(256), DATA))
     cut = whole[: rng.randrange(len(whole))]
     wrong = bytearray(whole)
     wrong[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
@@ -110,7 +110,7 @@ def test_a_frame_that_stops_is_given_up(board: str, emulator: str) -> None:
     not run."""
     machine = open_machine(image(board), RUN, emulator)
     is_well(machine)
-    whole = encode(Frame(RUN_FRAME, 77, DATA))
+    whole = encode_frame(Frame(RUN_FRAME, 77, DATA))
     for sent in (3, 12, len(whole) - 1) if emulator == "unicorn" else (12,):
         machine.write(whole[:sent])
         before = time.monotonic()

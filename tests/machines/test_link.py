@@ -5,7 +5,7 @@ import random
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.machines.frames import Frame, encode
+from baretorch.machines.frames import Frame, encode_frame
 from baretorch.machines.link import Link, Reply
 from baretorch.machines.types import DeviceFault, DeviceHang
 from tests.machines.fake import HELLO, FakeDevice
@@ -82,7 +82,7 @@ def test_refusals_end_the_attempts() -> None:
     device = FakeDevice()
     link = Link(device)
     link.hello()
-    device.answer = lambda frame: encode(Frame(ord("e"), frame.seq, b"\1bad CRC\0"))  # type: ignore[method-assign]
+    device.answer = lambda frame: encode_frame(Frame(ord("e"), frame.seq, b"\1bad CRC\0"))  # type: ignore[method-assign]
     with pytest.raises(CompileError, match="4 frames in a row were damaged") as error:
         link.run([b"abcd", b"ef"])
     assert error.value.have[0] == "bad CRC"
@@ -102,14 +102,14 @@ def test_a_late_answer_to_an_earlier_question_is_ignored() -> None:
     device = FakeDevice()
     link = Link(device)
     link.hello()
-    device.out = encode(Frame(ord("r"), 77, bytes(14)))
+    device.out = encode_frame(Frame(ord("r"), 77, bytes(14)))
     assert link.run([b"abcd", b"ef"]).outputs == (b"fedcba",)
 
 
 @pytest.mark.parametrize("payload", [b"\1", b"\1\1\1\0\0\0\0\0", HELLO[:-1], HELLO + b"x"])
 def test_a_hello_that_makes_no_sense(payload: bytes) -> None:
     device = FakeDevice()
-    device.answer = lambda frame: encode(Frame(ord("h"), frame.seq, payload))  # type: ignore[method-assign]
+    device.answer = lambda frame: encode_frame(Frame(ord("h"), frame.seq, payload))  # type: ignore[method-assign]
     with pytest.raises(DeviceFault, match="makes no sense"):
         Link(device).hello()
 
@@ -117,6 +117,6 @@ def test_a_hello_that_makes_no_sense(payload: bytes) -> None:
 @pytest.mark.parametrize("payload", [b"", b"\2"])
 def test_another_protocol_version(payload: bytes) -> None:
     device = FakeDevice()
-    device.answer = lambda frame: encode(Frame(ord("h"), frame.seq, payload))  # type: ignore[method-assign]
+    device.answer = lambda frame: encode_frame(Frame(ord("h"), frame.seq, payload))  # type: ignore[method-assign]
     with pytest.raises(CompileError, match="another version of the protocol"):
         Link(device).hello()

@@ -10,7 +10,7 @@ import pytest
 
 from baretorch.machines import open_machine
 from baretorch.machines.frames import RUN as RUN_FRAME
-from baretorch.machines.frames import Frame, encode
+from baretorch.machines.frames import Frame, encode_frame
 from baretorch.machines.link import Link
 from baretorch.machines.qemu.machine import QemuMachine
 from baretorch.machines.types import Block, DeviceFault, DeviceHang, Machine
@@ -274,7 +274,7 @@ def test_garbage_on_the_line_is_survived(board: str, emulator: str) -> None:
     machine = open_machine(image(board), RUN, emulator)
     link = Link(machine)
     link.hello()
-    good = encode(Frame(RUN_FRAME, 200, DATA))
+    good = encode_frame(Frame(RUN_FRAME, 200, DATA))
     for garbage in (b"\0\1\2\3", b"BBBT", b"BT?", good[:5] + b"\xff" + good[6:], good[:-1] + b"\0", bytes(range(256))):
         machine.write(garbage + bytes(40))
         assert link.run([DATA]).outputs == (DATA[::-1],)

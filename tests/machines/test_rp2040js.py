@@ -18,7 +18,7 @@ from baretorch.firmware.types import Image
 from baretorch.ir.io import store_inputs
 from baretorch.machines import open_machine
 from baretorch.machines.frames import RUN as RUN_FRAME
-from baretorch.machines.frames import Frame, encode
+from baretorch.machines.frames import Frame, encode_frame
 from baretorch.machines.link import Link
 from baretorch.machines.rp2040js import node
 from baretorch.machines.rp2040js.machine import Rp2040JsMachine
@@ -81,7 +81,7 @@ def test_half_a_frame_is_given_up() -> None:
     machine = open_machine(image("pico"), RUN, JS)
     link = Link(machine)
     link.hello()
-    machine.write(encode(Frame(RUN_FRAME, 9, DATA))[:-6])
+    machine.write(encode_frame(Frame(RUN_FRAME, 9, DATA))[:-6])
     time.sleep(1.5)
     assert link.run([DATA]).outputs == (DATA[::-1],)
     machine.close()

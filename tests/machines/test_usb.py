@@ -7,7 +7,7 @@ import random
 import pytest
 
 from baretorch.machines.frames import RUN as RUN_FRAME
-from baretorch.machines.frames import Frame, encode
+from baretorch.machines.frames import Frame, encode_frame
 from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceFault, DeviceHang
 from baretorch.machines.unicorn.boot_rom import Restarted
@@ -16,7 +16,7 @@ from baretorch.machines.unicorn.exceptions import EXCEPTIONS, enter
 from baretorch.machines.unicorn.flash_chip import OTHERS, FlashKind
 from baretorch.machines.unicorn.machine import UnicornMachine
 from baretorch.machines.unicorn.usb.bus import Handshake, HostError
-from baretorch.machines.unicorn.usb.controller import MEMORY, Surroundings, UsbController
+from baretorch.machines.unicorn.usb.controller import DPRAM_BYTES, Surroundings, UsbController
 from baretorch.machines.unicorn.usb.host import (
     CONFIGURATION,
     DEVICE,
@@ -281,7 +281,7 @@ def _lengths(machine: UnicornMachine, later: int) -> list[int]:
 
     def ask_and_wait() -> Steps[None]:
         yield from (True for _ in range(later))
-        while not host.send_packet(2, encode(Frame(RUN_FRAME, 1, DATA))):
+        while not host.send_packet(2, encode_frame(Frame(RUN_FRAME, 1, DATA))):
             yield True
         yield from (True for _ in range(50))  # all of the answer waits then, behind its first byte
 
@@ -307,7 +307,7 @@ def test_unread_output_is_dropped() -> None:
 
     def ask_and_close() -> Steps[None]:
         for lines in (0, 3):
-            while not host.send_packet(2, encode(Frame(RUN_FRAME, 1, DATA))):
+            while not host.send_packet(2, encode_frame(Frame(RUN_FRAME, 1, DATA))):
                 yield True
             yield from (True for _ in range(40))
             yield from host.control(set_lines(lines))
@@ -326,7 +326,7 @@ def test_who_opens_the_port_gets_nothing_old(board: str) -> None:
     controller, host = port(machine)
 
     def ask_and_close() -> Steps[bool]:
-        while not host.send_packet(2, encode(Frame(RUN_FRAME, 1, DATA))):
+        while not host.send_packet(2, encode_frame(Frame(RUN_FRAME, 1, DATA))):
             yield True
         yield from (True for _ in range(40))
         waits = is_armed(controller, 0x82)
@@ -361,7 +361,7 @@ def test_a_reset_closes_the_port(board: str) -> None:
 
     def ask() -> Steps[None]:
         for _ in range(2):
-            while not host.send_packet(2, encode(Frame(RUN_FRAME, 1, DATA))):
+            while not host.send_packet(2, encode_frame(Frame(RUN_FRAME, 1, DATA))):
                 yield True
             yield from (True for _ in range(40))
 
@@ -372,7 +372,7 @@ def test_a_reset_closes_the_port(board: str) -> None:
 def test_late_in_a_frame_the_rp2040_takes_no_data() -> None:
     """E15, and what its emulation says to that."""
     now = [799.0]
-    memory = memoryview(bytearray(MEMORY))
+    memory = memoryview(bytearray(DPRAM_BYTES))
     around = Surroundings(lambda: True, list, lambda: now[0])
     for version in (2, None):
         controller = UsbController(memory, around, version=version)

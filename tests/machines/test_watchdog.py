@@ -7,7 +7,7 @@ import pytest
 from baretorch.errors import CompileError
 from baretorch.firmware.build import check_watchdog
 from baretorch.machines.frames import RUN as RUN_FRAME
-from baretorch.machines.frames import Frame, encode
+from baretorch.machines.frames import Frame, encode_frame
 from baretorch.machines.link import Link
 from baretorch.machines.types import DeviceFault, DeviceHang
 from baretorch.machines.unicorn.machine import UnicornMachine
@@ -103,7 +103,7 @@ def test_it_leaves_alone_whose_host_does_not_read() -> None:
     _, host = port(machine)
 
     def ask_and_wait() -> Steps[None]:
-        while not host.send_packet(2, encode(Frame(RUN_FRAME, 1, DATA))):
+        while not host.send_packet(2, encode_frame(Frame(RUN_FRAME, 1, DATA))):
             yield True
         yield from (True for _ in range(3 * MS * 1000 // int(TRANSACTION_US)))
 

@@ -16,7 +16,7 @@ from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.measure.cycles import Flash
 from baretorch.measure.loops import disassembly
-from baretorch.measure.numbers import apart
+from baretorch.measure.numbers import distinct_names
 from baretorch.measure.profile import Profile, make_profile
 from baretorch.options import Compiler, Optimize, Options, Weights
 from baretorch.targets.boards import load_board
@@ -147,10 +147,10 @@ def test_a_branch_that_is_not_taken_costs_nothing(sign: int, linears: list[bool]
 
 def test_names_are_cut_and_stay_different() -> None:
     long = [f"block/{i}/{'part/' * 12}MatMul" for i in range(3)]
-    assert apart(["conv", *long[:1]]) == ["conv", f"…{long[0][-39:]}"]
-    shown = apart(long)
+    assert distinct_names(["conv", *long[:1]]) == ["conv", f"…{long[0][-39:]}"]
+    shown = distinct_names(long)
     assert len(set(shown)) == 3 and all(name.startswith("…") for name in shown)
-    assert apart(["a", "a"]) == ["a", "a"]
+    assert distinct_names(["a", "a"]) == ["a", "a"]
 
 
 class Empties(nn.Module):

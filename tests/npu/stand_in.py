@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from baretorch.ir.graph import Graph
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
-from baretorch.npu.vela import Result, VelaRefused
+from baretorch.npu.vela import VelaRefused, VelaResult
 from baretorch.ops.delegate import ALIGNED
 from baretorch.targets.parts import Npu
 
@@ -22,14 +22,14 @@ class StandIn:
     graphs: list[Graph] = field(default_factory=list)
     scratch: int = 100
 
-    def __call__(self, graph: Graph, npu: Npu) -> Result:
+    def __call__(self, graph: Graph, npu: Npu) -> VelaResult:
         self.graphs.append(graph)
         if any(node.op.name == self.refuses for node in graph.nodes):
             raise VelaRefused(f"{self.refuses} could not run on NPU")
         accelerator = by_name(npu.accelerator)
         assert accelerator is not None
         inputs, outputs = (self._slots(graph, names, region) for names, region in _sides(graph))
-        return Result(Payload(accelerator, bytes(64), bytes(48), self.scratch, 0, inputs, outputs), 1000)
+        return VelaResult(Payload(accelerator, bytes(64), bytes(48), self.scratch, 0, inputs, outputs), 1000)
 
     def _slots(self, graph: Graph, names: tuple[str, ...], region: int) -> tuple[Slot, ...]:
         found, at = [], 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baretorch.machines.npu.commands import TABLES, WIDE, Command, Do, Set, decode
+from baretorch.machines.npu.commands import TABLES, WIDE, Command, Do, Set, decode_commands
 from baretorch.machines.npu.core import NpuCore
 from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.interpreter import payload_memory, run_payload, run_stream
@@ -47,7 +47,7 @@ def words(commands: list[Command], family: Family) -> bytes:
 def changed(case: Case, change: Callable[[list[Command]], list[Command]]) -> Case:
     """Return the same graph with other commands."""
     family = case.payload.accelerator.family
-    stream = words(change(list(decode(case.payload.commands, family))), family)
+    stream = words(change(list(decode_commands(case.payload.commands, family))), family)
     return replace(case, payload=replace(case.payload, commands=stream))
 
 
@@ -143,7 +143,7 @@ def test_damaged_weights() -> None:
 
 def test_the_layer_is_named() -> None:
     case = kept("chain-ethos-u85-512")
-    at = [c.at for c in decode(case.payload.commands, Family.U85) if c.what is Do.CONV]
+    at = [c.at for c in decode_commands(case.payload.commands, Family.U85) if c.what is Do.CONV]
     cut = struct.pack("<I", 0x3FF)
     commands = case.payload.commands[: at[0]] + cut + case.payload.commands[at[0] + 4 :]
     with pytest.raises(

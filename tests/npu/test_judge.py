@@ -11,7 +11,7 @@ import pytest
 from baretorch.errors import CompileError, InternalError
 from baretorch.ir.graph import Builder, DType, Graph, Quant
 from baretorch.machines.npu import stream_check as judge_module
-from baretorch.machines.npu.commands import Do, decode
+from baretorch.machines.npu.commands import Do, decode_commands
 from baretorch.machines.npu.faults import NpuFault
 from baretorch.machines.npu.stream_check import Judgement, judge, random_inputs
 from baretorch.measure.units import npu_warnings
@@ -81,7 +81,7 @@ def test_the_first_operation_that_differs_is_named(payload: Payload) -> None:
 
 def test_a_stream_that_faults_is_wrong(payload: Payload) -> None:
     graph = chain()
-    at = [c.at for c in decode(payload.commands, payload.accelerator.family) if c.what is Do.ELEMENTWISE][-1]
+    at = [c.at for c in decode_commands(payload.commands, payload.accelerator.family) if c.what is Do.ELEMENTWISE][-1]
     cut = payload.commands[:at] + b"\xff\x03\0\0" + payload.commands[at + 4 :]
     with pytest.raises(CompileError) as error:
         judge(graph, replace(payload, commands=cut), random_inputs(graph, 1))
@@ -131,8 +131,8 @@ def test_delegates_are_judged_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     seen: list[int] = []
     examples = random_inputs(graph, 1)[0]
 
-    def by_vela(region: Graph, npu: Npu) -> vela.Result:
-        return vela.Result(compiled(to_tosa(region)), 0)
+    def by_vela(region: Graph, npu: Npu) -> vela.VelaResult:
+        return vela.VelaResult(compiled(to_tosa(region)), 0)
 
     monkeypatch.setattr(judge_module, "judge", lambda region, payload, samples: seen.append(len(samples)))
     for _ in range(2):
@@ -151,8 +151,8 @@ def test_what_a_stream_has_wrong_is_left_to_the_cpu(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     graph = chain()
 
-    def wrong(region: Graph, npu: Npu) -> vela.Result:
-        return vela.Result(compiled(to_tosa(region, Family.U85)), 0)
+    def wrong(region: Graph, npu: Npu) -> vela.VelaResult:
+        return vela.VelaResult(compiled(to_tosa(region, Family.U85)), 0)
 
     found = make_partition(graph, NPU, wrong, judge=Judgement(graph, None))
     assert [region.layers for region in found.regions] == [("max_pool2d", "lookup")]

@@ -10,9 +10,9 @@ import pytest
 
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Quant, Shape
 from baretorch.npu import reference
-from baretorch.npu.lower import ROWS, lower_node, lower_region, why_not
+from baretorch.npu.lower import TOSA_ROWS, lower_node, lower_region, why_not
 from baretorch.npu.region import NotTaken, RegionValues
-from baretorch.npu.softmax import LONGEST, Rows
+from baretorch.npu.softmax import LONGEST_ROW, Rows
 from baretorch.npu.tosa import Operator, TosaKind
 from baretorch.ops.int8.qbinary import sum_of
 from baretorch.ops.int8.qconv2d import QConv2d
@@ -56,7 +56,7 @@ OWN = [
 
 
 def _taken(case: Case) -> bool:
-    if type(case.op) not in ROWS:
+    if type(case.op) not in TOSA_ROWS:
         return False
     graph = case.graph()
     return why_not(graph, graph.nodes[0]) is None
@@ -103,7 +103,7 @@ def test_the_reference_model_answers_as_ours_does(graphs: dict[str, tuple[Graph,
 
 
 def test_every_row_has_a_case(graphs: dict[str, tuple[Graph, list[Array], Array]]) -> None:
-    assert {type(graph.nodes[0].op) for graph, _, _ in graphs.values()} == set(ROWS)
+    assert {type(graph.nodes[0].op) for graph, _, _ in graphs.values()} == set(TOSA_ROWS)
 
 
 NEITHER = "TOSA's transposed convolution has neither groups nor dilation"
@@ -123,7 +123,7 @@ REFUSED = {
 def test_a_refusal_has_a_reason() -> None:
     refused = {}
     for case in TABLE:
-        if type(case.op) in ROWS:
+        if type(case.op) in TOSA_ROWS:
             graph = case.graph()
             why = why_not(graph, graph.nodes[0])
             if why is not None:
@@ -171,7 +171,7 @@ def test_an_image_is_cut_once() -> None:
 
 
 def test_an_operator_without_a_row_is_refused() -> None:
-    graph = next(case.graph() for case in TABLE if type(case.op) not in ROWS)
+    graph = next(case.graph() for case in TABLE if type(case.op) not in TOSA_ROWS)
     with pytest.raises(NotTaken, match=graph.nodes[0].op.name):
         lower_node(RegionValues(graph), graph.nodes[0])
 
@@ -180,7 +180,7 @@ def test_every_sum_of_a_softmax_is_divided_by() -> None:
     """The reciprocal of a row's sum is exact for the least and the largest, for powers of two and their neighbours, and
     for many between."""
     lot = np.random.default_rng(7)
-    least, most = 65535, 65535 * LONGEST
+    least, most = 65535, 65535 * LONGEST_ROW
     powers = [2**k + d for k in range(16, 30) for d in (-1, 0, 1)]
     heads = [h << k for k in range(8, 21) for h in range(257, 513, 5)]
     sums = np.array([least, most, *powers, *heads, *np.exp(lot.uniform(np.log(least), np.log(most), 30000))], np.int64)

@@ -12,7 +12,7 @@ from baretorch.ir.graph import Builder, DType, Graph, Quant, interpret
 from baretorch.ir.verify import verify
 from baretorch.npu.partition import BORDERS, MOST_WRONG, MOVES, WRONG, Partition, WrongStream, make_partition
 from baretorch.npu.payload import Payload
-from baretorch.npu.vela import Result
+from baretorch.npu.vela import VelaResult
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.int8.lookup import Lookup
 from baretorch.ops.int8.qbinary import sum_of
@@ -190,7 +190,7 @@ def test_a_region_whose_inputs_vela_leaves_out_stays_on_the_cpu() -> None:
     a, b = g.image("a"), g.image("b")
     graph = g.graph((a, b), (g.sum(a, b),))
 
-    def forgetful(region: Graph, npu: Npu) -> Result:
+    def forgetful(region: Graph, npu: Npu) -> VelaResult:
         result = StandIn()(region, npu)
         return replace(result, payload=replace(result.payload, inputs=result.payload.inputs[:1]))
 
@@ -203,7 +203,7 @@ def test_a_fast_memory_of_its_own_is_refused() -> None:
     g = Net()
     x = g.image("x")
 
-    def fast(region: Graph, npu: Npu) -> Result:
+    def fast(region: Graph, npu: Npu) -> VelaResult:
         result = StandIn()(region, npu)
         return replace(result, payload=replace(result.payload, fast=4096))
 
@@ -270,7 +270,7 @@ def test_a_region_that_is_wrong_again_and_again_is_given_up() -> None:
 def test_an_input_or_output_that_is_alone_begins_where_its_region_does() -> None:
     """The delegate's own buffer is that region, and no code would look elsewhere in it."""
 
-    def moved(graph: Graph, npu: Npu) -> Result:
+    def moved(graph: Graph, npu: Npu) -> VelaResult:
         result = StandIn()(graph, npu)
         (slot,) = result.payload.outputs
         return replace(result, payload=replace(result.payload, outputs=(replace(slot, offset=16),)))

@@ -14,7 +14,7 @@ from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import store_inputs
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
-from baretorch.machines.run import decode
+from baretorch.machines.run import decode_outputs
 from baretorch.npu import reference
 from baretorch.npu.lower import lower_region
 from baretorch.npu.tosa import TosaBlock
@@ -66,7 +66,7 @@ def check(compiled: Compiled, folder: Path, per_hand: int) -> int:
         for picture in pictures:
             inputs = store_inputs(graph, [np.asarray(picture[None])])
             values = interpret(graph, inputs, keep=True)
-            answer = decode(graph, link.run([np.ascontiguousarray(x).tobytes() for x in inputs]).outputs)
+            answer = decode_outputs(graph, link.run([np.ascontiguousarray(x).tobytes() for x in inputs]).outputs)
             np.testing.assert_array_equal(answer[0], values[graph.outputs[0]])
             given.append(values[region.inputs[0]])
             made.append(values[region.outputs[0]])

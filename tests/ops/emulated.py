@@ -14,7 +14,7 @@ from baretorch.emit import emit
 from baretorch.frontends import Source
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
-from baretorch.machines.run import call
+from baretorch.machines.run import call_image
 from baretorch.options import Compiler, Optimize, Options, Weights
 from baretorch.pipeline import Compiled, LoweredModel
 from baretorch.plan import make_plan
@@ -52,7 +52,7 @@ def run_emulated(
         machine = open_machine(image, compiled.c.run)
         try:
             link = Link(machine)
-            runs = [shared_out(some, call(link, graph, inputs)) for _ in PATTERNS]
+            runs = [shared_out(some, call_image(link, graph, inputs)) for _ in PATTERNS]
             outputs += need_written(some, runs)
         finally:
             machine.close()

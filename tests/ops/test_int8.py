@@ -7,7 +7,7 @@ import pytest
 
 from baretorch.ir.graph import Array, Quant
 from baretorch.ops.attention import Attention
-from baretorch.ops.int8.arithmetic import dequantize, quantize
+from baretorch.ops.int8.arithmetic import dequantize, quantize_array
 from baretorch.ops.int8.qattention import attention_of
 from baretorch.ops.int8.qbinary import product_of, sum_of
 from baretorch.ops.int8.qnorm import QNorm, affine_of, eps_of, inverse_root
@@ -42,7 +42,7 @@ def test_sums_are_within_a_step_and_32_bits(sign: int) -> None:
         extremes = (abs(op.a_factor) + abs(op.b_factor)) * 128 + abs(op.offset)
         assert extremes < 1 << 31
         a, b = pairs()
-        want = quantize(real(a, qa) + sign * real(b, qb), qy.scale[0], qy.zero_point[0])
+        want = quantize_array(real(a, qa) + sign * real(b, qb), qy.scale[0], qy.zero_point[0])
         assert np.abs(op.reference(a, b)[0].astype(int) - want).max() <= 1
 
 
@@ -51,7 +51,7 @@ def test_products_are_within_a_step() -> None:
         qa, qb = quant(), quant()
         qy = Quant((qa.scale[0] * qb.scale[0] * float(RNG.uniform(1, 300)),), (3,))
         a, b = pairs()
-        want = quantize(real(a, qa) * real(b, qb), qy.scale[0], qy.zero_point[0])
+        want = quantize_array(real(a, qa) * real(b, qb), qy.scale[0], qy.zero_point[0])
         assert np.abs(product_of(qa, qb, qy).reference(a, b)[0].astype(int) - want).max() <= 1
 
 

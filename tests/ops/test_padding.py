@@ -18,7 +18,7 @@ from baretorch.emit import emit
 from baretorch.frontends import Source
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
-from baretorch.machines.run import call
+from baretorch.machines.run import call_image
 from baretorch.ops import OPS, PLAN_OPS
 from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.layout import Pad
@@ -67,8 +67,8 @@ def test_every_kernel_that_takes_padding_has_windows_of_nothing_else() -> None:
     tried = set()
     for case in padding.CASES:
         (node,) = (graph := case.graph()).nodes
-        call = Call(node.op, graph.of(node.inputs), graph.of(node.outputs))
-        tried |= {select_kernel(call, cpu).symbol for cpu in CPUS}
+        call_image = Call(node.op, graph.of(node.inputs), graph.of(node.outputs))
+        tried |= {select_kernel(call_image, cpu).symbol for cpu in CPUS}
     assert set(of_windows()) - tried == UNPADDED
 
 
@@ -101,7 +101,7 @@ def test_an_output_that_no_step_writes_is_the_pattern(tmp_path: Path) -> None:
     )
     with closing(open_machine(pipeline.build_image(compiled, tmp_path), c.run)) as machine:
         link = Link(machine)
-        first, second = (call(link, graph, case.arrays()[:1])[0] for _ in range(2))
+        first, second = (call_image(link, graph, case.arrays()[:1])[0] for _ in range(2))
     overlapped = plan.layout.buffer(graph.inputs[0]).size  # there the image has its input
     assert np.count_nonzero(first != second) * 4 >= first.nbytes - overlapped
     assert np.isnan(first).sum() * 4 >= first.nbytes - overlapped

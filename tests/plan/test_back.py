@@ -19,7 +19,7 @@ from baretorch.pipeline import optimize
 from baretorch.plan import make_plan
 from baretorch.plan.check.plan import check_plan
 from baretorch.plan.memory.lifetimes import choose_directions
-from baretorch.plan.memory.offsets import place
+from baretorch.plan.memory.offsets import place_buffers
 from baretorch.plan.schedule import Phase
 from baretorch.plan.types import Buffer, Overlap, Plan
 from baretorch.report.terminal.model import plan_text
@@ -58,7 +58,7 @@ def test_the_plan_names_the_function_that_goes_back() -> None:
 def test_who_saves_nothing_by_it_does_not_go_back() -> None:
     x, y = Buffer("x", 8, -1, 0), Buffer("y", 8, 0, 1)
     for behind, offsets in ((4, [4, 0]), (0, [0, 0])):
-        placed, arena, optimal = place([x, y], "ram", overlaps=[Overlap("x", "y", 4, behind)])
+        placed, arena, optimal = place_buffers([x, y], "ram", overlaps=[Overlap("x", "y", 4, behind)])
         assert [b.offset for b in placed] == offsets and arena == 8 + offsets[0] and optimal
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from baretorch.ops.helpers.kernel import Lattice
-from baretorch.plan.memory.offsets import first_fit, lower_bound, pack, place
+from baretorch.plan.memory.offsets import first_fit, lower_bound, pack, place_buffers
 from baretorch.plan.memory.packing import make_packing
 from baretorch.plan.types import Buffer, Overlap
 
@@ -85,7 +85,7 @@ def simulate(run: Run, placed: list[Buffer], arena: int) -> None:
 def test_no_live_byte_is_overwritten(seed: int) -> None:
     for k in range(100):
         run = random_run(100 * seed + k, steps=1 + (seed + k) % 25)
-        placed, arena, optimal = place(run.buffers, "ram", overlaps=run.overlaps)
+        placed, arena, optimal = place_buffers(run.buffers, "ram", overlaps=run.overlaps)
         bound = lower_bound(run.buffers, run.overlaps)
         assert bound <= arena and (optimal or arena > bound)
         simulate(run, placed, arena)
@@ -97,11 +97,11 @@ def test_overlaps_in_steps_save_bytes(seed: int) -> None:
     saved = 0
     for k in range(50):
         run = random_run(100 * seed + k, steps=1 + (seed + k) % 25, in_steps=True)
-        placed, arena, _ = place(run.buffers, "ram", overlaps=run.overlaps)
+        placed, arena, _ = place_buffers(run.buffers, "ram", overlaps=run.overlaps)
         assert lower_bound(run.buffers, run.overlaps) <= arena
         simulate(run, placed, arena)
         plain = [replace(o, nearer=None) for o in run.overlaps]
-        saved += place(run.buffers, "ram", overlaps=plain)[1] - arena
+        saved += place_buffers(run.buffers, "ram", overlaps=plain)[1] - arena
     assert saved > 0
 
 
@@ -142,20 +142,22 @@ def test_a_bound_that_no_packing_reaches_is_known() -> None:
     """Five buffers in a ring of times: 4 bytes alive at a time but no place for 8 at once; searched to the end."""
     rows = [(8, 0, 1), (4, 1, 2), (8, 2, 3), (4, 3, 4), (4, 0, 0), (4, 4, 4), (4, 1, 1), (4, 2, 2), (8, 4, 5)]
     buffers = [Buffer(f"b{i}", *row) for i, row in enumerate(rows)]
-    placed, arena, optimal = place(buffers, "ram")
+    placed, arena, optimal = place_buffers(buffers, "ram")
     assert optimal and arena >= lower_bound(buffers)
     assert max(b.end for b in placed) == arena
 
 
 def test_the_same_buffers_give_the_same_offsets() -> None:
     run = random_run(5, steps=60)
-    assert place(run.buffers, "ram", overlaps=run.overlaps) == place(run.buffers, "ram", overlaps=run.overlaps)
+    assert place_buffers(run.buffers, "ram", overlaps=run.overlaps) == place_buffers(
+        run.buffers, "ram", overlaps=run.overlaps
+    )
 
 
 def test_ten_thousand_buffers_take_seconds() -> None:
     run = random_run(1, steps=10_000)
     start = time.process_time()
-    placed, arena, _ = place(run.buffers, "ram", overlaps=run.overlaps)
+    placed, arena, _ = place_buffers(run.buffers, "ram", overlaps=run.overlaps)
     assert time.process_time() - start < 10
     assert arena <= 1.1 * lower_bound(run.buffers, run.overlaps)
     simulate(run, placed, arena)

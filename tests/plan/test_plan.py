@@ -25,7 +25,7 @@ from baretorch.options import Options
 from baretorch.pipeline import compile_source, optimize
 from baretorch.plan import make_plan
 from baretorch.plan.check.plan import check_plan
-from baretorch.plan.memory.offsets import lower_bound, place
+from baretorch.plan.memory.offsets import lower_bound, place_buffers
 from baretorch.plan.schedule import Operand, Schedule, Step
 from baretorch.plan.types import Buffer, Plan
 from baretorch.targets.boards import load_board
@@ -164,7 +164,7 @@ def test_no_live_byte_is_overwritten(graph: Graph) -> None:
 @given(st.lists(st.tuples(st.integers(1, 100), st.integers(0, 20), st.integers(0, 10)), min_size=1, max_size=12))
 def test_the_bound_is_a_bound_and_placing_is_sound(rows: list[tuple[int, int, int]]) -> None:
     buffers = [Buffer(f"b{i}", size, first, first + length) for i, (size, first, length) in enumerate(rows)]
-    placed, arena, _ = place(buffers, "ram")
+    placed, arena, _ = place_buffers(buffers, "ram")
     assert lower_bound(buffers) <= arena
     for i, a in enumerate(placed):
         assert a.offset >= 0 and a.end <= arena and a.offset % 4 == 0

@@ -16,8 +16,8 @@ from baretorch import frontends
 from baretorch.errors import CompileError
 from baretorch.frontends import Source, from_module
 from baretorch.ir.graph import Array, Graph, Tensor
-from baretorch.ops.int8.arithmetic import dequantize, quantize
-from baretorch.passes.order import FLOAT, run_passes
+from baretorch.ops.int8.arithmetic import dequantize, quantize_array
+from baretorch.passes.order import FLOAT_PASSES, run_passes
 from baretorch.pipeline import LoweredModel, lower
 from baretorch.quantize.accuracy import compare_layers, compute_alone, sqnr_db, worst_layers
 from tests.models import int8_file, int8_model, seeded
@@ -84,7 +84,7 @@ def train(kind: type[nn.Module], shape: tuple[int, ...]) -> Source:
 def noted(model: LoweredModel) -> Graph:
     """The graph as its notes mean it: float operators, and notes where values are rounded to int8."""
     found = model.quantization
-    return run_passes(model.source.graph, FLOAT)[-1][1] if found is None else found.graph
+    return run_passes(model.source.graph, FLOAT_PASSES)[-1][1] if found is None else found.graph
 
 
 def rounded(t: Tensor, value: Array) -> Array:
@@ -94,7 +94,7 @@ def rounded(t: Tensor, value: Array) -> Array:
         scales = np.array(t.quant.scale).reshape([-1 if i == t.quant.axis else 1 for i in range(value.ndim)])
         return np.asarray(np.rint(value / scales) * scales, np.float32)
     scale, zero = t.quant.scale[0], t.quant.zero_point[0]
-    return dequantize(quantize(value, scale, zero), scale, zero)
+    return dequantize(quantize_array(value, scale, zero), scale, zero)
 
 
 def rounding(graph: Graph, inputs: tuple[Array, ...]) -> dict[str, Array]:
@@ -142,7 +142,7 @@ def test_each_layer_is_a_step_at_most_from_the_judge(name: str) -> None:
         held = {float_graph[n].holds: x for n, x in right.items()}
         for _, t, wanted, made in compute_alone(graph, held, dict(zip(graph.inputs, inputs, strict=True))):
             assert t.quant is not None
-            want = quantize(wanted, t.quant.scale[0], t.quant.zero_point[0])
+            want = quantize_array(wanted, t.quant.scale[0], t.quant.zero_point[0])
             assert np.abs(made.astype(int) - want).max() <= 1, t
             compared += 1
     computing = [n for n in graph.nodes if n.op.computes]

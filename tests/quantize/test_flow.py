@@ -22,7 +22,7 @@ from baretorch.measure.facts import compare
 from baretorch.ops.functions import Tanh
 from baretorch.ops.move import Slice
 from baretorch.options import Io, Options
-from baretorch.passes.order import FLOAT, run_passes
+from baretorch.passes.order import FLOAT_PASSES, run_passes
 from baretorch.pipeline import LoweredModel
 from baretorch.quantize.watch import in_numpy, watching
 from baretorch.targets.boards import load_board
@@ -104,7 +104,7 @@ def test_an_index_that_names_nothing_is_reported() -> None:
 
 
 def test_a_program_that_died_is_our_fault() -> None:
-    graph = run_passes(from_module(mlp(), (X,), "net").graph, FLOAT)[-1][1]
+    graph = run_passes(from_module(mlp(), (X,), "net").graph, FLOAT_PASSES)[-1][1]
     with on_host(graph) as run:
         run._process.kill()  # type: ignore[attr-defined]
         run._process.wait()  # type: ignore[attr-defined]

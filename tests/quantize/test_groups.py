@@ -17,7 +17,7 @@ from baretorch.ops.linear import Linear
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.scan import CumSum
 from baretorch.ops.softmax import Softmax
-from baretorch.passes.order import FLOAT
+from baretorch.passes.order import FLOAT_PASSES
 from baretorch.quantize.groups import Groups, find_groups
 from baretorch.quantize.observers import MaskedValues, Scores
 from tests.zoo.zoo import source
@@ -109,7 +109,7 @@ def test_what_the_user_keeps_in_float_asks_for_nothing() -> None:
 @pytest.mark.parametrize("name", ["kws", "encoder", "streaming_gru", "squeeze_excite"])
 def test_float_passes_leave_what_they_made(name: str) -> None:
     def passed(graph: Graph) -> Graph:
-        for step in FLOAT:
+        for step in FLOAT_PASSES:
             graph = verify(step(graph))
         return graph
 

@@ -14,7 +14,7 @@ from baretorch.frontends import from_module
 from baretorch.ir.graph import Builder, DType, Node, Origin
 from baretorch.ops.elementwise import Add
 from baretorch.ops.linear import Linear
-from baretorch.passes.order import FLOAT, run_passes
+from baretorch.passes.order import FLOAT_PASSES, run_passes
 from baretorch.passes.to_int8 import explain_float
 from baretorch.pipeline import LoweredModel
 from baretorch.quantize.quantize import outputs_of_layers
@@ -101,7 +101,7 @@ def test_layers_that_are_put_together_are_found_by_each_of_their_names() -> None
     y = b.add(Linear(), x, b.const("w", np.ones((3, 4), np.float32)), name="y")
     b.origin = Origin("bias")
     before = b.graph([x], [b.add(Add(), y, b.const("b", np.ones(3, np.float32)), name="z")])
-    graph = run_passes(before, FLOAT)[-1][1]
+    graph = run_passes(before, FLOAT_PASSES)[-1][1]
     assert [n.op.name for n in graph.nodes] == ["linear"]
     for layer in ("product", "bias", "y", "z"):
         assert outputs_of_layers(before, graph, [layer]) == {"z"}

@@ -25,7 +25,7 @@ from baretorch.ops.logic import Bitwise
 from baretorch.ops.move import Copy
 from baretorch.ops.recurrent import Recurrent
 from baretorch.options import Observer
-from baretorch.passes.order import FLOAT, run_passes
+from baretorch.passes.order import FLOAT_PASSES, run_passes
 from baretorch.passes.to_int8 import explain_float, float_layers
 from baretorch.quantize.groups import find_groups
 from baretorch.quantize.train import RoundingModule
@@ -265,7 +265,7 @@ def read(case: str) -> Source:
 
 
 def float_graph(case: str) -> Graph:
-    return run_passes(read(case).graph, FLOAT)[-1][1]
+    return run_passes(read(case).graph, FLOAT_PASSES)[-1][1]
 
 
 @pytest.mark.parametrize("case", CASES)

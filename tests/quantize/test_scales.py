@@ -17,7 +17,7 @@ from baretorch.ir.io import store_inputs
 from baretorch.ops.int8.qbinary import quotient_of
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import explain_float, float_layers
-from baretorch.quantize.observers import BITS, DEAD, Histogram, MinMax, affine, least_loss, per_channel
+from baretorch.quantize.observers import BITS, DEAD, Histogram, MinMax, affine_quant, least_loss, per_channel
 from tests.models import int8_model, seeded
 
 
@@ -155,7 +155,7 @@ def test_a_histogram_is_cut_where_that_loses_least() -> None:
     assert least_loss(alone, 256) == (0, 2047), "all but nothing is 0, and the rest far away"
     many = np.random.default_rng(0).uniform(0, 1, 500_000)
     assert watched(Histogram(), many, np.array([2.0])).quant().scale[0] < 1.1 / 255
-    assert watched(Histogram(), many).quant() == affine(0.0, float(np.float32(many.max()))), "nothing to cut"
+    assert watched(Histogram(), many).quant() == affine_quant(0.0, float(np.float32(many.max()))), "nothing to cut"
 
 
 class Zeros(nn.Module):

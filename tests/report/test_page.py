@@ -18,7 +18,7 @@ from baretorch import frontends, pipeline
 from baretorch.explore.advice import advise
 from baretorch.ir.graph import Graph
 from baretorch.measure.facts import compare
-from baretorch.measure.layers import layer_of, when
+from baretorch.measure.layers import layer_of_buffer, when
 from baretorch.measure.profile import make_profile
 from baretorch.options import Options
 from baretorch.plan.schedule import Schedule
@@ -109,7 +109,7 @@ def test_every_buffer_is_drawn_with_its_name_and_size(page: Page, made: Report) 
     assert not page.evaluate("document.getElementById('tip').hidden")
     shown = page.evaluate("document.getElementById('tip').innerText").splitlines()
     assert shown[:2] == [name, f"{buffer.size:,} bytes at {buffer.offset:,}"]
-    assert shown[2:] == [layer_of(made.plan, buffer), when(buffer, len(made.plan.phases))]
+    assert shown[2:] == [layer_of_buffer(made.plan, buffer), when(buffer, len(made.plan.phases))]
     page.hover("h1")
     assert page.evaluate("document.getElementById('tip').hidden")
 

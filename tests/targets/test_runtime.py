@@ -14,7 +14,7 @@ import pytest
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
 from baretorch.machines import open_machine
-from baretorch.machines.frames import Decoder, Frame, encode
+from baretorch.machines.frames import Decoder, Frame, encode_frame
 from baretorch.machines.types import Machine
 from baretorch.targets.boards import board_names, load_board
 
@@ -72,7 +72,7 @@ def talk(board: str, toolchain: str = "gcc", emulator: str | None = None) -> Ite
 
 
 def ask(kind: str, seq: int, payload: bytes = b"") -> bytes:
-    return encode(Frame(ord(kind), seq, payload))
+    return encode_frame(Frame(ord(kind), seq, payload))
 
 
 def floats(*values: float) -> bytes:

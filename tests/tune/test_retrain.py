@@ -9,7 +9,7 @@ from torch import nn
 from baretorch.frontends import from_module
 from baretorch.ir.graph import Graph, interpret
 from baretorch.ops.int8.groups_of_inputs import round_in_groups
-from baretorch.passes.order import FLOAT, run_passes
+from baretorch.passes.order import FLOAT_PASSES, run_passes
 from baretorch.passes.prune import channels, drop_channels
 from baretorch.quantize.observers import per_channel
 from baretorch.tune.refine import Grid, find_obstacle, retrain
@@ -31,7 +31,7 @@ def network() -> nn.Module:
 
 
 def read(net: nn.Module, *inputs: torch.Tensor) -> Graph:
-    return run_passes(from_module(net, inputs, "net").graph, FLOAT)[-1][1]
+    return run_passes(from_module(net, inputs, "net").graph, FLOAT_PASSES)[-1][1]
 
 
 def test_it_takes_and_gives_what_the_original_does_also_in_batches() -> None:

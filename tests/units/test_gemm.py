@@ -15,7 +15,7 @@ from baretorch.frontends import Source
 from baretorch.ir.graph import Builder, DType, Op
 from baretorch.machines import open_machine
 from baretorch.machines.link import Link
-from baretorch.machines.run import call
+from baretorch.machines.run import call_image
 from baretorch.measure.units import units_json
 from baretorch.ops.helpers.executor import CORE0
 from baretorch.ops.helpers.kernel import Call
@@ -60,7 +60,7 @@ def test_the_unit_computes_the_reference(tmp_path: Path) -> None:
     compiled = Compiled(LoweredModel(source, {"forward": graph}), board, {"forward": plan}, c, AUTO)
     machine = open_machine(pipeline.build_image(compiled, tmp_path), c.run)
     try:
-        outputs = shared_out(TAKEN, call(Link(machine), graph, inputs))
+        outputs = shared_out(TAKEN, call_image(Link(machine), graph, inputs))
     finally:
         machine.close()
     for case, got, want in zip(TAKEN, outputs, run_reference(TAKEN), strict=True):

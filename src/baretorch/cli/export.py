@@ -21,7 +21,7 @@ def export(as_json: bool, model: str, options: Options, out: str, delegate: bool
     """Write a standard ExecuTorch .pte."""
     from pathlib import Path
 
-    from baretorch.cli.stages import lower_model, read_model
+    from baretorch.cli.stages import lower_model, read_source
     from baretorch.errors import CompileError
     from baretorch.escape import markup
     from baretorch.exports.ethos_u_pte import write_npu_pte
@@ -34,7 +34,7 @@ def export(as_json: bool, model: str, options: Options, out: str, delegate: bool
         raise click.UsageError("--int8 and --io go with --npu: models for ExecuTorch on a CPU are exported in float")
     target = load_board(board) if board else None
     with stages(as_json) as stage:
-        source = read_model(model, options, stage)
+        source = read_source(model, options, stage)
         if target is not None:
             lowered = lower_model(source, options, stage)
             stage("compile for the NPU")

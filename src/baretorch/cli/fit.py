@@ -25,7 +25,7 @@ from baretorch.options import Options
 @takes("toolchain", "optimize", *INT8)
 def fit(as_json: bool, model: str, boards: tuple[str, ...], timed: bool, options: Options) -> Answer:
     """Show which boards hold a model, and how to fit others."""
-    from baretorch.cli.stages import lower_model, read_model
+    from baretorch.cli.stages import lower_model, read_source
     from baretorch.explore.fit import Finding, Fitter
     from baretorch.pipeline import LoweredModel
     from baretorch.report.terminal.fit import fit_screen
@@ -38,7 +38,7 @@ def fit(as_json: bool, model: str, boards: tuple[str, ...], timed: bool, options
 
         def lower(int8: bool) -> LoweredModel:
             given = replace(options, int8=int8, io=None)
-            return lower_model(read_model(model, given, stage), given, stage)
+            return lower_model(read_source(model, given, stage), given, stage)
 
         fitter = Fitter(lower, options, lambda what: stage.show(what, len(findings), len(targets)))
         name = fitter.model(options.int8).source.name

@@ -25,7 +25,7 @@ def inspect(as_json: bool, model: str, board: str | None, stage: str | None, opt
     """Show a model's stages, operators, memory plan and fit."""
     from rich.text import Text
 
-    from baretorch.cli.stages import lower_model, read_model
+    from baretorch.cli.stages import lower_model, read_source
     from baretorch.errors import CompileError
     from baretorch.measure.model import ModelFacts, Worksheet, find_worksheet, planning_board
     from baretorch.plan import make_plan
@@ -34,7 +34,7 @@ def inspect(as_json: bool, model: str, board: str | None, stage: str | None, opt
 
     targets = [load_board(n) for n in board_names()] if board == "all" else [load_board(board)] if board else []
     with stages(as_json) as progress:
-        source = read_model(model, options, progress)
+        source = read_source(model, options, progress)
         if stage in ("source", "aten", "core"):  # these can also be shown for models that cannot be compiled
             text = text_before(source, stage)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))

@@ -31,7 +31,7 @@ def project(as_json: bool, model: str, board: str | None, sdk: str, out: str, fo
     from baretorch.cli.stages import compile_model
     from baretorch.exports.files import need_folder, write
     from baretorch.exports.project import figures_of
-    from baretorch.exports.project import project as files_of
+    from baretorch.exports.project import project_files as files_of
     from baretorch.files.write import scratch
     from baretorch.measure.facts import warnings_of
     from baretorch.pipeline import build_image

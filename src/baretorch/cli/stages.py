@@ -32,12 +32,12 @@ def compile_model(
 ) -> Compiled:
     """Read the model and compile it for the board. With `unless_quantized`, an int8 model stays as it is."""
     need_cores(board, options)  # first: reading is slow
-    lowered = lower_model(read_model(model, options, stage), options, stage, trace, unless_quantized)
+    lowered = lower_model(read_source(model, options, stage), options, stage, trace, unless_quantized)
     stage("compile to C")
     return compile_lowered(lowered, board, options)
 
 
-def read_model(model: str, options: Options, stage: Stage) -> Source:
+def read_source(model: str, options: Options, stage: Stage) -> Source:
     """Read the model at a path, which may end in `::method`."""
     path, _, method = model.partition("::")
     stage(f"read {Path(path).name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baretorch.emit.cores import uses_core1
 from baretorch.emit.names import CNames, CPort, Method
-from baretorch.emit.spell import banner, copy_headers, tensor_of, word_count
+from baretorch.emit.spell import banner, copy_headers, port_tensor, word_count
 from baretorch.escape import c_string, comment
 
 RUN_ALONE = "bt_model_on_core1"  # asks core 1 for a run, and waits
@@ -12,7 +12,7 @@ RUN_ALONE = "bt_model_on_core1"  # asks core 1 for a run, and waits
 
 def glue_c(names: CNames, method: Method) -> str:
     def rows(ports: tuple[CPort, ...]) -> str:
-        return ", ".join(f"{{ (void *){_memory(p)}, {tensor_of(method, p).bytes}u }}" for p in ports)
+        return ", ".join(f"{{ (void *){_memory(p)}, {port_tensor(method, p).bytes}u }}" for p in ports)
 
     arguments = ", ".join(_argument(method, p) for p in method.ports)
     events = '#include "kernels/cores.h"\n' if names.alone else ""
@@ -85,7 +85,7 @@ def _wrong_input(names: CNames, method: Method) -> str:
     texts = [c_string(p.operand.tensor) for p in method.inputs]
     arrays = "".join(f"static const {names.flash}char name{i}[] = {text};\n    " for i, text in enumerate(texts))
     listed = ", ".join(f"name{i}" if names.flash else text for i, text in enumerate(texts))
-    given = ", ".join(f"(const {tensor_of(method, p).dtype.c} *){_memory(p)}" for p in method.inputs)
+    given = ", ".join(f"(const {port_tensor(method, p).dtype.c} *){_memory(p)}" for p in method.inputs)
     return f"""
 const {names.flash}char *bt_model_wrong_input(void)
 {{
@@ -103,7 +103,7 @@ def _memory(port: CPort) -> str:
 def _argument(method: Method, port: CPort) -> str:
     if port.pulled:
         return f"&bt_source_{port.name}"
-    return f"({tensor_of(method, port).dtype.c} *)bt_memory_{port.name}" if port.direct else "NULL"
+    return f"({port_tensor(method, port).dtype.c} *)bt_memory_{port.name}" if port.direct else "NULL"
 
 
 def _own(method: Method, port: CPort) -> str:
@@ -111,13 +111,13 @@ def _own(method: Method, port: CPort) -> str:
     if port.pulled:
         return _source(method, port)
     if port.direct:
-        return f"\nstatic uint32_t bt_memory_{port.name}[{word_count(tensor_of(method, port).bytes)}];\n"
+        return f"\nstatic uint32_t bt_memory_{port.name}[{word_count(port_tensor(method, port).bytes)}];\n"
     return ""
 
 
 def _source(method: Method, port: CPort) -> str:
     """Return the row callback for an image that the server stores whole. A camera would supply rows as they arrive."""
-    t = tensor_of(method, port)
+    t = port_tensor(method, port)
     row = t.bytes // t.shape[1]
     return f"""
 static uint32_t bt_memory_{port.name}[{word_count(t.bytes)}];

@@ -8,7 +8,7 @@ from textwrap import wrap
 from baretorch.emit.c import c_type, literal
 from baretorch.emit.cores import uses_core1
 from baretorch.emit.names import CNames, CPort, Method
-from baretorch.emit.spell import at, banner, input_parameters, parameters, parameters_in, tensor_of, word_count
+from baretorch.emit.spell import at, banner, input_parameters, parameters, parameters_in, port_tensor, word_count
 from baretorch.escape import comment
 from baretorch.ops.helpers.executor import NPU
 from baretorch.plan.types import InArena
@@ -58,7 +58,7 @@ def _method(names: CNames, method: Method) -> str:
     ports = [(p, "input") for p in method.inputs] + [(p, "output") for p in method.outputs]
     about = [f"  {kind:6}  {p.name:8}  {_type(method, p)}" for p, kind in ports]
     title = f"Inputs and outputs of {method.run}, with their shapes in memory order:"
-    sizes = "\n".join(f"#define {p.macro}_COUNT {tensor_of(method, p).count} /* elements */" for p, _ in ports)
+    sizes = "\n".join(f"#define {p.macro}_COUNT {port_tensor(method, p).count} /* elements */" for p, _ in ports)
     sizes += "".join(_scale(method, p) for p, _ in ports)
     sizes_of = " and ".join(f"{a.name.upper()}_BYTES" for a in method.arenas)
     runs = _wrap(f"Runs the model once.{_null(method)} Not reentrant.")
@@ -105,7 +105,7 @@ def _state_held(names: CNames) -> str:
 
 def _scale(method: Method, port: CPort) -> str:
     """Define the scale and zero point of a quantized port."""
-    t = tensor_of(method, port)
+    t = port_tensor(method, port)
     if t.quant is None or not t.is_quantized:
         return ""
     return (
@@ -172,7 +172,7 @@ def _null(method: Method) -> str:
 def _pulling(method: Method) -> list[str]:
     lines: list[str] = []
     for p in (p for p in method.inputs if p.pulled):
-        height, width, channels = tensor_of(method, p).shape[1:]
+        height, width, channels = port_tensor(method, p).shape[1:]
         lines += [
             f"The {height} rows of {p.name}, {width * channels} elements each, are asked for as they are needed:",
             "see kernels/pull/rows.h.",
@@ -230,12 +230,12 @@ void {model}_core1(void);
 
 
 def _type(method: Method, port: CPort) -> str:
-    t = tensor_of(method, port)
+    t = port_tensor(method, port)
     return f"{t.dtype.c}[{', '.join(map(str, t.shape))}]"
 
 
 def _slot(method: Method, port: CPort) -> str:
-    c = tensor_of(method, port).dtype.c
+    c = port_tensor(method, port).dtype.c
     if not isinstance(port.place, InArena):
         return f"((const {c} *){at(method, port.place, c)})"
     return f"(({c} *)(void *)((uint8_t *){method.arena(port.place.bank).name} + {port.place.offset}))"

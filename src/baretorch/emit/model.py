@@ -18,7 +18,7 @@ from baretorch.emit.spell import (
     input_parameters,
     parameters,
     parameters_in,
-    tensor_of,
+    port_tensor,
     word_count,
 )
 from baretorch.escape import comment
@@ -129,7 +129,7 @@ def _check(method: Method) -> str:
     """Return the function that finds NaN and infinity among the inputs, before a run."""
     lines = []
     for i, p in enumerate(method.inputs, 1):
-        if tensor_of(method, p).dtype is DType.FLOAT32:
+        if port_tensor(method, p).dtype is DType.FLOAT32:
             lines += [f"    if (!bt_all_finite({p.name}, {p.macro}_COUNT))", f"        return {i};"]
         else:
             lines.insert(0, f"    (void){p.name};")
@@ -187,13 +187,13 @@ void {names.model}_reset(void)
 
 
 def _copy_in(method: Method, port: CPort) -> str:
-    t = tensor_of(method, port)
+    t = port_tensor(method, port)
     target = at(method, port.place, t.dtype.c)
     return f"    if ({port.name} != NULL)\n        __builtin_memcpy({target}, {port.name}, {t.bytes});"
 
 
 def _copy_out(method: Method, port: CPort) -> str:
-    t = tensor_of(method, port)
+    t = port_tensor(method, port)
     source = at(method, port.place, t.dtype.c)
     return f"    if ({port.name} != NULL)\n        __builtin_memcpy({port.name}, {source}, {t.bytes});"
 

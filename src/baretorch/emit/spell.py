@@ -17,7 +17,7 @@ def banner(names: CNames, what: str) -> str:
     return comment(f"{names.model}: {what}", *([f"{made}:", names.command] if names.command else [f"{made}."]))
 
 
-def tensor_of(method: Method, port: CPort) -> Tensor:
+def port_tensor(method: Method, port: CPort) -> Tensor:
     return method.plan.graph[port.operand.tensor]
 
 
@@ -31,7 +31,7 @@ def at(method: Method, place: Place, kind: str) -> str:
             return method.callers[name].name
         case WithCaller(buffer, offset):
             port = method.callers[buffer]
-            if offset == 0 and kind == tensor_of(method, port).dtype.c:
+            if offset == 0 and kind == port_tensor(method, port).dtype.c:
                 return port.name
             const = "const " if buffer in method.plan.graph.inputs else ""
             return f"({const}{kind} *)({const}void *)(({const}uint8_t *){port.name} + {offset})"
@@ -52,7 +52,7 @@ def input_parameters(method: Method) -> str:
 
 
 def declare(method: Method, port: CPort) -> str:
-    kind = "bt_row_source" if port.pulled else tensor_of(method, port).dtype.c
+    kind = "bt_row_source" if port.pulled else port_tensor(method, port).dtype.c
     return f"{kind} *{port.name}" if port.name in method.written else f"const {kind} *{port.name}"
 
 

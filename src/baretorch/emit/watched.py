@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from baretorch.emit.c import c_type
 from baretorch.emit.names import CNames, CPort, Method
-from baretorch.emit.spell import banner, tensor_of, word_count
+from baretorch.emit.spell import banner, port_tensor, word_count
 
 
 def watched_c(names: CNames) -> str:
@@ -50,7 +50,7 @@ def _place(port: CPort) -> str:
 
 
 def _bytes(method: Method, port: CPort) -> int:
-    return tensor_of(method, port).bytes
+    return port_tensor(method, port).bytes
 
 
 def _parts(name: str, rows: Iterable[tuple[str, int]]) -> str:

@@ -14,7 +14,7 @@ from baretorch.measure.facts import RunFacts
 from baretorch.measure.numbers import share
 from baretorch.measure.profile import Profile
 from baretorch.ops.delegate import Delegate
-from baretorch.ops.fft import Fft, Irfft, Rfft, points
+from baretorch.ops.fft import Fft, Irfft, Rfft, row_length
 from baretorch.ops.helpers.kernel import Call
 from baretorch.options import Buffers, Input, Io, Optimize, Options, Units
 from baretorch.passes.to_int8 import could_be_int8
@@ -219,7 +219,7 @@ def _hottest(case: _Case) -> Iterator[Advice]:
 def _instead(call: Call[Any]) -> str:
     """Suggest a change with fewer instructions. Kernels for transforms of powers of two are many times faster."""
     if isinstance(call.op, (Fft, Rfft, Irfft)):
-        n = points(call)
+        n = row_length(call)
         if n & (n - 1):
             below = 1 << (n.bit_length() - 1)
             return f"make n_fft a power of two ({below} or {2 * below} instead of {n})"

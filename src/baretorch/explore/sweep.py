@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.consecutive_calls import in_graph, reference_of
+from baretorch.frontends.consecutive_calls import in_graph, start_reference
 from baretorch.frontends.user_code import import_file
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import arrange_inputs, real_inputs, real_outputs, store_inputs
 from baretorch.ir.ties import replace_tied_indices
-from baretorch.machines.run import call, open_link
+from baretorch.machines.run import call_image, open_link
 from baretorch.machines.types import Machine
 from baretorch.measure.facts import largest_error, number
 from baretorch.pipeline import LoweredModel
@@ -118,7 +118,7 @@ def read_sweep(model: str, lowered: LoweredModel) -> Sweep:
         flat = [_tensors(sample) if source.torch else sample for sample in samples]
         inputs = tuple(real_inputs(graph, arrange_inputs(graph, sample, "sweep()")) for sample in flat)
     truths = tuple(value_of(np.asarray(truth(*sample))) for sample in samples) if truth and samples else None
-    begin, reference = reference_of(source, graph)
+    begin, reference = start_reference(source, graph)
     expected: tuple[Answers, ...]
     if sweep is None and source.expected is not None:
         expected, reference = (source.expected,), source.library
@@ -145,7 +145,7 @@ def stream(
         inputs = trace.sweep.inputs[i % len(trace.sweep.inputs)]
         if graph.state and i % len(trace.sweep.inputs) == 0:
             link.reset()  # the reference, too, begins each sweep with its initial state
-        answer = call(link, graph, store_inputs(graph, inputs))
+        answer = call_image(link, graph, store_inputs(graph, inputs))
         trace.add(i, real_outputs(graph, answer))
         show()
         if rate is not None:

@@ -22,7 +22,7 @@ from baretorch.machines.npu.stream_check import Judgement
 from baretorch.npu import vela
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.lower import to_tosa
-from baretorch.npu.partition import Partition, layer_of, make_partition
+from baretorch.npu.partition import Partition, layer_name_of, make_partition
 from baretorch.npu.payload import read_payload, to_blocks
 from baretorch.npu.use import EDGES
 from baretorch.ops.delegate import ALIGNED, Delegate
@@ -87,7 +87,7 @@ def _need_all(graph: Graph, found: Partition, board: Board) -> None:
         name for n in found.graph.nodes if isinstance(n.op, Delegate) for t in n.op.region.nodes for name in t.outputs
     }
     others = (n for n in graph.nodes if not isinstance(n.op, (Quantize, Dequantize, Reshape)))
-    kept = kept or [f"{n.op.name} {layer_of(graph[n.outputs[0]])}" for n in others if not inside & set(n.outputs)]
+    kept = kept or [f"{n.op.name} {layer_name_of(graph[n.outputs[0]])}" for n in others if not inside & set(n.outputs)]
     if kept or not found.regions:
         raise CompileError(
             f"--npu: {len(kept)} operators of the model do not run on the NPU of {board.name}",

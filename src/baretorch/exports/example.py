@@ -14,7 +14,7 @@ from baretorch.emit.c import c_type, float_literal, values
 from baretorch.emit.names import CNames, Method, make_names
 from baretorch.emit.spell import banner
 from baretorch.errors import CompileError
-from baretorch.frontends.consecutive_calls import reference_of
+from baretorch.frontends.consecutive_calls import start_reference
 from baretorch.ir.graph import Array, interpret
 from baretorch.ir.io import store_inputs
 from baretorch.measure.facts import TOLERANCE
@@ -79,7 +79,7 @@ def _run_original(compiled: Compiled) -> tuple[tuple[Array, ...], ...] | None:
         return None
     answers = [source.expected]
     if graph.state and source.eager is not None:
-        ask = reference_of(source, graph)[0]()
+        ask = start_reference(source, graph)[0]()
         answers = [ask(source.examples) for _ in range(STEPS)]
     elif graph.state and source.expected_again is not None:
         answers.append(source.expected_again)

@@ -29,7 +29,7 @@ _WORD = re.compile(r"@([A-Z_]+)@")
 Words: TypeAlias = Mapping[str, str]
 
 
-def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict[str, str]:
+def project_files(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict[str, str]:
     """Return all files of the project by their paths in it. `figures` are the model's, for README.md and model.json."""
     example = example_of(compiled)
     name, board = example.names.model, compiled.board.with_console(Console.UART)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from baretorch.errors import CompileError
 from baretorch.files.read import read_file, special_kind
 
-Mark: TypeAlias = Callable[[bytes], bool]
+IsOurs: TypeAlias = Callable[[bytes], bool]
 
 MARK = "Made by Baretorch "  # in the first bytes of a text file of ours
 
@@ -55,7 +55,7 @@ def anything(head: bytes) -> bool:
 
 
 def check_file(
-    path: Path, made: Mark = text_of_ours, option: str | None = "--out", hashes: Collection[str] = ()
+    path: Path, made: IsOurs = text_of_ours, option: str | None = "--out", hashes: Collection[str] = ()
 ) -> None:
     """Raise CompileError if Baretorch did not make the file, neither recognized by its beginning nor by one of these
     hashes. Links are not followed."""
@@ -76,7 +76,7 @@ def check_file(
 
 
 def check_files(
-    folder: Path, files: Mapping[str, str | bytes | Path], option: str = "--out", made: Mark = text_of_ours
+    folder: Path, files: Mapping[str, str | bytes | Path], option: str = "--out", made: IsOurs = text_of_ours
 ) -> dict[str, str]:
     """Check the files below a folder that new ones will replace, and the folders on the way to them, which may not be
     links. Return the text of the record that has to be written with the new ones, by its name; nothing if they are all
@@ -146,7 +146,7 @@ def unwritable(path: Path, error: Exception, option: str | None, to: str = "to "
     )
 
 
-def _begins(path: Path, made: Mark) -> bool:
+def _begins(path: Path, made: IsOurs) -> bool:
     try:
         return made(read_file(path, _HEAD, follow=False))
     except OSError:

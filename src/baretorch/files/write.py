@@ -25,7 +25,7 @@ from pathlib import Path, PurePath
 from typing import BinaryIO, TypeAlias
 
 from baretorch.errors import CompileError
-from baretorch.files.ownership import Mark, check_file, check_files, text_of_ours, uf2, unwritable
+from baretorch.files.ownership import IsOurs, check_file, check_files, text_of_ours, uf2, unwritable
 
 Content: TypeAlias = str | bytes | Path  # a path is that of a file to be moved, from the same file system
 
@@ -41,7 +41,7 @@ _temporary: set[str] = set()  # folders of this process whose contents do not ou
 
 
 def put(
-    path: Path, data: str | bytes, made: Mark = text_of_ours, option: str | None = "--out", parents: bool = True
+    path: Path, data: str | bytes, made: IsOurs = text_of_ours, option: str | None = "--out", parents: bool = True
 ) -> None:
     """Create or replace one output file; with `parents` also the folders above it."""
     with open_folder(path.parent, option, path, parents) as folder:
@@ -50,7 +50,7 @@ def put(
 
 
 def put_all(
-    folder: Path, files: Mapping[str, str | bytes], option: str = "--out", made: Mark = text_of_ours
+    folder: Path, files: Mapping[str, str | bytes], option: str = "--out", made: IsOurs = text_of_ours
 ) -> tuple[Path, ...]:
     """Create or replace files below an output folder, all or none; return their paths."""
     with open_folder(folder, option) as target:
@@ -113,7 +113,7 @@ def write_scratch(path: Path, data: str | bytes) -> Path:
     return path
 
 
-def store(path: Path, data: bytes, mode: int = 0o666) -> None:
+def store_entry(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Create or replace a cache entry. Entries do not depend on each other, so the folder is not locked."""
     with open_folder(path.parent, None, path, lock=False) as folder:
         folder.write({path.name: data}, mode)
@@ -148,7 +148,7 @@ class Folder:
         if self._lasting and lock:
             _lock(self._open[()])
 
-    def put(self, files: Mapping[str, Content], option: str = "--out", made: Mark = text_of_ours) -> None:
+    def put(self, files: Mapping[str, Content], option: str = "--out", made: IsOurs = text_of_ours) -> None:
         """Create files, or replace those that Baretorch made, and record them. If one file cannot be written or belongs
         to others, none is. The record is renamed first. Files in a temporary folder are not recorded."""
         record = check_files(self._path, files, option, made) if self._lasting else {}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from baretorch.errors import CompileError
 from baretorch.files.read import read_file
-from baretorch.files.write import ready_folder, scratch_of, store
+from baretorch.files.write import ready_folder, scratch_of, store_entry
 
 
 def cache_folder() -> Path:
@@ -64,7 +64,7 @@ def remember(kind: str, key: str, files: Mapping[str, bytes]) -> None:
     index = json.dumps({name: len(data) for name, data in files.items()}).encode()
     rest = b"\n".join((index, b"".join(files.values())))
     with suppress(CompileError, OSError):
-        store(_entry(kind, key), _checksum(kind, key, rest) + b"\n" + rest)
+        store_entry(_entry(kind, key), _checksum(kind, key, rest) + b"\n" + rest)
 
 
 def recall_program(name: str, key: str) -> Path | None:
@@ -80,7 +80,7 @@ def recall_program(name: str, key: str) -> Path | None:
 def remember_program(name: str, key: str, data: bytes) -> Path:
     """Store a program or library, and return its path."""
     path = cache_folder() / "programs" / name
-    store(path, data, 0o777)
+    store_entry(path, data, 0o777)
     remember("programs", key, {"sha256": hashlib.sha256(data).digest()})
     return path
 

@@ -53,7 +53,7 @@ class Calls:
 def consecutive_calls(source: Source, graph: Graph, own: bool = False) -> Calls:
     """Run the reference of a model. It is the model's own library; for a model that Baretorch quantized (`own`), and
     without a library, it is the compiled graph."""
-    begin, library = reference_of(source, graph, own)
+    begin, library = start_reference(source, graph, own)
     accepted, rejected = [source.examples] * 2, None
     ask = begin()
     known = (source.expected, source.expected_again)
@@ -73,7 +73,7 @@ def consecutive_calls(source: Source, graph: Graph, own: bool = False) -> Calls:
     return Calls(tuple(accepted), tuple(answers), library, begin, rejected)
 
 
-def reference_of(source: Source, graph: Graph, own: bool = False) -> tuple[Callable[[], Ask], str]:
+def start_reference(source: Source, graph: Graph, own: bool = False) -> tuple[Callable[[], Ask], str]:
     """Return a function that starts a sequence of reference calls for a compiled graph, and the reference's name."""
     if source.eager is None or own:
         return lambda: in_graph(graph), "the graph"

@@ -17,8 +17,8 @@ from baretorch.files.read import describe_missing
 from baretorch.frontends.choices import Arguments, Offer, choices_for, read_offer
 from baretorch.frontends.inputs import as_inputs, is_trainable
 from baretorch.frontends.source import LoadRequest, Source
-from baretorch.frontends.tinygrad.hook import watching
-from baretorch.frontends.tinygrad.source import from_methods as from_tinygrad
+from baretorch.frontends.tinygrad.hook import watch_tinygrad
+from baretorch.frontends.tinygrad.source import from_callable as from_tinygrad
 from baretorch.frontends.torch.source import from_methods as from_torch
 from baretorch.frontends.user_code import import_file, import_neighbours, show_value, user_code
 from baretorch.stopwatch import timed
@@ -64,7 +64,7 @@ def load_model_file(
     """Return the result of model() (an nn.Module, a callable of tinygrad, or the path of another model file), example
     inputs for each of its methods (those of methods(), or inputs() for forward), and the samples of calibration(), if
     it exists. All functions are called with the `asked` choices."""
-    with import_neighbours(path), watching():  # also for what these functions import
+    with import_neighbours(path), watch_tinygrad():  # also for what these functions import
         file = import_file(path)
         if asked:
             read_offer(path, file).check(path, asked)

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.frontends.tinygrad.hook import watching
+from baretorch.frontends.tinygrad.hook import watch_tinygrad
 
 EXTRAS = ("onnx", "tflite", "tinygrad", "torch")  # packages that come with an extra of their name
 
@@ -48,7 +48,7 @@ def _import(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    with user_code(path, "the file"), import_neighbours(path), watching():
+    with user_code(path, "the file"), import_neighbours(path), watch_tinygrad():
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)

@@ -14,7 +14,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Array, DType, Graph, Port, Tensor
-from baretorch.ops.int8.arithmetic import dequantize, quantize
+from baretorch.ops.int8.arithmetic import dequantize, quantize_array
 
 Answer: TypeAlias = Array | tuple[Array, ...]
 
@@ -108,7 +108,7 @@ def as_stored(t: Tensor, values: Array) -> Array:
     if t.quant is None or not t.is_quantized or values.dtype == t.dtype.numpy:
         return values
     to = np.int8 if t.dtype is DType.INT8 else np.int16
-    return quantize(values, t.quant.scale[0], t.quant.zero_point[0], to)
+    return quantize_array(values, t.quant.scale[0], t.quant.zero_point[0], to)
 
 
 def as_real(t: Tensor, values: Array) -> Array:

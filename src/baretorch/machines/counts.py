@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from baretorch.machines.types import Block
 
-ROWS = struct.Struct("<QQIIII")  # bt_row of the hooks
+COUNT_ROW = struct.Struct("<QQIIII")  # bt_row of the hooks
 ROW_ROOM = 1 << 20
 CALL_ROOM = 1 << 12
 
@@ -18,7 +18,7 @@ def read_rows(memory: memoryview, count: int) -> tuple[Block, ...]:
     """Return the blocks; none if there were more than the hooks had room for, because a part would mislead."""
     if count > ROW_ROOM:
         return ()
-    rows = ROWS.iter_unpack(memory[: ROWS.size * count])
+    rows = COUNT_ROW.iter_unpack(memory[: COUNT_ROW.size * count])
     return tuple(
         Block(site, address, instructions, executed, taken) for executed, taken, site, address, instructions, _ in rows
     )
@@ -38,7 +38,7 @@ class CountsFile:
     def __init__(self, rings: int) -> None:
         self.file = tempfile.TemporaryFile()  # noqa: SIM115
         self._row_count = 8 * (1 + rings * CALL_ROOM)  # the offset
-        self.file.truncate(self._row_count + 8 + ROWS.size * ROW_ROOM)
+        self.file.truncate(self._row_count + 8 + COUNT_ROW.size * ROW_ROOM)
         self._memory = mmap.mmap(self.file.fileno(), 0)
 
     def ring(self, number: int) -> tuple[int, ...]:

@@ -32,7 +32,7 @@ class Frame:
     payload: bytes = b""
 
 
-def encode(frame: Frame) -> bytes:
+def encode_frame(frame: Frame) -> bytes:
     """Return the bytes of a frame."""
     header = HEADER.pack(MAGIC, frame.kind, frame.seq, len(frame.payload))
     checked = header[len(MAGIC) :] + frame.payload

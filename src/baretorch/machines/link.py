@@ -22,7 +22,7 @@ from baretorch.machines.frames import (
     WRONG_INPUT,
     Decoder,
     Frame,
-    encode,
+    encode_frame,
 )
 from baretorch.machines.types import DeviceFault, DeviceHang, Machine
 
@@ -195,7 +195,7 @@ class Link:
 
     def _exchange(self, kind: int, reply: int, payload: bytes, timeout: float) -> Frame:
         self._seq = (self._seq + 1) % 256
-        self.machine.write(encode(Frame(kind, self._seq, payload)))
+        self.machine.write(encode_frame(Frame(kind, self._seq, payload)))
         deadline = time.monotonic() + timeout
         self._restarted = False
         while True:

@@ -42,16 +42,16 @@ def run_on(
 ) -> Run:
     """Run the example inputs twice on the machine, then each set of `others`; the figures are of the second call."""
     link = open_link(machine, graph)
-    first = call(link, graph, inputs, timeout)
+    first = call_image(link, graph, inputs, timeout)
     reply = link.run([np.ascontiguousarray(x).tobytes() for x in inputs], timeout)
-    outputs = decode(graph, reply.outputs)
+    outputs = decode_outputs(graph, reply.outputs)
     same = (np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, outputs, strict=True))
     if not graph.state and not all(same):
         raise InternalError("the image returned two different results for the same inputs")
     run = collect_figures(
         machine, reply, first, outputs
     )  # before another call, because figures are those of the last one
-    return replace(run, others=tuple(call(link, graph, x, timeout) for x in others))
+    return replace(run, others=tuple(call_image(link, graph, x, timeout) for x in others))
 
 
 def collect_figures(machine: Machine, reply: Reply, first: tuple[Array, ...], outputs: tuple[Array, ...]) -> Run:
@@ -82,11 +82,11 @@ def open_link(machine: Machine, graph: Graph) -> Link:
     return link
 
 
-def call(link: Link, graph: Graph, inputs: Sequence[Array], timeout: float = 60.0) -> tuple[Array, ...]:
+def call_image(link: Link, graph: Graph, inputs: Sequence[Array], timeout: float = 60.0) -> tuple[Array, ...]:
     """Return the image's outputs for one set of inputs."""
-    return decode(graph, link.run([np.ascontiguousarray(x).tobytes() for x in inputs], timeout).outputs)
+    return decode_outputs(graph, link.run([np.ascontiguousarray(x).tobytes() for x in inputs], timeout).outputs)
 
 
-def decode(graph: Graph, outputs: Sequence[bytes]) -> tuple[Array, ...]:
+def decode_outputs(graph: Graph, outputs: Sequence[bytes]) -> tuple[Array, ...]:
     tensors = graph.of(graph.outputs)
     return tuple(np.frombuffer(raw, t.dtype.numpy).reshape(t.shape) for raw, t in zip(outputs, tensors, strict=True))

@@ -15,7 +15,7 @@ from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import Answer, Runner, arrange_inputs, arrange_outputs, real_outputs, store_inputs
 from baretorch.ir.ties import indices_of, replace_tied_indices
 from baretorch.machines.link import Hello, Reply
-from baretorch.machines.run import decode, open_link
+from baretorch.machines.run import decode_outputs, open_link
 from baretorch.machines.types import DeviceFault, Machine
 
 TOLERANCE = 1e-3  # of the largest magnitude: the allowed difference of fp32 on two machines
@@ -36,7 +36,9 @@ class Session:
         """Return the outputs, and the reply of the image that contains them."""
         arrays = store_inputs(self._graph, arrange_inputs(self._graph, inputs))
         reply = self._link.run([np.ascontiguousarray(x).tobytes() for x in arrays])
-        return arrange_outputs(self._graph, real_outputs(self._graph, decode(self._graph, reply.outputs))), reply
+        return arrange_outputs(
+            self._graph, real_outputs(self._graph, decode_outputs(self._graph, reply.outputs))
+        ), reply
 
     @property
     def hello(self) -> Hello:

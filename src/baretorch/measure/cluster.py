@@ -22,7 +22,7 @@ from baretorch.plan.schedule import BackgroundCopy, Step
 from baretorch.plan.types import Plan
 from baretorch.targets.parts import Cluster
 
-DMA = ENGINE.name
+DMA_NAME = ENGINE.name
 
 
 @dataclass(frozen=True)
@@ -268,14 +268,14 @@ def _bounds(plan: Plan, trace: ClusterTrace, visits: Sequence[Visit]) -> list[in
 
 def _first_sleep(trace: ClusterTrace, since: int, until: int) -> int:
     """Return when core 0 first sleeps between the two cycles for the DMA engine; else the second."""
-    sleeps = (p.begin for p in trace.pauses if p.core == 0 and p.what == DMA and since <= p.begin < until)
+    sleeps = (p.begin for p in trace.pauses if p.core == 0 and p.what == DMA_NAME and since <= p.begin < until)
     return min(sleeps, default=until)
 
 
 def _match_copies(plan: Plan, trace: ClusterTrace, number: dict[str, int]) -> tuple[TracedCopy, ...]:
     awaits = {name: (p, step) for p, phase in enumerate(plan.phases) for step in phase.steps for name in step.awaits}
     copies = [copy for phase in plan.phases for copy in phase.copies]
-    works = [work for work in trace.works if work.unit == DMA]
+    works = [work for work in trace.works if work.unit == DMA_NAME]
     if len(works) != len(copies):
         raise InternalError(f"the DMA engine made {len(works)} copies, of {len(copies)} in the plan")
     writers = {o.buffer: (p, step) for p, phase in enumerate(plan.phases) for step in phase.steps for o in step.writes}
@@ -291,7 +291,7 @@ def _match_works(
 ) -> dict[int, list[tuple[int, int, bool]]]:
     """Return for each layer when a unit began and ended, and whether the cores computed another layer meanwhile."""
     steps = [step for step in ran if step.kernel.unit]
-    works = [work for work in trace.works if work.unit != DMA]
+    works = [work for work in trace.works if work.unit != DMA_NAME]
     if [work.unit for work in works] != [step.kernel.unit for step in steps]:
         raise InternalError(f"units computed {len(works)} times for {len(steps)} steps")
     beside = {id(step) for phase in plan.phases for step in phase.steps if phase.beside(step)}
@@ -322,8 +322,8 @@ def _split(
 ) -> dict[tuple[int, int], Use]:
     """Return the activities of each core by (layer, core), in its steps and between them; layer -1 is none."""
     table: dict[tuple[int, int], Use] = {}
-    units = {work.unit for work in trace.works} - {DMA}
-    dma, unit = _Sleeps(trace, {DMA}), _Sleeps(trace, units)
+    units = {work.unit for work in trace.works} - {DMA_NAME}
+    dma, unit = _Sleeps(trace, {DMA_NAME}), _Sleeps(trace, units)
     for core in range(cores):
         own = sorted((v for v in visits if v.core == core), key=lambda v: v.begin)
         for visit in own:
@@ -349,7 +349,7 @@ def _split(
 
 def _stalls(span: CoreSpan, slept: Sequence[Pause]) -> Use:
     """Return what a core waited for during a visit without sleeping, such as registers of the DMA engine."""
-    asleep = sum(p.end - p.begin for p in slept if p.what == DMA and span.begin <= p.begin < span.end)
+    asleep = sum(p.end - p.begin for p in slept if p.what == DMA_NAME and span.begin <= p.begin < span.end)
     return Use(0, span.load_use, span.conflict, span.slow, 0, span.dma - asleep)
 
 
@@ -370,8 +370,8 @@ def _waiting(core: int, lo: int, hi: int, slept: Sequence[Pause], dma: _Sleeps, 
         if begin >= end:
             continue
         if pause.what != BARRIER:
-            for_dma += end - begin if pause.what == DMA else 0
-            for_unit += 0 if pause.what == DMA else end - begin
+            for_dma += end - begin if pause.what == DMA_NAME else 0
+            for_unit += 0 if pause.what == DMA_NAME else end - begin
             continue
         with_dma, with_unit = (dma.between(begin, end), unit.between(begin, end)) if core else (0, 0)
         for_dma, for_unit = for_dma + with_dma, for_unit + with_unit

@@ -15,7 +15,7 @@ from baretorch.machines.run import Run
 from baretorch.machines.types import Block, FlashReads
 from baretorch.measure.numbers import figure, frequency
 from baretorch.targets.cycles import FRIENDS, Kind, Timing, Work
-from baretorch.targets.flash import CONTROLLERS, FIXED
+from baretorch.targets.flash import CONTROLLERS, FIXED_PRICE
 from baretorch.targets.types import Chip
 
 
@@ -259,7 +259,7 @@ def _range_json(name: str, cycles: Cycles | None) -> dict[str, Any]:
 def flash_source(chip: Chip) -> str:
     """Name the source of the cost of flash reads."""
     path = chip.flash_path
-    if path is None or path.controller == FIXED:
+    if path is None or path.controller == FIXED_PRICE:
         return "the chip's TOML"
     return CONTROLLERS[path.controller].source
 

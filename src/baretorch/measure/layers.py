@@ -88,7 +88,7 @@ def find_peak(plan: Plan) -> Peak | None:
     return Peak(step, y.origin.path or y.name, plan.live_bytes(step), ordered)
 
 
-def layer_of(plan: Plan, buffer: Buffer) -> str:
+def layer_of_buffer(plan: Plan, buffer: Buffer) -> str:
     """Name the layer that computes the tensor of a buffer, or needs its scratch memory."""
     tensor = plan.graph.tensors.get(buffer.name)
     if tensor is not None:

@@ -27,17 +27,17 @@ def portion(used: int, size: int, name: str = "") -> str:
     return f"{share(used, size)} of {capacity(size)} {name}".rstrip()
 
 
-def cut(name: str, letters: int = 40) -> str:
+def shorten_name(name: str, letters: int = 40) -> str:
     """Shorten a name from its beginning, because the end of a path matters more. Converters join the names of all
     layers that they fuse."""
     return name if len(name) <= letters else "…" + name[len(name) - letters + 1 :]
 
 
-def apart(names: Sequence[str], letters: int = 40) -> list[str]:
+def distinct_names(names: Sequence[str], letters: int = 40) -> list[str]:
     """Shorten names, but keep them different from each other."""
-    while len({cut(name, letters) for name in names}) < len(set(names)):
+    while len({shorten_name(name, letters) for name in names}) < len(set(names)):
         letters += 8
-    return [cut(name, letters) for name in names]
+    return [shorten_name(name, letters) for name in names]
 
 
 def frequency(hz: int) -> str:

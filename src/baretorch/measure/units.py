@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from baretorch.ir.graph import Graph
-from baretorch.npu.lower import ROWS
+from baretorch.npu.lower import TOSA_ROWS
 from baretorch.npu.partition import WRONG, Left, Partition
 from baretorch.npu.use import MISSING
 from baretorch.ops.helpers.kernel import Call
@@ -67,7 +67,7 @@ def units_json(compiled: Compiled) -> list[dict[str, Any]]:
 
 def npu_takes(chip: Chip) -> dict[str, str]:
     """Describe what the chip's NPU supports, by its name; empty if the chip has none."""
-    operators = ", ".join(sorted(op.name for op in ROWS))
+    operators = ", ".join(sorted(op.name for op in TOSA_ROWS))
     more = "as far as its shapes allow: `baretorch build` lists where each layer runs, and why"
     return {chip.npu.accelerator: f"in int8 {operators}, {more}"} if chip.npu else {}
 

@@ -19,8 +19,8 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Graph, Node, Op, Shape, Tensor
 from baretorch.npu.accelerators import Family
 from baretorch.npu.region import EXACT, NotTaken, RegionValues, sizes
-from baretorch.npu.softmax import LONGEST, softmax
-from baretorch.npu.tosa import PROPAGATE, Operator, TosaBlock, TosaKind, Value
+from baretorch.npu.softmax import LONGEST_ROW, softmax
+from baretorch.npu.tosa import PROPAGATE, Operator, TosaBlock, TosaKind, TosaValue
 from baretorch.ops.elementwise import Maximum, Minimum
 from baretorch.ops.helpers.kernel import data_of
 from baretorch.ops.int8.lookup import Lookup
@@ -40,7 +40,7 @@ LARGEST_WINDOW = 64  # along a side, of the NPU's convolutions
 MOST_GROUPS = 16  # each is a convolution of its own
 
 
-Row: TypeAlias = Callable[[RegionValues, Any, tuple[Tensor, ...], Tensor], Value]
+Row: TypeAlias = Callable[[RegionValues, Any, tuple[Tensor, ...], Tensor], TosaValue]
 
 
 def to_tosa(graph: Graph, family: Family | None = None) -> bytes:
@@ -65,7 +65,7 @@ def lower_region(graph: Graph, family: Family | None = None, block: TosaBlock | 
 def lower_node(region: RegionValues, node: Node) -> None:
     """Add what makes a node to the region's block."""
     inputs, (y,) = region.graph.of(node.inputs), region.graph.of(node.outputs)
-    row = ROWS.get(type(node.op))
+    row = TOSA_ROWS.get(type(node.op))
     if row is None:
         raise NotTaken(f"no NPU row for {node.op.name}")
     made = row(region, node.op, inputs, y)
@@ -75,7 +75,7 @@ def lower_node(region: RegionValues, node: Node) -> None:
 
 def why_not(graph: Graph, node: Node) -> str | None:
     """Why this operator is not one for an NPU, as far as we know without asking Vela; None if it is."""
-    row, tensors = ROWS.get(type(node.op)), graph.of((*node.inputs, *node.outputs))
+    row, tensors = TOSA_ROWS.get(type(node.op)), graph.of((*node.inputs, *node.outputs))
     varying = [t for t in tensors if t.data is None]
     others = [t.dtype.label for t in varying if t.dtype is not DType.INT8]
     if others:
@@ -113,7 +113,7 @@ def _most(weight: Array, bias: Array, zero: int) -> int:
     return int((sums * _far(zero) + np.abs(bias.astype(np.int64))).max())
 
 
-def _conv2d(region: RegionValues, op: QConv2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _conv2d(region: RegionValues, op: QConv2d, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     weight, bias, multiplier = _constants(inputs)
     out, kernel_h, kernel_w, depth = weight.shape
     unfolded = bias.astype(np.int64) + op.x_zero * weight.reshape(out, -1).astype(np.int64).sum(axis=1)
@@ -141,7 +141,7 @@ def _conv2d(region: RegionValues, op: QConv2d, inputs: tuple[Tensor, ...], y: Te
     return made if op.pool == (1, 1) else region.max_pool(made, op.pool, op.pool, (0, 0, 0, 0))
 
 
-def _linear(region: RegionValues, op: QLinear, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _linear(region: RegionValues, op: QLinear, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     weight, bias, multiplier = _constants(inputs)
     out, in_ = weight.shape
     x = region.value(inputs[0])
@@ -154,7 +154,7 @@ def _linear(region: RegionValues, op: QLinear, inputs: tuple[Tensor, ...], y: Te
     return region.reshape(region.requantize(acc, multiplier, op.shift, op.zero, op.lo, op.hi, most), y.shape)
 
 
-def _conv_transpose2d(region: RegionValues, op: QConvTranspose2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _conv_transpose2d(region: RegionValues, op: QConvTranspose2d, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     weight, bias, multiplier = _constants(inputs)
     if op.groups > 1 or op.dilation != (1, 1):
         raise NotTaken("TOSA's transposed convolution has neither groups nor dilation")
@@ -167,7 +167,7 @@ def _conv_transpose2d(region: RegionValues, op: QConvTranspose2d, inputs: tuple[
     return region.requantize(acc, multiplier, op.shift, op.zero, op.lo, op.hi, _most(weight, bias, op.x_zero))
 
 
-def _matmul(region: RegionValues, op: QMatmul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _matmul(region: RegionValues, op: QMatmul, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     a, b = (
         region.transpose(region.value(t), tuple(dims) or tuple(range(len(t.shape))))
         for t, dims in zip(inputs, (op.a_dims, op.b_dims), strict=True)
@@ -184,13 +184,13 @@ def _matmul(region: RegionValues, op: QMatmul, inputs: tuple[Tensor, ...], y: Te
     return region.transpose(whole, tuple(op.y_dims) or tuple(range(len(whole.shape))))
 
 
-def _equal_ranks(region: RegionValues, inputs: Sequence[Tensor], rank: int) -> list[Value]:
+def _equal_ranks(region: RegionValues, inputs: Sequence[Tensor], rank: int) -> list[TosaValue]:
     """Values with as many dimensions as their result: TOSA broadcasts no missing ones."""
     found = [region.value(t) for t in inputs]
     return [region.reshape(x, (*(1,) * (rank - len(x.shape)), *x.shape)) for x in found]
 
 
-def _add(region: RegionValues, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _add(region: RegionValues, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     """The sum of what is left of the zero points, as far as they are noted; what else the offset has is added."""
     if op.a_factor <= 0:
         raise NotTaken("it subtracts from a negative number")
@@ -206,7 +206,7 @@ def _add(region: RegionValues, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) 
     return region.clamp(made, op.lo, op.hi)
 
 
-def _times(region: RegionValues, x: Value, zero: int, factor: int) -> Value:
+def _times(region: RegionValues, x: TosaValue, zero: int, factor: int) -> TosaValue:
     """(x - zero) * factor as int32, for a sum. By a RESCALE only where that is safe: Vela 5.2.0 makes it a part of the
     sum, and those of a U55 or U65 then shift one operand by 19 instead of multiplying it by its factor."""
     if region.scaled_sums:
@@ -215,7 +215,7 @@ def _times(region: RegionValues, x: Value, zero: int, factor: int) -> Value:
     return _product(region, region.wide(_copy_concatenation(region, x), zero), by, x.shape)
 
 
-def _copy_concatenation(region: RegionValues, x: Value) -> Value:
+def _copy_concatenation(region: RegionValues, x: TosaValue) -> TosaValue:
     """Copy a concatenation through a table that changes nothing: on a U55 or U65, Vela 5.2.0 lets a product that
     follows read past its end."""
     if region.block.maker(x) is not Operator.CONCAT:
@@ -224,18 +224,20 @@ def _copy_concatenation(region: RegionValues, x: Value) -> Value:
     return region.block.add(Operator.TABLE, x.shape, TosaKind.INT8, x, same)
 
 
-def _mul(region: RegionValues, op: QMul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _mul(region: RegionValues, op: QMul, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     a, b = _equal_ranks(region, inputs, len(y.shape))
     acc = _product(region, region.wide(a, op.a_zero), region.wide(b, op.b_zero), y.shape)
     most = _far(op.a_zero) * _far(op.b_zero)
     return region.requantize(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi, most)
 
 
-def _product(region: RegionValues, a: Value, b: Value, shape: Shape) -> Value:
+def _product(region: RegionValues, a: TosaValue, b: TosaValue, shape: Shape) -> TosaValue:
     return region.block.add(Operator.MUL, shape, TosaKind.INT32, a, b, region.block.const(np.array([0]), TosaKind.INT8))
 
 
-def _squared_difference(region: RegionValues, op: QSquaredDifference, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _squared_difference(
+    region: RegionValues, op: QSquaredDifference, inputs: tuple[Tensor, ...], y: Tensor
+) -> TosaValue:
     a, b = _equal_ranks(region, inputs, len(y.shape))
     terms = (region.wide(a, op.a_zero, op.a_factor), region.wide(b, op.b_zero, op.b_factor))
     apart = region.block.add(Operator.SUB, y.shape, TosaKind.INT32, *terms)
@@ -248,7 +250,7 @@ def _squared_difference(region: RegionValues, op: QSquaredDifference, inputs: tu
 def _extreme(operator: Operator) -> Row:
     """The lesser or greater of two, which TOSA has for int32 only."""
 
-    def row(region: RegionValues, op: Op, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    def row(region: RegionValues, op: Op, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
         a, b = _equal_ranks(region, inputs, len(y.shape))
         chosen = region.block.add(
             operator, y.shape, TosaKind.INT32, region.wide(a, 0), region.wide(b, 0), fields=(PROPAGATE,)
@@ -258,7 +260,7 @@ def _extreme(operator: Operator) -> Row:
     return row
 
 
-def _max_pool2d(region: RegionValues, op: MaxPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _max_pool2d(region: RegionValues, op: MaxPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     if any(pad >= size for pad, size in zip(op.padding, (op.kernel[0],) * 2 + (op.kernel[1],) * 2, strict=True)):
         raise NotTaken("its padding is not smaller than its windows")
     if op.dilation != (1, 1):
@@ -271,7 +273,7 @@ def _max_pool2d(region: RegionValues, op: MaxPool2d, inputs: tuple[Tensor, ...],
     return region.max_pool(x, op.kernel, op.stride, (top, bottom, left, right))
 
 
-def _avg_pool2d(region: RegionValues, op: QAvgPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _avg_pool2d(region: RegionValues, op: QAvgPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     """A depthwise convolution with ones: TOSA's own average rounds otherwise."""
     x = region.value(inputs[0])
     whole = op.kernel == x.shape[1:3] and not any(op.padding)
@@ -292,38 +294,38 @@ def _avg_pool2d(region: RegionValues, op: QAvgPool2d, inputs: tuple[Tensor, ...]
     return region.reshape(made, y.shape)
 
 
-def _lookup(region: RegionValues, op: Lookup, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _lookup(region: RegionValues, op: Lookup, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     if inputs[1].data is None:
         raise NotTaken("its table is computed")
     table = region.block.const(inputs[1].data, TosaKind.INT8)
     return region.block.add(Operator.TABLE, y.shape, TosaKind.INT8, region.value(inputs[0]), table)
 
 
-def _softmax(region: RegionValues, op: QSoftmax, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
-    if y.shape[-1] > LONGEST:
-        raise NotTaken(f"it has more than {LONGEST:,} numbers in a row")
+def _softmax(region: RegionValues, op: QSoftmax, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
+    if y.shape[-1] > LONGEST_ROW:
+        raise NotTaken(f"it has more than {LONGEST_ROW:,} numbers in a row")
     return softmax(region, op, region.value(inputs[0]))
 
 
-def _reshape(region: RegionValues, op: Reshape, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _reshape(region: RegionValues, op: Reshape, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     return region.reshape(region.value(inputs[0]), y.shape)
 
 
-def _permute(region: RegionValues, op: Permute, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _permute(region: RegionValues, op: Permute, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     return region.transpose(region.value(inputs[0]), op.dims)
 
 
-def _cat(region: RegionValues, op: Cat, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _cat(region: RegionValues, op: Cat, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     return region.join([region.value(t) for t in inputs], op.axis)
 
 
-def _slice(region: RegionValues, op: Slice, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _slice(region: RegionValues, op: Slice, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     if op.step != 1:
         raise NotTaken(f"TOSA's slice takes no step of {op.step}")
     return region.slice(region.value(inputs[0]), op.axis, op.start, op.stop)
 
 
-def _pad(region: RegionValues, op: Pad, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _pad(region: RegionValues, op: Pad, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     x = region.value(inputs[0])
     if any(n < 0 for pair in op.padding for n in pair):
         raise NotTaken("it crops")
@@ -332,20 +334,22 @@ def _pad(region: RegionValues, op: Pad, inputs: tuple[Tensor, ...], y: Tensor) -
     return region.block.add(Operator.PAD, y.shape, TosaKind.INT8, x, counts, fill)
 
 
-def _expand(region: RegionValues, op: Expand, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _expand(region: RegionValues, op: Expand, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     (x,) = _equal_ranks(region, inputs, len(y.shape))
     times = tuple(n // m for n, m in zip(y.shape, x.shape, strict=True))
     return region.block.add(Operator.TILE, y.shape, TosaKind.INT8, x, times)
 
 
-def _flip(region: RegionValues, op: Flip, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _flip(region: RegionValues, op: Flip, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
     x = region.value(inputs[0])
     for axis in op.axes:
         x = region.block.add(Operator.REVERSE, x.shape, TosaKind.INT8, x, fields=(axis,))
     return x
 
 
-def _upsample_nearest2d(region: RegionValues, op: UpsampleNearest2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+def _upsample_nearest2d(
+    region: RegionValues, op: UpsampleNearest2d, inputs: tuple[Tensor, ...], y: Tensor
+) -> TosaValue:
     """Repeat rows and columns a whole number of times by concatenation, so nothing can round."""
     x = region.value(inputs[0])
     n, h, w, c = x.shape
@@ -358,7 +362,7 @@ def _upsample_nearest2d(region: RegionValues, op: UpsampleNearest2d, inputs: tup
     return region.reshape(region.join([high] * wide, 1), y.shape)
 
 
-ROWS: dict[type[Op], Row] = {
+TOSA_ROWS: dict[type[Op], Row] = {
     QConv2d: _conv2d,
     QLinear: _linear,
     QConvTranspose2d: _conv_transpose2d,

@@ -24,7 +24,7 @@ from baretorch.ir.graph import DType, Graph, Node, Op, Tensor, fresh
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.lower import to_tosa, why_not
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
-from baretorch.npu.vela import Result, VelaRefused, compile_tosa
+from baretorch.npu.vela import VelaRefused, VelaResult, compile_tosa
 from baretorch.ops.delegate import ALIGNED, Delegate, DelegatePort
 from baretorch.ops.int8.qsoftmax import QSoftmax
 from baretorch.ops.layout import Reshape
@@ -88,7 +88,7 @@ class Partition:
         return sum(known) if len(known) == len(self.regions) else None
 
 
-Compiler: TypeAlias = Callable[[Graph, Npu], Result]
+Compiler: TypeAlias = Callable[[Graph, Npu], VelaResult]
 Judge: TypeAlias = Callable[[Graph, Payload], None]  # raises WrongStream if the payload does not compute the graph
 
 
@@ -96,7 +96,7 @@ def accept(region: Graph, payload: Payload) -> None:
     """Accept any stream."""
 
 
-def compile_with_vela(graph: Graph, npu: Npu) -> Result:
+def compile_with_vela(graph: Graph, npu: Npu) -> VelaResult:
     accelerator = by_name(npu.accelerator)
     return compile_tosa(to_tosa(graph, None if accelerator is None else accelerator.family), npu)
 
@@ -107,7 +107,7 @@ def make_partition(
     """Return the graph with a delegate for each region that the NPU supports, as large as possible with `most`."""
     outside = (Reshape,) if most else (Reshape, QSoftmax)
     refused = {i: why for i, node in enumerate(graph.nodes) if (why := why_not(graph, node)) is not None}
-    results: dict[tuple[int, ...], tuple[Graph, Result]] = {}
+    results: dict[tuple[int, ...], tuple[Graph, VelaResult]] = {}
     wrongs, asked = 0, set[int]()
     while True:
         found = _regions(graph, set(refused), outside)
@@ -142,7 +142,7 @@ def make_partition(
     return _rewrite(graph, regions, npu, reasons)
 
 
-def _check_result(part: Graph, result: Result, npu: Npu) -> Result:
+def _check_result(part: Graph, result: VelaResult, npu: Npu) -> VelaResult:
     """Return Vela's result if the planner can place it."""
     if result.payload.fast:
         raise CompileError(
@@ -235,7 +235,7 @@ def _part(graph: Graph, region: Sequence[int]) -> Graph:
 
 
 def _rewrite(
-    graph: Graph, regions: Sequence[tuple[tuple[int, ...], Graph, Result]], npu: Npu, why: dict[int, str]
+    graph: Graph, regions: Sequence[tuple[tuple[int, ...], Graph, VelaResult]], npu: Npu, why: dict[int, str]
 ) -> Partition:
     new: dict[str, Tensor] = {}
     groups: list[tuple[int, list[Node]]] = [(i, [graph.nodes[i]]) for i in why]
@@ -248,14 +248,14 @@ def _rewrite(
         groups, {*graph.inputs, *(s.name for s in graph.state), *(t.name for t in graph.constants()), *new}
     )
     left = [
-        Left(layer_of(graph[node.outputs[0]]), node.op.name, why[i])
+        Left(layer_name_of(graph[node.outputs[0]]), node.op.name, why[i])
         for i, node in enumerate(graph.nodes)
         if i in why and not isinstance(node.op, Delegate) and node.op.view(graph.of(node.inputs)) is None
     ]
     return Partition(rebuild(graph, nodes, new.values()), tuple(told), tuple(left))
 
 
-def layer_of(t: Tensor) -> str:
+def layer_name_of(t: Tensor) -> str:
     """Return the user's name for the layer that computes a tensor."""
     return str(t.origin.path) or t.name
 
@@ -280,7 +280,7 @@ def _reads(nodes: Sequence[Node]) -> set[str]:
 
 
 def _delegate(
-    graph: Graph, part: Graph, result: Result, npu: Npu, new: dict[str, Tensor]
+    graph: Graph, part: Graph, result: VelaResult, npu: Npu, new: dict[str, Tensor]
 ) -> tuple[list[Node], DelegatedRegion]:
     """Return the nodes that compute a region, and add their tensors to `new`."""
     payload = result.payload
@@ -301,7 +301,7 @@ def _delegate(
         new[name] = Tensor(name, data.shape, dtype, data=data, origin=last.origin)
         return name
 
-    layers = tuple(f"{layer_of(part[node.outputs[0]])}: {node.op.name}" for node in part.nodes)
+    layers = tuple(f"{layer_name_of(part[node.outputs[0]])}: {node.op.name}" for node in part.nodes)
     config = payload.accelerator.config
     op = Delegate(layers, payload.scratch, npu.ram, config, part, inputs, outputs)
     commands = constant("commands", np.frombuffer(payload.commands, np.int32), DType.INT32)
@@ -326,7 +326,7 @@ def _delegate(
             row = add(Slice(0, place.offset, place.end), graph[name], made)
             nodes.append(Node(Reshape(graph[name].shape), (row,), (name,)))
     return nodes, DelegatedRegion(
-        tuple(layer_of(part[node.outputs[0]]) for node in part.nodes),
+        tuple(layer_name_of(part[node.outputs[0]]) for node in part.nodes),
         made,
         sum(t.bytes for t in part.of(part.inputs)),
         sum(t.bytes for t in part.of(part.outputs)),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.ir.graph import Array, Graph, Shape, Tensor
-from baretorch.npu.tosa import PROPAGATE, SINGLE_ROUND, Operator, TosaBlock, TosaKind, Value
+from baretorch.npu.tosa import PROPAGATE, SINGLE_ROUND, Operator, TosaBlock, TosaKind, TosaValue
 from baretorch.ops.helpers.window import Padding, Pair
 
 EXACT = 30  # a RESCALE by 2^30 / 2^30 changes nothing
@@ -25,10 +25,10 @@ class RegionValues:
 
     graph: Graph
     block: TosaBlock = field(default_factory=TosaBlock)
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, TosaValue] = field(default_factory=dict)
     scaled_sums: bool = False  # whether the operands of a sum may be scaled by it
 
-    def value(self, t: Tensor) -> Value:
+    def value(self, t: Tensor) -> TosaValue:
         """Return a tensor's value; a constant is added if it is new."""
         if t.name not in self.values:
             assert t.data is not None, f"{t} has no source"
@@ -37,13 +37,13 @@ class RegionValues:
 
     def rescale(
         self,
-        x: Value,
+        x: TosaValue,
         kind: TosaKind,
         multiplier: Sequence[int],
         shift: Sequence[int],
         x_zero: int = 0,
         zero: int = 0,
-    ) -> Value:
+    ) -> TosaValue:
         """Return (x - x_zero) * multiplier / 2^shift, rounded half up, + zero, with a multiplier per index of the last
         axis if there are several."""
         constants = (
@@ -55,12 +55,14 @@ class RegionValues:
         fields = (True, SINGLE_ROUND, len(multiplier) > 1, False, False)
         return self.block.add(Operator.RESCALE, x.shape, kind, x, *constants, fields=fields)
 
-    def wide(self, x: Value, zero: int, factor: int = 1) -> Value:
+    def wide(self, x: TosaValue, zero: int, factor: int = 1) -> TosaValue:
         """Return (x - zero) * factor as int32. The factor has 16 bits."""
         power = EXACT if factor == 1 else 14
         return self.rescale(x, TosaKind.INT32, [factor << power], [power], zero)
 
-    def requantize(self, acc: Value, multiplier: Array, shift: int, zero: int, lo: int, hi: int, most: int) -> Value:
+    def requantize(
+        self, acc: TosaValue, multiplier: Array, shift: int, zero: int, lo: int, hi: int, most: int
+    ) -> TosaValue:
         """Requantize int32 to int8 by Baretorch's rule. Accumulators are at most `most`: TOSA does not define results
         for those that have more bits than its shift allows."""
         limit = 1 << (31 - shift)
@@ -73,36 +75,38 @@ class RegionValues:
             each = each[:1]
         return self.clamp(self.rescale(acc, TosaKind.INT8, each, [32 - shift] * len(each), zero=zero), lo, hi)
 
-    def clamp(self, x: Value, lo: int, hi: int) -> Value:
+    def clamp(self, x: TosaValue, lo: int, hi: int) -> TosaValue:
         if (lo, hi) == (-128, 127):
             return x
         ends = (lo.to_bytes(1, "little", signed=True), hi.to_bytes(1, "little", signed=True))
         return self.block.add(Operator.CLAMP, x.shape, x.kind, x, fields=(*ends, PROPAGATE))
 
-    def reshape(self, x: Value, shape: Shape) -> Value:
+    def reshape(self, x: TosaValue, shape: Shape) -> TosaValue:
         return x if x.shape == shape else self.block.add(Operator.RESHAPE, shape, x.kind, x, shape)
 
-    def transpose(self, x: Value, dims: Shape) -> Value:
+    def transpose(self, x: TosaValue, dims: Shape) -> TosaValue:
         if dims == tuple(range(len(dims))):
             return x
         shape = tuple(x.shape[d] for d in dims)
         return self.block.add(Operator.TRANSPOSE, shape, x.kind, x, fields=(dims,))
 
-    def slice(self, x: Value, axis: int, start: int, stop: int) -> Value:
+    def slice(self, x: TosaValue, axis: int, start: int, stop: int) -> TosaValue:
         begin = tuple(start if i == axis else 0 for i in range(len(x.shape)))
         return self.cut(x, begin, tuple(stop - start if i == axis else n for i, n in enumerate(x.shape)))
 
-    def cut(self, x: Value, begin: Shape, shape: Shape) -> Value:
+    def cut(self, x: TosaValue, begin: Shape, shape: Shape) -> TosaValue:
         return x if x.shape == shape else self.block.add(Operator.SLICE, shape, x.kind, x, begin, shape)
 
-    def join(self, parts: Sequence[Value], axis: int) -> Value:
+    def join(self, parts: Sequence[TosaValue], axis: int) -> TosaValue:
         if len(parts) == 1:
             return parts[0]
         total = sum(p.shape[axis] for p in parts)
         shape = tuple(total if i == axis else n for i, n in enumerate(parts[0].shape))
         return self.block.add(Operator.CONCAT, shape, parts[0].kind, *parts, fields=(axis,))
 
-    def windows(self, x: Value, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> tuple[Value, Padding]:
+    def windows(
+        self, x: TosaValue, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair
+    ) -> tuple[TosaValue, Padding]:
         """Return the image and its padding without rows and columns that no window reaches, because TOSA's windows must
         cover all. The image is sliced once: Vela would read the second of two slices in place, but copies the first."""
         pads, shape = list(padding), list(x.shape)
@@ -119,13 +123,13 @@ class RegionValues:
     def convolve(
         self,
         operator: Operator,
-        x: Value,
+        x: TosaValue,
         weight: Array,
         bias: Array,
         x_zero: int,
         shape: Shape,
         fields: Sequence[Any],
-    ) -> Value:
+    ) -> TosaValue:
         """Return the accumulators of a convolution of any kind."""
         inputs = (
             self.block.const(weight, TosaKind.INT8),
@@ -135,7 +139,7 @@ class RegionValues:
         )
         return self.block.add(operator, shape, TosaKind.INT32, x, *inputs, fields=(*fields, False, int(TosaKind.INT32)))
 
-    def max_pool(self, x: Value, kernel: Pair, stride: Pair, padding: Padding) -> Value:
+    def max_pool(self, x: TosaValue, kernel: Pair, stride: Pair, padding: Padding) -> TosaValue:
         x, pads = self.windows(x, kernel, stride, padding, (1, 1))
         h, w = sizes(x.shape, kernel, stride, pads, (1, 1))
         shape = (x.shape[0], h, w, x.shape[3])

@@ -13,10 +13,10 @@ import numpy as np
 
 from baretorch.ir.graph import Array
 from baretorch.npu.region import EXACT, RegionValues
-from baretorch.npu.tosa import PROPAGATE, Operator, TosaKind, Value
+from baretorch.npu.tosa import PROPAGATE, Operator, TosaKind, TosaValue
 from baretorch.ops.int8.qsoftmax import QSoftmax
 
-LONGEST = 1 << 14  # numbers in a row: their sum stays below 2^30
+LONGEST_ROW = 1 << 14  # numbers in a row: their sum stays below 2^30
 DIVIDEND = (1 << 31) - 1
 HEAD = 8  # bits of a sum's head below its highest one
 HEADS = np.arange(1 << HEAD, 2 << HEAD)
@@ -24,7 +24,7 @@ RECIPROCALS = (1 << 24) // (HEADS + 1)  # of the next head, so that no sum's is 
 LEAST_ZEROS = 16  # leading zeros of the least sum, 65535
 
 
-def softmax(region: RegionValues, op: QSoftmax, x: Value) -> Value:
+def softmax(region: RegionValues, op: QSoftmax, x: TosaValue) -> TosaValue:
     """Lower a softmax."""
     length = x.shape[-1]
     made = Rows(region, prod(x.shape[:-1]))
@@ -50,25 +50,25 @@ class Rows:
     def __init__(self, region: RegionValues, rows: int) -> None:
         self.region, self.rows = region, rows
 
-    def const(self, number: int) -> Value:
+    def const(self, number: int) -> TosaValue:
         return self.region.block.const(np.full((1, 1, 1, 1), number), TosaKind.INT32)
 
-    def two(self, operator: Operator, a: Value, b: Value | int, length: int = 1) -> Value:
+    def two(self, operator: Operator, a: TosaValue, b: TosaValue | int, length: int = 1) -> TosaValue:
         other = self.const(b) if isinstance(b, int) else b
         more = (self.region.block.const(np.array([0]), TosaKind.INT8),) if operator is Operator.MUL else ()
         return self.region.block.add(operator, (1, 1, self.rows, length), TosaKind.INT32, a, other, *more)
 
-    def left(self, a: Value, by: Value) -> Value:
+    def left(self, a: TosaValue, by: TosaValue) -> TosaValue:
         return self.two(Operator.LOGICAL_LEFT_SHIFT, a, by)
 
-    def right(self, a: Value, by: Value | int, length: int = 1, rounded: bool = False) -> Value:
+    def right(self, a: TosaValue, by: TosaValue | int, length: int = 1, rounded: bool = False) -> TosaValue:
         other = self.const(by) if isinstance(by, int) else by
         shape = (1, 1, self.rows, length)
         return self.region.block.add(
             Operator.ARITHMETIC_RIGHT_SHIFT, shape, TosaKind.INT32, a, other, fields=(rounded,)
         )
 
-    def look_up(self, index: Value, zero: int, table: Array, length: int = 1) -> Value:
+    def look_up(self, index: TosaValue, zero: int, table: Array, length: int = 1) -> TosaValue:
         """Look up 16-bit numbers in a table of 256: two tables of their bytes."""
         region = self.region
         at = region.rescale(index, TosaKind.INT8, [1 << EXACT], [EXACT], zero=zero)
@@ -82,7 +82,7 @@ class Rows:
         )
         return self.two(Operator.ADD, self.two(Operator.MUL, high, 256, length), low, length)
 
-    def divide(self, total: Value) -> tuple[Value, Value]:
+    def divide(self, total: TosaValue) -> tuple[TosaValue, TosaValue]:
         """Return (2^32 - 1) // total as two values: twice the first plus the second."""
         zeros = self.region.block.add(Operator.CLZ, total.shape, TosaKind.INT32, total)
         up = self.two(Operator.SUB, zeros, 1)
@@ -99,9 +99,9 @@ class Rows:
         bit = self._at_least(self.two(Operator.ADD, self.two(Operator.ADD, rest, rest), 1), total)
         return quotient, bit
 
-    def _left(self, quotient: Value, total: Value) -> Value:
+    def _left(self, quotient: TosaValue, total: TosaValue) -> TosaValue:
         return self.two(Operator.SUB, self.const(DIVIDEND), self.two(Operator.MUL, quotient, total))
 
-    def _at_least(self, a: Value, b: Value) -> Value:
+    def _at_least(self, a: TosaValue, b: TosaValue) -> TosaValue:
         """Return 1 if a >= b, else 0: the sign of their difference."""
         return self.two(Operator.ADD, self.right(self.two(Operator.SUB, a, b), 31), 1)

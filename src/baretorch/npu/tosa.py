@@ -65,7 +65,7 @@ class Operator(IntEnum):
 
 
 @dataclass(frozen=True)
-class Value:
+class TosaValue:
     """A tensor of the block."""
 
     name: str
@@ -88,18 +88,18 @@ class TosaBlock:
     """The single block of a file, under construction. Tensors are named by numbers: users' names are not the business
     of other compilers."""
 
-    tensors: dict[str, tuple[Value, bytes | None]] = field(default_factory=dict)
+    tensors: dict[str, tuple[TosaValue, bytes | None]] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     rows: list[_Row] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
 
-    def input(self, shape: Shape, kind: TosaKind) -> Value:
+    def input(self, shape: Shape, kind: TosaKind) -> TosaValue:
         value = self._tensor(shape, kind)
         self.inputs.append(value.name)
         return value
 
-    def const(self, data: Array, kind: TosaKind) -> Value:
+    def const(self, data: Array, kind: TosaKind) -> TosaValue:
         stored = np.ascontiguousarray(data, kind.numpy)
         value = self._tensor(stored.shape, kind, stored.tobytes())
         self.rows.append(_Row(Operator.CONST, (), (value.name,), ()))
@@ -110,16 +110,16 @@ class TosaBlock:
         operator: Operator,
         shape: Shape,
         kind: TosaKind,
-        *inputs: Value | Sequence[int],
+        *inputs: TosaValue | Sequence[int],
         fields: Sequence[Field] = (),
-    ) -> Value:
+    ) -> TosaValue:
         """An operator with one output. Inputs that are numbers are shapes in the sense of TOSA."""
-        names = tuple(x.name if isinstance(x, Value) else self._shape(x) for x in inputs)
+        names = tuple(x.name if isinstance(x, TosaValue) else self._shape(x) for x in inputs)
         value = self._tensor(shape, kind)
         self.rows.append(_Row(operator, names, (value.name,), tuple(fields)))
         return value
 
-    def maker(self, value: Value) -> Operator | None:
+    def maker(self, value: TosaValue) -> Operator | None:
         """Return the operator that computes a value, skipping reshapes; None if it is an input."""
         name = value.name
         while (row := next((r for r in self.rows if name in r.outputs), None)) is not None:
@@ -128,8 +128,8 @@ class TosaBlock:
             name = row.inputs[0]
         return None
 
-    def _tensor(self, shape: Shape, kind: TosaKind, data: bytes | None = None) -> Value:
-        value = Value(f"t{len(self.tensors)}", shape, kind)
+    def _tensor(self, shape: Shape, kind: TosaKind, data: bytes | None = None) -> TosaValue:
+        value = TosaValue(f"t{len(self.tensors)}", shape, kind)
         self.tensors[value.name] = (value, data)
         return value
 
@@ -187,7 +187,7 @@ class _Writer:
                 made.append(("o", self.numbers(value)))
         return self.table(made)
 
-    def tensor(self, value: Value, data: bytes | None) -> int:
+    def tensor(self, value: TosaValue, data: bytes | None) -> int:
         name, shape = self.b.CreateString(value.name), self.numbers(value.shape)
         fields = [("o", name), ("o", shape), ("u", int(value.kind))]
         return self.table(fields if data is None else [*fields, ("o", self.bytes(data))])

@@ -10,7 +10,7 @@ from baretorch.ir.graph import DType, Graph, Node
 from baretorch.npu import vela
 from baretorch.npu.accelerators import by_config, by_name
 from baretorch.npu.lower import why_not
-from baretorch.npu.partition import DelegatedRegion, Judge, Left, Partition, accept, layer_of, make_partition
+from baretorch.npu.partition import DelegatedRegion, Judge, Left, Partition, accept, layer_name_of, make_partition
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.move import Cat, Slice
@@ -41,7 +41,7 @@ def delegate_to_npu(graph: Graph, board: Board, options: Options, judge: Judge =
         why = MISSING
     if why is not None:
         taken = [node for node in graph.nodes if why_not(graph, node) is None]
-        left = [Left(layer_of(graph[node.outputs[0]]), node.op.name, why) for node in taken if node.op.computes]
+        left = [Left(layer_name_of(graph[node.outputs[0]]), node.op.name, why) for node in taken if node.op.computes]
         found = Partition(graph, (), tuple(left))
     else:
         found = make_partition(graph, npu, most=asked is UseNpu.REQUIRE, judge=judge)
@@ -73,7 +73,7 @@ def _rows(graph: Graph) -> set[str]:
     rows = (
         n for n in graph.nodes if isinstance(n.op, (Cat, Slice)) and (n.outputs[0] in taken or n.inputs[0] in given)
     )
-    return {layer_of(graph[node.outputs[0]]) for node in rows}
+    return {layer_name_of(graph[node.outputs[0]]) for node in rows}
 
 
 def _need_npu(op: Delegate, board: Board, options: Options) -> Npu:

@@ -49,7 +49,7 @@ class VelaRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Result:
+class VelaResult:
     """Vela's output for a graph, and the cycles that it estimates for a run."""
 
     payload: Payload
@@ -60,11 +60,11 @@ def is_installed() -> bool:
     return find_program("vela") is not None
 
 
-def compile_tosa(tosa: bytes, npu: Npu) -> Result:
+def compile_tosa(tosa: bytes, npu: Npu) -> VelaResult:
     """Compile a graph in TOSA for this NPU; raise `VelaRefused` if Vela cannot run all of it there."""
     data, cycles = _run_vela(tosa, npu, "--separate-io-regions", "--cop-format", "COP2")
     try:
-        return Result(read_payload(data), cycles)
+        return VelaResult(read_payload(data), cycles)
     except CompileError as error:  # such as an output to which Vela 5.2.0 gave no address
         raise VelaRefused(f"its output cannot be used: {error.what}") from error
 

@@ -55,7 +55,7 @@ from baretorch.ops.int8 import (
     qupsample,
     qwindows,
 )
-from baretorch.ops.int8.rules import Rule
+from baretorch.ops.int8.rules import Int8Rule
 from baretorch.ops.int8.scaled import Scaled
 
 
@@ -66,7 +66,7 @@ class OpRow:
 
     op: type[Op]
     kernels: tuple[Kernel[Any], ...]  # none: a plan makes a view or other steps of it
-    int8: Rule | None = None  # None: it stays float
+    int8: Int8Rule | None = None  # None: it stays float
     scaled: Scaled | None = None  # None: it asks for no scale
 
 
@@ -192,7 +192,7 @@ def kernels_of(op: Op) -> tuple[Kernel[Any], ...]:
     return row.kernels
 
 
-def int8_rule(op: Op) -> Rule | None:
+def int8_rule(op: Op) -> Int8Rule | None:
     """Return the rule that creates the operator's int8 form, or None if it has none."""
     row = _BY_TYPE.get(type(op))
     return row.int8 if row else None

@@ -17,11 +17,11 @@ from baretorch.ops.helpers.loops import (
     need_dims,
     nest_loops,
     permute_shape,
+    permuted_steps,
     repeat_steps,
-    steps,
     steps_into,
 )
-from baretorch.ops.matmul import broadcast
+from baretorch.ops.matmul import broadcast_or_none
 from baretorch.targets.features import FPU
 
 LOOPS = 3  # over heads and batches
@@ -71,12 +71,12 @@ class Attention(Op, name="attention", values=slice(3), reordered=3):
         q, k, v, *mask = self.operands(inputs)
         if min(len(q), len(k), len(v)) < 2 or q[-1] != k[-1] or k[-2] != v[-2]:
             return None
-        pair = broadcast(q[:-2], k[:-2])
-        batch = None if pair is None else broadcast(pair, v[:-2])
+        pair = broadcast_or_none(q[:-2], k[:-2])
+        batch = None if pair is None else broadcast_or_none(pair, v[:-2])
         if batch is None:
             return None
         scores = (*batch, q[-2], k[-2])
-        if mask and (len(mask[0]) < 2 or broadcast(mask[0], scores) != scores):
+        if mask and (len(mask[0]) < 2 or broadcast_or_none(mask[0], scores) != scores):
             return None
         return (*batch, q[-2], v[-1])
 
@@ -112,9 +112,9 @@ def _steps(op: Attention, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dim
     q, k, v, *mask = op.operands(inputs)
     y = op.result(inputs)
     assert y is not None
-    read = [steps(t.shape, dims) for t, dims in zip(inputs, (op.q_dims, op.k_dims, op.v_dims), strict=False)]
+    read = [permuted_steps(t.shape, dims) for t, dims in zip(inputs, (op.q_dims, op.k_dims, op.v_dims), strict=False)]
     operands = [*zip((q, k, v), read, strict=True), (y, steps_into(y, op.y_dims))]
-    operands += [(m, repeat_steps(m, steps(m, ()), m)) for m in mask] or [((1, 1), (0, 0))]
+    operands += [(m, repeat_steps(m, permuted_steps(m, ()), m)) for m in mask] or [((1, 1), (0, 0))]
     counts, outer = nest_loops(y[:-2], *(repeat_steps(shape[:-2], step[:-2], y[:-2]) for shape, step in operands))
     return counts, [
         (*fill_front(loops, LOOPS, 0), *step[-2:]) for loops, (_, step) in zip(outer, operands, strict=True)

@@ -19,7 +19,7 @@ from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need, need_float32
 from baretorch.ops.helpers.families import Limited, Pointwise
 from baretorch.ops.helpers.kernel import Call, Kernel, Params
-from baretorch.ops.helpers.loops import nest_loops, repeat_steps, steps
+from baretorch.ops.helpers.loops import nest_loops, permuted_steps, repeat_steps
 from baretorch.targets.features import ANY_CPU, FPU, Needs
 
 LOOPS = 4  # nested loops of the kernels with several inputs
@@ -258,7 +258,7 @@ def loops_of(call: Call[Any]) -> list[BroadcastLoop]:
     y = call.y.shape
     if call.y.count == 0:
         return [(0, *(0 for _ in call.inputs))] * LOOPS  # not even the outermost loop runs
-    counts, walks = nest_loops(y, *(repeat_steps(t.shape, steps(t.shape, ()), y) for t in call.inputs))
+    counts, walks = nest_loops(y, *(repeat_steps(t.shape, permuted_steps(t.shape, ()), y) for t in call.inputs))
     return list(zip(counts, *walks, strict=True))
 
 

@@ -99,7 +99,7 @@ def _parts(z: Array) -> Array:
 # --- any length -----------------------------------------------------------------------------------------------
 
 
-def points(call: Call[Any]) -> int:
+def row_length(call: Call[Any]) -> int:
     """Return the length of a row in numbers, real or complex."""
     return (
         call.x.shape[-2] if isinstance(call.op, Fft) else (call.y if isinstance(call.op, Irfft) else call.x).shape[-1]
@@ -112,7 +112,7 @@ def _count(call: Call[Any]) -> int:
 
 def _params(call: Call[Any]) -> Params:
     inverse = int(getattr(call.op, "inverse", False))
-    fields = (("count", _count(call)), ("n", points(call)), ("inverse", inverse), ("scale", call.op.scale))
+    fields = (("count", _count(call)), ("n", row_length(call)), ("inverse", inverse), ("scale", call.op.scale))
     return Params("bt_fft_f32", fields)
 
 
@@ -122,7 +122,7 @@ def roots_of_one(turns: Array) -> Array:
 
 
 def _roots(call: Call[Any]) -> tuple[Packed, ...]:
-    return (Packed("roots", roots_of_one(np.arange(points(call)) / points(call))),)
+    return (Packed("roots", roots_of_one(np.arange(row_length(call)) / row_length(call))),)
 
 
 def _rows(call: Call[Any]) -> int:
@@ -147,7 +147,7 @@ def _any_length(symbol: str) -> Kernel[Any]:
         "fft/ref.c",
         _params,
         pack=_roots,
-        scratch=lambda call: 16 * points(call),
+        scratch=lambda call: 16 * row_length(call),
         overlap=overlap.first_only(_rows),
     )
 
@@ -178,11 +178,11 @@ def passes_of(n: int) -> Passes:
 
 
 def _complex_n(call: Call[Any]) -> int:
-    return points(call) if isinstance(call.op, Fft) else points(call) // 2
+    return row_length(call) if isinstance(call.op, Fft) else row_length(call) // 2
 
 
 def _fits(call: Call[Any]) -> bool:
-    n = points(call)
+    n = row_length(call)
     return n & (n - 1) == 0 and 16 <= _complex_n(call) <= LARGEST
 
 

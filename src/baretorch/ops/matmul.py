@@ -19,8 +19,8 @@ from baretorch.ops.helpers.loops import (
     need_dims,
     nest_loops,
     permute_shape,
+    permuted_steps,
     repeat_steps,
-    steps,
     steps_into,
 )
 from baretorch.targets.features import FPU
@@ -62,7 +62,7 @@ class Matmul(Limited, name="matmul", reordered=2):
     def result(self, inputs: Sequence[Tensor]) -> Shape | None:
         """Return the shape of the result before it is permuted, or None if the operands do not fit together."""
         a, b = self.operands(inputs)
-        batch = broadcast(a[:-2], b[:-2])
+        batch = broadcast_or_none(a[:-2], b[:-2])
         if min(len(a), len(b)) < 2 or a[-1] != b[-2] or batch is None:
             return None
         return (*batch, a[-2], b[-1])
@@ -82,7 +82,7 @@ class Matmul(Limited, name="matmul", reordered=2):
         return replace(self, a_dims=a, b_dims=b, y_dims=compose_orders(self.y_dims, write))
 
 
-def broadcast(a: Shape, b: Shape) -> Shape | None:
+def broadcast_or_none(a: Shape, b: Shape) -> Shape | None:
     """Return the shape by NumPy's rule, or None if the shapes do not fit."""
     try:
         return tuple(int(n) for n in np.broadcast_shapes(a, b))
@@ -97,8 +97,8 @@ def _steps(op: Matmul, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dims]]
     y = op.result(inputs)
     assert y is not None
     operands = (
-        (a, steps(inputs[0].shape, op.a_dims)),
-        (b, steps(inputs[1].shape, op.b_dims)),
+        (a, permuted_steps(inputs[0].shape, op.a_dims)),
+        (b, permuted_steps(inputs[1].shape, op.b_dims)),
         (y, steps_into(y, op.y_dims)),
     )
     counts, outer = nest_loops(y[:-2], *(repeat_steps(shape[:-2], step[:-2], y[:-2]) for shape, step in operands))

@@ -15,14 +15,14 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops.helpers.check import need, need_axes
 from baretorch.ops.helpers.kernel import Call, Kernel, Params
-from baretorch.ops.helpers.loops import fill_front, nest_loops, steps
+from baretorch.ops.helpers.loops import fill_front, nest_loops, permuted_steps
 
 LOOPS = 3  # nested loops of the kernels over the axes that are kept, and over those that are not
 
 Types = Mapping[DType, DType]  # of the input and of the output
-FLOAT: Types = {DType.FLOAT32: DType.FLOAT32}
-NUMBERS: Types = {**FLOAT, DType.INT32: DType.INT32, DType.INT64: DType.INT64}
-SUMS: Types = {**FLOAT, DType.INT32: DType.INT64, DType.INT64: DType.INT64, DType.BOOL: DType.INT64}
+FLOAT_TYPES: Types = {DType.FLOAT32: DType.FLOAT32}
+NUMBER_TYPES: Types = {**FLOAT_TYPES, DType.INT32: DType.INT32, DType.INT64: DType.INT64}
+SUMS: Types = {**FLOAT_TYPES, DType.INT32: DType.INT64, DType.INT64: DType.INT64, DType.BOOL: DType.INT64}
 TRUTHS: Types = dict.fromkeys(SUMS, DType.BOOL)
 
 SUFFIXES = {DType.FLOAT32: "f32", DType.INT32: "s32", DType.INT64: "s64", DType.BOOL: "bool"}
@@ -32,7 +32,7 @@ SUFFIXES = {DType.FLOAT32: "f32", DType.INT32: "s32", DType.INT64: "s64", DType.
 class Reduction(Op):
     """The elements along `axes` become one; the axes stay as dimensions of 1 if `keepdim`."""
 
-    types: ClassVar[Types] = FLOAT
+    types: ClassVar[Types] = FLOAT_TYPES
     function: ClassVar[Callable[..., Any]]  # in NumPy
     of_nothing: ClassVar[bool] = True  # no elements give a result too
     axes: tuple[int, ...]
@@ -83,11 +83,11 @@ class Prod(Reduction, name="prod", function=np.prod):
     """The product over `axes`."""
 
 
-class Amax(Reduction, name="amax", function=np.max, types=NUMBERS, of_nothing=False):
+class Amax(Reduction, name="amax", function=np.max, types=NUMBER_TYPES, of_nothing=False):
     """The largest element over `axes`; NaN if one is NaN."""
 
 
-class Amin(Reduction, name="amin", function=np.min, types=NUMBERS, of_nothing=False):
+class Amin(Reduction, name="amin", function=np.min, types=NUMBER_TYPES, of_nothing=False):
     """The smallest element over `axes`; NaN if one is NaN."""
 
 
@@ -188,7 +188,7 @@ def reduction_loops(shape: Shape, axes: Sequence[int], *others: Sequence[int]) -
     for name, chosen in (("kept", False), ("reduced", True)):
         some = [i for i in range(len(shape)) if (i in axes) is chosen]
         counts, walks = nest_loops(
-            tuple(shape[i] for i in some), *(tuple(s[i] for i in some) for s in (steps(shape, ()), *others))
+            tuple(shape[i] for i in some), *(tuple(s[i] for i in some) for s in (permuted_steps(shape, ()), *others))
         )
         if len(counts) > LOOPS:
             return None

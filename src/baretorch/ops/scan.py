@@ -15,8 +15,8 @@ from baretorch.ops.helpers.check import need, need_axes
 from baretorch.ops.helpers.families import AlongAxis
 from baretorch.ops.helpers.kernel import Call, Kernel, Literal, Params
 from baretorch.ops.reduce import (
-    FLOAT,
-    NUMBERS,
+    FLOAT_TYPES,
+    NUMBER_TYPES,
     SUFFIXES,
     SUMS,
     Types,
@@ -31,7 +31,7 @@ from baretorch.ops.reduce import (
 class ArgMax(Op, name="argmax"):
     """Where along `axis` the largest element is, the first of equal ones. NaN counts as largest."""
 
-    types: ClassVar[Types] = dict.fromkeys(NUMBERS, DType.INT64)
+    types: ClassVar[Types] = dict.fromkeys(NUMBER_TYPES, DType.INT64)
     axis: int
     keepdim: bool
 
@@ -89,7 +89,7 @@ class TopK(AlongAxis, name="topk"):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         (x,) = inputs
-        need_type(self, FLOAT, x)
+        need_type(self, FLOAT_TYPES, x)
         need_axes(self, (self.axis,), x)
         length = x.shape[self.axis]
         need(0 <= self.k <= length, self, f"{self.k} of {length} elements are requested", inputs, f"k up to {length}")
@@ -143,7 +143,7 @@ class Chosen(Op):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         (x,) = inputs
-        need_type(self, NUMBERS, x)
+        need_type(self, NUMBER_TYPES, x)
         need_axes(self, (self.axis,), x)
         need_elements(self, (self.axis,), x)
         shape = reduce_shape(x.shape, (self.axis,), False)
@@ -221,7 +221,7 @@ def _ordered(stem: str) -> tuple[Kernel[Any], ...]:
             fits=lambda call: call.x.dtype is dtype,
         )
 
-    return tuple(map(kernel, NUMBERS))
+    return tuple(map(kernel, NUMBER_TYPES))
 
 
 KTH_VALUE = _ordered("kth_value")

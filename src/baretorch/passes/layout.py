@@ -16,7 +16,7 @@ import numpy as np
 
 from baretorch.ir.graph import Array, Graph, Node, Op, Shape, Tensor, fresh, with_data
 from baretorch.ops.layout import Permute, Reshape
-from baretorch.passes.regroup import Dims, regroup
+from baretorch.passes.regroup import Sizes, regroup
 from baretorch.passes.rewrite import rebuild
 
 PERMUTED = "_nhwc"  # suffix of the names of tensors in another order
@@ -38,9 +38,9 @@ class _Walk:
     uses: dict[str, list[Node]]
     nodes: list[Node] = field(default_factory=list)
     new: dict[str, Tensor] = field(default_factory=dict)
-    lazy: dict[str, tuple[str, Dims]] = field(default_factory=dict)  # name -> (base, dims): name is base permuted
+    lazy: dict[str, tuple[str, Sizes]] = field(default_factory=dict)  # name -> (base, dims): name is base permuted
     made: dict[str, str] = field(default_factory=dict)  # lazy name -> tensor where it was executed after all
-    moved: dict[str, tuple[str, tuple[Dims, ...]]] = field(default_factory=dict)  # base -> (root, groups of its dims)
+    moved: dict[str, tuple[str, tuple[Sizes, ...]]] = field(default_factory=dict)  # base -> (root, groups of its dims)
     columns: dict[str, tuple[str, Array]] = field(default_factory=dict)  # flattened image -> (base, column order)
 
     def visit(self, node: Node) -> None:
@@ -81,7 +81,7 @@ class _Walk:
                 self.made[name] = name
         return self.made[name]
 
-    def direct(self, base: str, dims: Dims) -> tuple[str, Dims]:
+    def direct(self, base: str, dims: Sizes) -> tuple[str, Sizes]:
         """Return what to permute, and how, to have base permuted by dims. If base itself was moved, that is its
         original, permuted once, which orders the elements but not the shape."""
         root, groups = self.moved.get(base, (base, ()))
@@ -122,7 +122,7 @@ class _Walk:
         base, dims = self.view(node.inputs[0])
         self.lazy[node.outputs[0]] = (base, tuple(dims[d] for d in op.dims))
 
-    def view(self, name: str) -> tuple[str, Dims]:
+    def view(self, name: str) -> tuple[str, Sizes]:
         """(base, dims) for any tensor; a plain one is its own base."""
         return self.lazy.get(name) or (name, tuple(range(len(self.tensor(name).shape))))
 
@@ -145,7 +145,7 @@ class _Walk:
         self.result(node, found.op, tuple(inputs), found.dims)
         return True
 
-    def under(self, name: str, dims: Dims, inverse: Dims) -> str | None:
+    def under(self, name: str, dims: Sizes, inverse: Sizes) -> str | None:
         """The tensor that, permuted by dims, is `name`; a constant is permuted on the spot."""
         if name in self.lazy:
             base, own = self.lazy[name]
@@ -158,7 +158,7 @@ class _Walk:
         full = t.data.reshape((1,) * (len(dims) - len(t.shape)) + t.shape)
         return self.constant(t, full.transpose(inverse))
 
-    def result(self, node: Node, op: Op, inputs: tuple[str, ...], dims: Dims) -> None:
+    def result(self, node: Node, op: Op, inputs: tuple[str, ...], dims: Sizes) -> None:
         """Emit under new names; the node's own names are those, permuted."""
         names = []
         for out, signature in zip(node.outputs, op.infer([self.tensor(n) for n in inputs]), strict=True):

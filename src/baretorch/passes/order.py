@@ -20,7 +20,7 @@ from baretorch.passes.views import drop_expand, sink_views, views
 Pass: TypeAlias = Callable[[Graph], Graph]
 
 # These keep the float model's results. Quantization follows them if requested.
-FLOAT: tuple[Pass, ...] = (
+FLOAT_PASSES: tuple[Pass, ...] = (
     note_scales,  # first, so that every other pass sees a float graph with scales
     dead_code,
     drop_expand,  # before constants are written out at full size
@@ -43,7 +43,7 @@ LOWERING: tuple[Pass, ...] = (
     to_int8,  # uses the scales
     split_depth,  # after passes that fuse with a convolution
 )
-PASSES: tuple[Pass, ...] = (*FLOAT, *LOWERING)
+PASSES: tuple[Pass, ...] = (*FLOAT_PASSES, *LOWERING)
 
 
 def run_passes(graph: Graph, passes: Sequence[Pass]) -> list[tuple[str, Graph]]:

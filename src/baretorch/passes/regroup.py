@@ -12,17 +12,17 @@ from math import prod
 
 from baretorch.ir.graph import Shape
 
-Dims = tuple[int, ...]
+Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Regrouped:
     """permute(base, dims) reshaped = permute(reshape(permute(base, order), shape), out)."""
 
-    order: Dims
+    order: Sizes
     shape: Shape
-    out: Dims
-    groups: tuple[Dims, ...]  # per dimension of `shape`, the dimensions of base it is made of; () if it is part of one
+    out: Sizes
+    groups: tuple[Sizes, ...]  # per dimension of `shape`, the dimensions of base it is made of; () if it is part of one
 
     @property
     def free(self) -> bool:
@@ -30,7 +30,7 @@ class Regrouped:
         return self.order == tuple(range(len(self.order)))
 
 
-def regroup(base: Shape, dims: Dims, to: Shape) -> Regrouped | None:
+def regroup(base: Shape, dims: Sizes, to: Shape) -> Regrouped | None:
     """Return how permute(base, dims) becomes shape `to`; None for a value without elements."""
     shape = tuple(base[d] for d in dims)
     if prod(shape) == 0:

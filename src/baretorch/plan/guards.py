@@ -15,7 +15,7 @@ from typing import TypeAlias
 from baretorch.ir.graph import Graph, Node
 from baretorch.ops.move import Choose
 
-Needs: TypeAlias = tuple[tuple[str, bool], ...]  # conditions and what they must be
+Conditions: TypeAlias = tuple[tuple[str, bool], ...]  # conditions and what they must be
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Guarded:
     tensor, which exists only if they hold."""
 
     graph: Graph
-    needs: Mapping[str, Needs]
+    needs: Mapping[str, Conditions]
 
 
 def find_guards(graph: Graph) -> Guarded:
@@ -46,7 +46,7 @@ def find_guards(graph: Graph) -> Guarded:
     return Guarded(replace(graph, nodes=tuple(nodes.values())), needs)
 
 
-def side(needs: Mapping[str, Needs], node: Node, holds: bool) -> Needs:
+def side(needs: Mapping[str, Conditions], node: Node, holds: bool) -> Conditions:
     """Return the conditions on which a side of a choose is used."""
     return (*needs[node.outputs[0]], (node.inputs[0], holds))
 
@@ -56,10 +56,10 @@ def shared_start(a: Sequence[object], b: Sequence[object]) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def _needs(graph: Graph) -> dict[str, Needs]:
+def _needs(graph: Graph) -> dict[str, Conditions]:
     """Return the conditions that all readers of a tensor have in common."""
-    wanted: dict[str, list[Needs]] = {name: [()] for name in (*graph.outputs, *(s.next for s in graph.state))}
-    needs: dict[str, Needs] = {}
+    wanted: dict[str, list[Conditions]] = {name: [()] for name in (*graph.outputs, *(s.next for s in graph.state))}
+    needs: dict[str, Conditions] = {}
     for node in reversed(graph.nodes):
         all_wanted = [w for name in node.outputs for w in wanted.get(name, ())]
         common = reduce(lambda a, b: a[: shared_start(a, b)], all_wanted or [()])

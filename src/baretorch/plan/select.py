@@ -13,7 +13,7 @@ from baretorch.ops import kernels_of
 from baretorch.ops.helpers.kernel import Call, Kernel
 from baretorch.ops.move import Assembled, Choose
 from baretorch.plan.constants import Constants, constants_of
-from baretorch.plan.guards import Needs, side
+from baretorch.plan.guards import Conditions, side
 from baretorch.plan.memory.storage import NOTHING
 from baretorch.plan.schedule import Guard, Operand, Scratch, Step, View
 from baretorch.targets.cpus import Cpu
@@ -65,14 +65,14 @@ def make_steps(
     cpu: Cpu,
     storage: Mapping[str, View],
     constants: Constants,
-    needs: Mapping[str, Needs] = NOTHING,
+    needs: Mapping[str, Conditions] = NOTHING,
     units: Callable[[Call[Any]], Sequence[Unit]] = lambda call: (),
 ) -> list[Step]:
     """Return a step per kernel call, and store the constants that they read. `storage` is the memory of each tensor,
     `needs` are the conditions on which it is computed, and `units` may compute a call instead of the CPU."""
     steps = []
 
-    def add(node: Node, call: Call[Any], needed: Needs) -> None:
+    def add(node: Node, call: Call[Any], needed: Conditions) -> None:
         if _in_place(call, storage):
             return
         step = make_step(node, call, select_kernel(call, cpu, units(call)), constants, storage)
@@ -100,11 +100,11 @@ class _Side:
 
     node: Node
     call: Call[Any]
-    needs: Needs
+    needs: Conditions
     after: frozenset[str]
 
 
-def _sides(graph: Graph, needs: Mapping[str, Needs]) -> list[_Side]:
+def _sides(graph: Graph, needs: Mapping[str, Conditions]) -> list[_Side]:
     sides = []
     for node in graph.nodes:
         if isinstance(node.op, Choose):

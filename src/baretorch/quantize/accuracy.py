@@ -12,7 +12,7 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Graph, Node, Tensor, interpret
 from baretorch.ir.io import as_real, as_stored, store_inputs
 from baretorch.ops.int8.qsoftmax import QSoftmax
-from baretorch.quantize.observers import ABSENT
+from baretorch.quantize.observers import MASKED_BELOW
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _reachable(t: Tensor, wanted: Array, scores: bool) -> Array:
     if t.dtype is not DType.INT8 or t.quant is None:
         return wanted
     lowest = np.float32(t.quant.scale[0] * (-128 - t.quant.zero_point[0]))
-    return np.where(wanted < (lowest if scores else min(lowest, ABSENT)), lowest, wanted)
+    return np.where(wanted < (lowest if scores else min(lowest, MASKED_BELOW)), lowest, wanted)
 
 
 def worst_layers(layers: Sequence[LayerAccuracy], count: int = 3) -> tuple[LayerAccuracy, ...]:

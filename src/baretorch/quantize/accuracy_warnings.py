@@ -18,7 +18,7 @@ from baretorch.quantize.groups import Groups
 from baretorch.quantize.observers import Values
 from baretorch.quantize.probe import EVERYTHING, SHARE, Probe, Ranges, splits_of
 from baretorch.quantize.simulate import simulate
-from baretorch.quantize.watch import RunGraph, Runner, in_numpy, watching
+from baretorch.quantize.watch import OpenRunner, RunGraph, in_numpy, watching
 
 LEAST_DB = 15.0  # of the outputs against float; below that there is a warning
 WORST_DB = 3.0  # of the output of a single call against the average power; below, most of it is noise
@@ -39,7 +39,7 @@ def find_warnings(
     examples: Sequence[Array],
     data: Calibration,
     probe: Probe,
-    runner: Runner,
+    runner: OpenRunner,
 ) -> tuple[str, ...]:
     """Compare a float graph with scales, which `probe` runs, with the int8 graph that it compiles to, on the example
     inputs and the calibration data. A model with state is called many times in a row, with all samples repeatedly."""
@@ -210,7 +210,7 @@ def _unseen(graph: Graph, expected: _Sums, count: int) -> Iterator[str]:
 
 
 def _uncertain(
-    graph: Graph, data: _Sums, expected: _Sums, inputs: Sequence[Sequence[Array]], exact: RunGraph, runner: Runner
+    graph: Graph, data: _Sums, expected: _Sums, inputs: Sequence[Sequence[Array]], exact: RunGraph, runner: OpenRunner
 ) -> Iterator[str]:
     """Warn if outputs for other inputs may be wrong because they depend on which of two numbers is larger."""
     far = find_comparisons(graph, {name: data.rms(graph, name) for name in data.error})

@@ -17,7 +17,7 @@ from baretorch.ops.functions import Abs
 from baretorch.ops.logic import Comparison, Eq, Le, Lt
 from baretorch.ops.scan import ArgMax
 from baretorch.passes.rewrite import rebuild
-from baretorch.quantize.watch import RunGraph, Runner, watching
+from baretorch.quantize.watch import OpenRunner, RunGraph, watching
 
 WIDER = 16
 
@@ -40,7 +40,7 @@ def find_comparisons(graph: Graph, noise: Mapping[str, float] | None = None) -> 
 
 
 def expected_noise(
-    graph: Graph, far: Mapping[Node, float], inputs: Sequence[Sequence[Array]], exact: RunGraph, runner: Runner
+    graph: Graph, far: Mapping[Node, float], inputs: Sequence[Sequence[Array]], exact: RunGraph, runner: OpenRunner
 ) -> dict[str, float]:
     """Return the power of the noise that comparisons leave in each output, on average over many inputs like these.
     `exact` runs the graph itself."""

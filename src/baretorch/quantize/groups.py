@@ -22,7 +22,7 @@ from baretorch.ops.layout import Pad, Permute
 from baretorch.ops.logic import Where
 from baretorch.ops.softmax import Softmax
 from baretorch.passes.to_int8 import LOGARITHMS, TRANSFORMS, mask_tensors
-from baretorch.quantize.observers import ABSENT, NEGLIGIBLE, MaskedValues, Scores, Values
+from baretorch.quantize.observers import MASKED_BELOW, NEGLIGIBLE, MaskedValues, Scores, Values
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class _Walk:
         if node is None or not isinstance(node.op, Where):
             return node is not None and scaling_of(node.op) is Scaled.SUM
         return any(
-            data is not None and data.dtype == np.float32 and bool((data < ABSENT).any())
+            data is not None and data.dtype == np.float32 and bool((data < MASKED_BELOW).any())
             for data in (self.graph[n].data for n in node.inputs)
         )
 

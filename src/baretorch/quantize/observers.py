@@ -18,7 +18,7 @@ from baretorch.ops.int8.groups_of_inputs import FACTORS
 BITS = 10  # of a scale after its leading one: multiples of 1/255, as pixels are, stay different steps
 SMALLEST = 2.0**-96  # smaller scales count as 0
 DEAD = 2.0**-7  # the scale of a tensor that is always 0; it fits numbers from -1 to 1
-ABSENT = -1000.0  # smaller values mean minus infinity: masks consist of that, of -1e4, -1e9 and the like
+MASKED_BELOW = -1000.0  # smaller values mean minus infinity: masks consist of that, of -1e4, -1e9 and the like
 BESIDE = 32.0  # the distance of masked values from all others
 NEGLIGIBLE = 12.0  # a softmax ignores values this far below the largest of their row: e^-12 is 0 in its table
 
@@ -28,7 +28,7 @@ FINEST = -140  # the smallest width of a bin, as a power of two: that of a tenso
 STEP = 1e-5  # the share of values that the search cuts off a histogram at a time
 
 
-def affine(lo: float, hi: float) -> Quant:
+def affine_quant(lo: float, hi: float) -> Quant:
     """Return the scale for numbers from lo to hi, and for 0."""
     lo, hi = min(lo, 0.0), max(hi, 0.0)
     scale = float(round_up(np.float64((hi - lo) / 255)))
@@ -65,7 +65,7 @@ class MinMax:
             self.lo, self.hi = min(self.lo, float(x.min())), max(self.hi, float(x.max()))
 
     def quant(self) -> Quant:
-        return affine(self.lo, self.hi) if self.lo <= self.hi else affine(0.0, 0.0)
+        return affine_quant(self.lo, self.hi) if self.lo <= self.hi else affine_quant(0.0, 0.0)
 
 
 @dataclass
@@ -96,13 +96,13 @@ class Histogram(MinMax):
 
     def quant(self) -> Quant:
         if self.lo > self.hi:
-            return affine(0.0, 0.0)
+            return affine_quant(0.0, 0.0)
         filled = np.flatnonzero(self.counts)
         begin, end = int(filled[0]), int(filled[-1]) + 1
         first, last = least_loss(self.counts[begin:end].astype(np.float64), STEPS)
         width = 2.0**self.power
         lo, hi = (self.first + begin + first) * width, (self.first + begin + last + 1) * width
-        return affine(max(lo, self.lo), min(hi, self.hi))
+        return affine_quant(max(lo, self.lo), min(hi, self.hi))
 
     def _bin(self, x: float) -> int:
         """Return the number of the bin of x, or that of 0 if it is smaller: bins always reach 0."""
@@ -180,14 +180,14 @@ class MaskedValues(Values):
     far: float = field(default=BESIDE, kw_only=True)
 
     def select(self, x: Array) -> Array:
-        near = x[x >= ABSENT]
+        near = x[x >= MASKED_BELOW]
         if near.size == x.size:
             return x
         lowest = min(float(near.min(initial=0.0)), 0.0)
         return np.append(near, np.float32(lowest - self.far))
 
     def finite(self, x: Array) -> Array:
-        return np.maximum(x, np.float32(ABSENT))
+        return np.maximum(x, np.float32(MASKED_BELOW))
 
 
 @dataclass(frozen=True)
@@ -198,4 +198,4 @@ class Scores(MaskedValues):
 
     def select(self, x: Array) -> Array:
         low = np.maximum(x, x.max(axis=self.axis, keepdims=True) - np.float32(NEGLIGIBLE))
-        return np.asarray(low[low >= ABSENT])
+        return np.asarray(low[low >= MASKED_BELOW])

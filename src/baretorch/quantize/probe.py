@@ -21,7 +21,7 @@ from baretorch.ops.move import Slice
 from baretorch.quantize.groups import Group, Groups
 from baretorch.quantize.observers import Values
 from baretorch.quantize.simulate import with_changes
-from baretorch.quantize.watch import RunGraph, Runner, watching
+from baretorch.quantize.watch import OpenRunner, RunGraph, watching
 
 EVERYTHING = np.array([-np.inf, np.inf], np.float32)  # bounds that cut nothing off
 SPLITS = 4  # how often the samples are split into two halves
@@ -55,7 +55,7 @@ class Probe:
 
 
 @contextmanager
-def probing(graph: Graph, groups: Groups, runner: Runner, cuts: bool) -> Iterator[Probe]:
+def probing(graph: Graph, groups: Groups, runner: OpenRunner, cuts: bool) -> Iterator[Probe]:
     """Build and start the program; with `cuts`, one whose values can be cut off."""
     cut = tuple(g for g in groups.activations if can_be_cut(g)) if cuts else ()
     whole, outputs = _with_bounds(graph, cut) if cut else (graph, {name: name for name in graph.outputs})

@@ -23,7 +23,7 @@ from baretorch.quantize.config import Config, apply_config, read_config, read_sc
 from baretorch.quantize.groups import Groups, find_groups
 from baretorch.quantize.precisions import IN_FLOAT, OF_WEIGHTS, Precision, has_float_weights, set_precisions
 from baretorch.quantize.probe import probing
-from baretorch.quantize.watch import Runner, in_numpy
+from baretorch.quantize.watch import OpenRunner, in_numpy
 
 MOST_NAMES, LONGEST = 8, 100  # names in an error, and their letters
 RANDOM = "calibration: no calibration() or --calibration, so random data is used: scales do not fit real inputs"
@@ -46,7 +46,7 @@ class Quantization:
     narrow: bool = False
 
 
-def need_float(source: Source) -> None:
+def need_float_model(source: Source) -> None:
     """Raise CompileError if a model is quantized already, or has several methods."""
     if source.graph.is_quantized:
         raise CompileError(
@@ -94,7 +94,7 @@ def prepare(source: Source, graph: Graph, options: Options) -> Preparation:
     return Preparation(before, graph, config, find_groups(graph, kept), kept, (*floats, *kept))
 
 
-def quantize(source: Source, graph: Graph, options: Options, runner: Runner = in_numpy) -> Quantization:
+def quantize(source: Source, graph: Graph, options: Options, runner: OpenRunner = in_numpy) -> Quantization:
     """Quantize a model, of which this is the graph after the float passes, with its calibration data; without any, with
     seeded random data and a warning. `runner` runs graphs over the data."""
     samples = source.calibration

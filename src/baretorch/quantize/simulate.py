@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Tensor, fresh
-from baretorch.ops.int8.arithmetic import dequantize, quantize
+from baretorch.ops.int8.arithmetic import dequantize, quantize_array
 from baretorch.ops.int8.groups_of_inputs import round_in_groups
 from baretorch.ops.int8.quantize import FINER, Dequantize, Dequantize16, Quantize, Quantize16
 
@@ -70,7 +70,9 @@ def round_constant(data: Array, quant: Quant | None) -> Array:
     if quant is None or data.dtype != np.float32:
         return data
     if quant.axis is None:
-        return dequantize(quantize(data, quant.scale[0], quant.zero_point[0]), quant.scale[0], quant.zero_point[0])
+        return dequantize(
+            quantize_array(data, quant.scale[0], quant.zero_point[0]), quant.scale[0], quant.zero_point[0]
+        )
     if quant.group:
         rows = data.reshape(len(data), -1)
         scale = np.array(quant.scale)

@@ -26,7 +26,7 @@ from baretorch.ir.graph import Array, DType, Graph, Port, Quant, with_data
 from baretorch.ir.io import Answer, arrange_inputs
 from baretorch.ops.int8.quantize import FINER
 from baretorch.quantize.groups import Group
-from baretorch.quantize.observers import ABSENT, Scores, Values, affine, per_channel
+from baretorch.quantize.observers import MASKED_BELOW, Scores, Values, affine_quant, per_channel
 from baretorch.quantize.quantize import Preparation
 from baretorch.quantize.simulate import round_constant
 from baretorch.quantize.torch_operators import apply, passes_gradient
@@ -115,7 +115,7 @@ class RoundingModule(nn.Module):  # type: ignore[misc]
         for name, data in found.constants.items():
             values = _array(self._constant(name)) if name in self.weights else data[np.isfinite(data)]
             lo, hi = float(values.min(initial=lo)), float(values.max(initial=hi))
-        return affine(lo, hi) if np.isfinite([lo, hi]).all() else affine(0.0, 0.0)
+        return affine_quant(lo, hi) if np.isfinite([lo, hi]).all() else affine_quant(0.0, 0.0)
 
     def _round(self, name: str, x: torch.Tensor) -> torch.Tensor:
         note, group = self.graph[name].quant, self.group_of.get(name)
@@ -202,7 +202,7 @@ class Trainable(RoundingModule):
 
     def __init__(self, source: Source, preparation: Preparation) -> None:
         groups = preparation.groups.activations
-        scales = {name: affine(-1.0, 1.0) for group in groups for name in group.members}
+        scales = {name: affine_quant(-1.0, 1.0) for group in groups for name in group.members}
         scales |= {t.name: per_channel(_array(t.data)) for t in preparation.graph.of(preparation.groups.weights)}
         graph = preparation.with_scales(scales)
         super().__init__(graph, groups, _learned_in_torch(graph, source.module))
@@ -272,7 +272,9 @@ def weights_of(graph: Graph) -> list[str]:
     """Return the constants that training may change: float tensors, but neither single numbers, as in formulas, nor
     masks."""
     floats = [t for t in graph.constants() if t.dtype is DType.FLOAT32 and t.count > 1]
-    return [t.name for t in floats if t.data is not None and bool((np.isfinite(t.data) & (t.data > ABSENT)).all())]
+    return [
+        t.name for t in floats if t.data is not None and bool((np.isfinite(t.data) & (t.data > MASKED_BELOW)).all())
+    ]
 
 
 def _learned_in_torch(graph: Graph, module: Any) -> list[str] | None:

@@ -23,7 +23,7 @@ class RunGraph(Protocol):
 
 
 # Makes a graph ready to be run many times.
-Runner: TypeAlias = Callable[[Graph], AbstractContextManager[RunGraph]]
+OpenRunner: TypeAlias = Callable[[Graph], AbstractContextManager[RunGraph]]
 
 
 class _Interpreted:
@@ -56,7 +56,7 @@ class _Watching:
 
 
 @contextmanager
-def watching(graph: Graph, names: Sequence[str], runner: Runner) -> Iterator[RunGraph]:
+def watching(graph: Graph, names: Sequence[str], runner: OpenRunner) -> Iterator[RunGraph]:
     """Run a graph and return the values of these tensors by name: inputs, constants, results, or state that is an
     output."""
     given_back = {s.name for s in graph.state} & set(graph.outputs)

@@ -8,7 +8,7 @@ from pathlib import Path
 from baretorch.errors import CompileError
 from baretorch.options import Console
 from baretorch.targets.checks import check_board, check_chip
-from baretorch.targets.toml import BOARDS, place, raise_unknown, read_key, read_record, read_toml
+from baretorch.targets.toml import BOARDS, raise_unknown, read_key, read_record, read_table, shown_path
 from baretorch.targets.types import Board, Chip
 
 _CHIPS = BOARDS / "chips"
@@ -32,7 +32,7 @@ def load_board(name_or_path: str) -> Board:
             near = next((text for prefix, text in IN_SDKS.items() if name_or_path.lower().startswith(prefix)), None)
             raise_unknown("board", name_or_path, board_names(), at=None, try_=near)
         path = BOARDS / f"{name_or_path}.toml"
-    table = read_toml(path)
+    table = read_table(path)
     _check_name("board", path.stem, table.where)
     chip = _load_chip(read_key(table, Board, "chip"), path)
     console = Console.UART if chip.usb is None else Console.USB
@@ -44,14 +44,14 @@ def load_board(name_or_path: str) -> Board:
 def _load_chip(name: str, board: Path) -> Chip:
     """Load the chip that a board names: from a TOML next to the user's board, or from the shipped ones."""
     shipped = tuple(sorted(path.stem for path in _CHIPS.glob("*.toml")))
-    _check_name("chip", name, place(board))
+    _check_name("chip", name, shown_path(board))
     own = board.with_name(f"{name}.toml")
     if board.parent != BOARDS and own != board and own.is_file():
-        table = read_toml(own)
+        table = read_table(own)
     elif name in shipped:
-        table = read_toml(_CHIPS / f"{name}.toml")
+        table = read_table(_CHIPS / f"{name}.toml")
     else:
-        raise_unknown("chip", name, shipped, at=place(board))
+        raise_unknown("chip", name, shipped, at=shown_path(board))
     chip = read_record(table, Chip, name=name)
     check_chip(chip, table.where)
     return chip

@@ -12,7 +12,7 @@ from typing import Any
 
 from baretorch.errors import CompileError
 from baretorch.options import Options
-from baretorch.targets.flash import CONTROLLERS, FIXED, SERVES, FlashCache, FlashPath
+from baretorch.targets.flash import CONTROLLERS, FIXED_PRICE, SERVES, FlashCache, FlashPath
 from baretorch.targets.parts import Cluster
 from baretorch.targets.toml import DeclaredKey, keys_of, raise_unknown
 from baretorch.targets.types import EMULATORS, Board, Chip
@@ -176,13 +176,13 @@ def _check_flash_path(chip: Chip, path: FlashPath, where: str) -> None:
     known = {f"{r.name}.{field}" for block in blocks for r in block.registers for field in r.fields}
     if len(path.fills) not in (1, 2):
         raise CompileError(f"{len(path.fills)} numbers in fills", at=where, need="one or two")
-    for field in CONTROLLERS[path.controller].fields if path.controller != FIXED else ():
+    for field in CONTROLLERS[path.controller].fields if path.controller != FIXED_PRICE else ():
         if field not in known:
             raise CompileError(
                 f"controller {path.controller!r} is set up by {field}, and the chip has no such register",
                 at=where,
                 have=f"silicon = {chip.silicon.name!r}" if chip.silicon else "no silicon in the chip's TOML",
-                try_=f'the silicon file that has it, or controller = "{FIXED}"',
+                try_=f'the silicon file that has it, or controller = "{FIXED_PRICE}"',
             )
     for what in SERVES:
         if sum(what in cache.serves for cache in path.caches) > 1:

@@ -138,7 +138,7 @@ CONTROLLERS: Mapping[str, Controller] = {
         "RM0433, FLASH_ACR; 8 cycles from flash to core are assumed, 3 to 14",
     ),
 }
-FIXED = "fixed"  # the price is in the TOML
+FIXED_PRICE = "fixed"  # the price is in the TOML
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class FlashPath:
         Key(
             "what reads flash: the price follows from its registers, which the `silicon` file must have; `fixed` if it "
             "follows from the next keys alone",
-            choices=(FIXED, *CONTROLLERS),
+            choices=(FIXED_PRICE, *CONTROLLERS),
         ),
     ]
     fills: Annotated[
@@ -202,7 +202,7 @@ class FlashPath:
 
 def price_of(path: FlashPath, fill: int, number: Number) -> Price:
     """Return the price of a fill of this many bytes, with the current registers."""
-    if path.controller != FIXED:
+    if path.controller != FIXED_PRICE:
         return CONTROLLERS[path.controller].price(number, fill)
     share = fill / path.fills[0]
     first, more = (Waits(*(cycles * share,) * 3) for cycles in (path.fill_cycles, path.next_cycles))

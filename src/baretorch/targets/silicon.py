@@ -20,7 +20,7 @@ from functools import cache
 from typing import Annotated, Any, TypeAlias
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.targets.toml import BOARDS, Key, TomlTable, read_record, read_toml
+from baretorch.targets.toml import BOARDS, Key, TomlTable, read_record, read_table
 
 SILICON = BOARDS / "silicon"
 _CONDITION = re.compile(r"([\w.]+)(?: (=|!=|>=|<=) (\w+))?")
@@ -232,7 +232,7 @@ def silicon_names() -> tuple[str, ...]:
 def load_silicon(name: str) -> Silicon:
     """Load a silicon file. These files are ours: a mistake in one is an internal error."""
     try:
-        return read_record(read_toml(SILICON / f"{name}.toml"), Silicon, name=name)
+        return read_record(read_table(SILICON / f"{name}.toml"), Silicon, name=name)
     except (CompileError, KeyError, TypeError, ValueError) as error:
         raise InternalError(f"silicon/{name}.toml: {error!r}") from error
 

@@ -114,7 +114,7 @@ def _declared_keys(kind: Any) -> tuple[DeclaredKey, ...]:
     return tuple(found)
 
 
-def read_toml(path: Path) -> TomlTable:
+def read_table(path: Path) -> TomlTable:
     """Read a TOML file, or raise CompileError."""
     try:
         rows = read.read_toml(path)
@@ -124,10 +124,10 @@ def read_toml(path: Path) -> TomlTable:
         raise CompileError(f"cannot read {path}", have=str(error)) from None
     except ValueError as error:
         raise CompileError(f"{path} is not TOML", have=str(error)) from None
-    return TomlTable(place(path), rows)
+    return TomlTable(shown_path(path), rows)
 
 
-def place(path: Path) -> str:
+def shown_path(path: Path) -> str:
     """Return a file's name for messages: our files relative to the package, so that texts are the same everywhere."""
     return str(path.relative_to(BOARDS.parent)) if path.is_relative_to(BOARDS) else str(path)
 

@@ -82,7 +82,7 @@ def find_harm(bench: Workbench, show: Callable[[str, int, int], None]) -> Harm:
     for i, layer in enumerate(bench.thins, len(bench.layers) + len(bench.sets)):
         show(f"weights of {layer}", i, total)
         kept = {parts: half.variant(Choice(thin={layer: parts})) for parts in THIN_TRIED}
-        sets[weights_of(layer)] = {parts: _noise(right, bench.answers(v.graph, others)) for parts, v in kept.items()}
+        sets[weight_set_of(layer)] = {parts: _noise(right, bench.answers(v.graph, others)) for parts, v in kept.items()}
     return Harm(whole, layers, sets)
 
 
@@ -92,7 +92,7 @@ def _noise(right: Sequence[Array], found: Sequence[Array]) -> float:
     return min(wrong / max(power, 1e-30), 1.0)
 
 
-def weights_of(layer: str) -> str:
+def weight_set_of(layer: str) -> str:
     """Return the name of a layer's weights among the sets."""
     return f"weights of {layer}"
 
@@ -101,7 +101,7 @@ def make_choice(
     bench: Workbench, layers: Mapping[str, Precision], parts: Mapping[str, int], arguments: Arguments = WHOLE
 ) -> Choice:
     """Make a choice. Layers with removed weights are in int8; layers that a width or size does not have are omitted."""
-    given = {layer: parts.get(weights_of(layer), PARTS) for layer in bench.thins}
+    given = {layer: parts.get(weight_set_of(layer), PARTS) for layer in bench.thins}
     thin = {layer: count for layer, count in given.items() if count <= THIN_TRIED[0]}
     own = {n: p for n, p in layers.items() if n not in thin and n in bench.layers}
     return Choice(own, channels_kept(bench, parts), thin, arguments)
@@ -133,7 +133,7 @@ def greedy_points(bench: Workbench, harm: Harm, work_counts: bool) -> Iterator[P
     layers, parts = dict[str, Precision](), dict[str, int]()
     whole = _estimate(bench, Choice(), {})
     steps: dict[str, Sequence[int]] = {c.name: range(PARTS - NOTCH, LEAST - 1, -NOTCH) for c in bench.sets}
-    steps |= {weights_of(layer): THIN_TRIED for layer in bench.thins}
+    steps |= {weight_set_of(layer): THIN_TRIED for layer in bench.thins}
 
     def point() -> Point:
         choice = make_choice(bench, layers, parts)
@@ -150,7 +150,7 @@ def greedy_points(bench: Workbench, harm: Harm, work_counts: bool) -> Iterator[P
                 moves.append(({**layers, layer: Precision.INT4}, parts))
         for name in filter(steps.__contains__, harm.sets):
             fewer = [n for n in steps[name] if n < parts.get(name, PARTS)]
-            if fewer and name not in map(weights_of, layers):
+            if fewer and name not in map(weight_set_of, layers):
                 moves.append((layers, {**parts, name: fewer[0]}))
         scored = []
         for new_layers, new_parts in moves:

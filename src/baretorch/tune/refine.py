@@ -24,7 +24,7 @@ from baretorch.ops.linear import Linear
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.passes.prune import Channels, channels
 from baretorch.quantize.observers import per_channel
-from baretorch.quantize.watch import Runner, watching
+from baretorch.quantize.watch import OpenRunner, watching
 
 COLUMNS = 2048  # of a layer at most: the time grows with their cube
 DAMPED = 0.01
@@ -45,7 +45,7 @@ class Grid:
 
 
 def round_weights(
-    graph: Graph, grids: Mapping[str, Grid], samples: Iterable[Sequence[Array]], runner: Runner
+    graph: Graph, grids: Mapping[str, Grid], samples: Iterable[Sequence[Array]], runner: OpenRunner
 ) -> tuple[Graph, Graph]:
     """Return the graph with weights on the grids of layers, by their outputs, and that graph with corrected biases."""
     layers = [n for n in graph.nodes if n.outputs[0] in grids and _is_dense(n)]
@@ -103,7 +103,7 @@ def _largest(weight: Array, size: int) -> Array:
 
 
 def inputs_of(
-    graph: Graph, layers: Sequence[Node], samples: Iterable[Sequence[Array]], runner: Runner
+    graph: Graph, layers: Sequence[Node], samples: Iterable[Sequence[Array]], runner: OpenRunner
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return for each layer the mean products of the inputs of its weights, and their means."""
     sizes = {n.outputs[0]: _columns(graph, n) for n in layers}
@@ -142,7 +142,7 @@ def _columns(graph: Graph, node: Node) -> int:
     return graph[node.inputs[1]].count // max(graph[node.inputs[1]].shape[0], 1)
 
 
-def balance_channels(graph: Graph, samples: Iterable[Sequence[Array]], runner: Runner) -> Graph:
+def balance_channels(graph: Graph, samples: Iterable[Sequence[Array]], runner: OpenRunner) -> Graph:
     """Divide each channel between layers by its range relative to the mean, and multiply it again where it is read.
     This is only possible if the limits between are 0 or infinity."""
     sets = [found for found in channels(graph) if _scales_freely(graph, found)]

@@ -20,7 +20,7 @@ from baretorch.ir.graph import Array, Graph, Node, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.linear import Linear
 from baretorch.passes.prune import Channels, drop_channels
-from baretorch.quantize.watch import Runner, watching
+from baretorch.quantize.watch import OpenRunner, watching
 from baretorch.tune.refine import COLUMNS, damp, inputs_of
 
 FOUR = 4
@@ -34,7 +34,9 @@ class Moments:
     of: Mapping[str, Array]
 
 
-def find_moments(graph: Graph, sets: Sequence[Channels], samples: Iterable[Sequence[Array]], runner: Runner) -> Moments:
+def find_moments(
+    graph: Graph, sets: Sequence[Channels], samples: Iterable[Sequence[Array]], runner: OpenRunner
+) -> Moments:
     """Run the graph over the samples."""
     counts = {node.inputs[0]: found.columns(graph) for found in sets for node in found.readers}
     sums = {name: np.zeros((count + 1, count + 1)) for name, count in counts.items()}
@@ -154,7 +156,9 @@ def can_be_thin(graph: Graph, node: Node) -> bool:
     return plain and shape[-1] % FOUR == 0 and len(graph.uses()[node.inputs[1]]) == 1
 
 
-def thin_weights(graph: Graph, kept: Mapping[str, float], samples: Iterable[Sequence[Array]], runner: Runner) -> Graph:
+def thin_weights(
+    graph: Graph, kept: Mapping[str, float], samples: Iterable[Sequence[Array]], runner: OpenRunner
+) -> Graph:
     """Return the graph in which layers, by their outputs, keep this part of their fours of weights."""
     layers = [n for n in graph.nodes if n.outputs[0] in kept and can_be_thin(graph, n)]
     small = [n for n in layers if graph[n.inputs[1]].shape[-1] <= COLUMNS]

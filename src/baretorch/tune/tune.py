@@ -28,7 +28,7 @@ from baretorch.tune.plan import (
     greedy_points,
     make_choice,
     starting_points,
-    weights_of,
+    weight_set_of,
 )
 from baretorch.tune.refine import Grid, balance_channels, find_obstacle, retrain, round_weights
 from baretorch.tune.result import (
@@ -129,7 +129,7 @@ class Tuner:
         """Return the choices, which must be the same in all processes. So they do not depend on measurements, which may
         differ between computers in their last bits."""
         layers = {name: [Precision.INT8, *self.bench.options_of(name)] for name in self.bench.layers}
-        sets = [*(c.name for c in self.bench.sets), *map(weights_of, self.bench.thins)]
+        sets = [*(c.name for c in self.bench.sets), *map(weight_set_of, self.bench.thins)]
         return Space(layers, sets, LEAST, PARTS, self.benches.offer.choices)
 
     def begin(self, study: Study, trials: int) -> None:

@@ -28,7 +28,7 @@ from baretorch.machines.host_program import on_host
 from baretorch.measure.run import Measurement, measure_model
 from baretorch.ops.int8.groups_of_inputs import GROUP
 from baretorch.options import Options
-from baretorch.passes.order import FLOAT, run_passes
+from baretorch.passes.order import FLOAT_PASSES, run_passes
 from baretorch.passes.prune import Channels, channels, drop_channels
 from baretorch.pipeline import Compiled, build_image, compile_graph, lower_graph
 from baretorch.plan.schedule import Step
@@ -107,7 +107,7 @@ class Workbench:
     @cached_property
     def graph(self) -> Graph:
         """Return the graph after the float passes."""
-        return run_passes(self.source.graph, FLOAT)[-1][1]
+        return run_passes(self.source.graph, FLOAT_PASSES)[-1][1]
 
     @cached_property
     def samples(self) -> list[tuple[Array, ...]]:

@@ -50,6 +50,6 @@ def test_squares_may_overflow(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["layer_norm", "l2"])
 def test_a_wrong_pass_is_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "FLOAT", (doubling, *pipeline.FLOAT))
+    monkeypatch.setattr(pipeline, "FLOAT_PASSES", (doubling, *pipeline.FLOAT_PASSES))
     with pytest.raises(WrongStep, match="the pass doubling"):
         pipeline.lower(source_of(name, tmp_path))

@@ -14,7 +14,7 @@ from tests.frontends.onnx.lower import compared, graph_of
 
 from baretorch import frontends
 from baretorch.frontends.onnx.interface import interface_of
-from baretorch.frontends.onnx.proto import to_text
+from baretorch.frontends.onnx.proto import model_to_text
 from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import TABLE, to_graph
 from baretorch.pipeline import optimize
@@ -91,7 +91,7 @@ def test_functions_of_the_schema_are_written_out(op: str, monkeypatch: pytest.Mo
 
 
 def test_the_text_for_people() -> None:
-    text = to_text(small_cnn())
+    text = model_to_text(small_cnn())
     assert "input  x: float[batch, 2, 8, 8]" in text
     assert "c = Conv(x, w, b, pads=[1, 1, 1, 1])  # conv" in text
 

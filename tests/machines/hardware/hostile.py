@@ -10,7 +10,7 @@ import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from baretorch.machines.frames import Decoder, Frame, encode
+from baretorch.machines.frames import Decoder, Frame, encode_frame
 
 ESCAPES = b"\x1b]0;PWNED\x07\x1b[2J\x1b[31mEVIL\x1b[0m\x9b31m\xe2\x80\xae[/x][red]"
 
@@ -38,7 +38,7 @@ def answers(*said: bytes, run: bytes = b"", before: bytes = b"") -> Callable[[Fr
 
     def answer(frame: Frame) -> bytes:
         payload = {"H": greeting, "R": run or reply(), "Z": b""}[chr(frame.kind)]
-        return before + encode(Frame(frame.kind | 0x20, frame.seq, payload))
+        return before + encode_frame(Frame(frame.kind | 0x20, frame.seq, payload))
 
     return answer
 
@@ -48,8 +48,8 @@ def errors(text: bytes) -> Callable[[Frame], bytes]:
 
     def answer(frame: Frame) -> bytes:
         if chr(frame.kind) == "H":
-            return encode(Frame(ord("h"), frame.seq, hello()))
-        return encode(Frame(ord("e"), frame.seq, text))
+            return encode_frame(Frame(ord("h"), frame.seq, hello()))
+        return encode_frame(Frame(ord("e"), frame.seq, text))
 
     return answer
 
@@ -60,13 +60,13 @@ def header(length: int) -> Callable[[Frame], bytes]:
 
 
 def damaged(frame: Frame) -> bytes:
-    whole = encode(Frame(frame.kind | 0x20, frame.seq, hello()))
+    whole = encode_frame(Frame(frame.kind | 0x20, frame.seq, hello()))
     return whole[:-1] + bytes([whole[-1] ^ 1])
 
 
 def restarts(frame: Frame) -> bytes:
     if chr(frame.kind) == "H":
-        return encode(Frame(ord("h"), frame.seq, hello(flags=255)))
+        return encode_frame(Frame(ord("h"), frame.seq, hello(flags=255)))
     return b"the watchdog restarted the chip" + ESCAPES
 
 
@@ -78,7 +78,7 @@ ENDLESS: dict[str, bytes] = {
     "text": b"temperature 21.5 C\r\n",
     "noise": bytes(range(256)) * 16,
     "magic": b"BT" * 2048,
-    "frames": encode(Frame(ord("h"), 250, hello())),
+    "frames": encode_frame(Frame(ord("h"), 250, hello())),
     "begun_frames": (b"BTh\0" + struct.pack("<I", 0xFF00)) * 64,
     "fault": FAULT + b"pc 0x12345678\r\n" * 100,
 }

@@ -135,7 +135,7 @@ def show(arg: Arg) -> str:
     return repr(arg)
 
 
-def check_sizes(program: AtenProgram) -> None:
+def check_program_sizes(program: AtenProgram) -> None:
     """Raise CompileError if a value of the program, or one computed from constants, is unreasonably large."""
     sizes = [max((most_bytes(shape) for shape in c.shapes if shape is not None), default=0) for c in program.calls]
     for call, size in zip(program.calls, sizes, strict=True):

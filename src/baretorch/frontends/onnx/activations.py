@@ -36,10 +36,10 @@ def selu(g: OnnxLowering, x: str, *, alpha: float = 1.67326319217681884765625, g
 def hard_sigmoid(g: OnnxLowering, x: str, *, alpha: float = 0.2, beta: float = 0.5) -> str:
     if (np.float32(alpha), beta) == (np.float32(1 / 6), 0.5):
         return g.b.add(Hardsigmoid(), x)
-    return g.b.add(Clamp(0.0, 1.0), line(g, x, alpha, beta))
+    return g.b.add(Clamp(0.0, 1.0), affine_line(g, x, alpha, beta))
 
 
-def line(g: Lowering, x: str, alpha: float, beta: float) -> str:
+def affine_line(g: Lowering, x: str, alpha: float, beta: float) -> str:
     return g.b.add(Add(), g.b.add(Mul(), x, g.operand(alpha, x)), g.operand(beta, x))
 
 

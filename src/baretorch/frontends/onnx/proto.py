@@ -125,7 +125,7 @@ def _text(raw: bytes) -> str:
 SHOWN = 60  # letters of an attribute
 
 
-def to_text(model: Any) -> str:
+def model_to_text(model: Any) -> str:
     """Print one line per node."""
     return "\n".join(_lines(model.graph, ""))
 

@@ -16,7 +16,7 @@ from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.products import matmul
 from baretorch.frontends.aten.sequence import is_zero, join_biases
 from baretorch.frontends.lowering import Lowering, Result
-from baretorch.frontends.onnx.activations import line, softsign
+from baretorch.frontends.onnx.activations import affine_line, softsign
 from baretorch.frontends.onnx.call import OnnxCall, need_float
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.ir.graph import Shape
@@ -154,11 +154,11 @@ FUNCTIONS: dict[str, Callable[[Lowering, str, float, float], str]] = {
     "Sigmoid": _plain(Sigmoid()),
     "Tanh": _plain(Tanh()),
     "Relu": lambda g, x, alpha, beta: g.b.add(Clamp(0.0, float("inf")), x),
-    "Affine": line,
+    "Affine": affine_line,
     "LeakyRelu": lambda g, x, alpha, beta: g.b.add(LeakyRelu(alpha), x),
     "ThresholdedRelu": lambda g, x, alpha, beta: g.b.add(Threshold(alpha, 0.0), x),
     "ScaledTanh": _scaled_tanh,
-    "HardSigmoid": lambda g, x, alpha, beta: g.b.add(Clamp(0.0, 1.0), line(g, x, alpha, beta)),
+    "HardSigmoid": lambda g, x, alpha, beta: g.b.add(Clamp(0.0, 1.0), affine_line(g, x, alpha, beta)),
     "Elu": lambda g, x, alpha, beta: g.b.add(Elu(alpha), x),
     "Softsign": lambda g, x, alpha, beta: softsign(g, x),
     "Softplus": lambda g, x, alpha, beta: g.b.add(Softplus(), x),

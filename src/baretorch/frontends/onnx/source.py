@@ -31,7 +31,7 @@ def load_onnx(request: LoadRequest) -> Source:
                 try_='pip install "baretorch[onnx]"',
             ) from error
         from baretorch.frontends.onnx.interface import interface_of
-        from baretorch.frontends.onnx.proto import to_text
+        from baretorch.frontends.onnx.proto import model_to_text
         from baretorch.frontends.onnx.reader import read_model
         from baretorch.frontends.onnx.runtime import original, reference_of
         from baretorch.frontends.onnx.table import to_graph
@@ -49,7 +49,7 @@ def load_onnx(request: LoadRequest) -> Source:
             {METHOD: graph},
             example_inputs(request, graph),
             notes=(*interface.notes, *notes),
-            texts={"onnx": lambda: to_text(model)},
+            texts={"onnx": lambda: model_to_text(model)},
             calls=len(model.graph.node),
             calls_are="ONNX node",
         )

@@ -69,7 +69,7 @@ def safe_program(program: Json, known: Callable[[str, str, str], bool]) -> Json:
     }
 
 
-def layer_name(name: Json) -> str:
+def parameter_path(name: Json) -> str:
     """Return a parameter's path, such as `net.0.weight`. torch quotes it if it is not an identifier."""
     if not isinstance(name, str) or not name.isprintable() or '"' in name or "\\" in name:
         raise unsafe(f"a parameter called {_short(name)}")
@@ -173,7 +173,7 @@ def _copy(value: Json, known: Callable[[str, str, str], bool]) -> Json:
         if key in ("name", "as_name"):
             made[key] = _name(inner)
         elif key in ("parameter_name", "buffer_name", "tensor_constant_name"):
-            made[key] = layer_name(inner)
+            made[key] = parameter_path(inner)
         elif key == "as_device":
             made[key] = {"type": "cpu"}
         elif key == "as_graph":

@@ -24,7 +24,7 @@ from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten.program import AtenProgram
 from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.pt2.archive import Archive, damaged
-from baretorch.frontends.pt2.program import Json, layer_name, refused, safe_program, tensor_sizes, unsafe
+from baretorch.frontends.pt2.program import Json, parameter_path, refused, safe_program, tensor_sizes, unsafe
 from baretorch.frontends.pt2.shapes import check_shapes
 from baretorch.frontends.torch.calls import flat_tensors
 from baretorch.frontends.torch.export import read_exported, reason
@@ -40,7 +40,7 @@ CONSTANTS, CONSTANTS_LIST = "data/constants/", "data/constants/model_constants_c
 FOLDERS = (WEIGHTS, CONSTANTS, "data/sample_inputs/", "models/", "extra/", ".data/")
 
 
-def load_pt2(path: Path, trust: bool = False) -> tuple[Any, Any]:
+def load_program(path: Path, trust: bool = False) -> tuple[Any, Any]:
     """Return an ExportedProgram that torch.export.save wrote, and its example inputs. Content that can run code is read
     only if the user trusts the file."""
     with quiet():
@@ -54,7 +54,7 @@ def read_pt2(exported: Any, path: Path, name: str) -> AtenProgram:
     return replace(made, file=str(path))
 
 
-def example_inputs(samples: Any, program: AtenProgram) -> tuple[Any, ...] | None:
+def inputs_in_file(samples: Any, program: AtenProgram) -> tuple[Any, ...] | None:
     """Return the example inputs in the file, or None: tensors that match the program."""
     if not samples:
         return None
@@ -157,7 +157,7 @@ def _tensors(archive: Archive, folder: str, config: str, room: _Room) -> dict[st
     if not isinstance(rows, dict):
         raise damaged(f"{config} is not a list of tensors")
     stored: dict[tuple[str, int], Any] = {}
-    return {layer_name(n): _tensor(archive, folder, n, row, stored, room) for n, row in rows.items()}
+    return {parameter_path(n): _tensor(archive, folder, n, row, stored, room) for n, row in rows.items()}
 
 
 def _tensor(

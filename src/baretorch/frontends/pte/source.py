@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from baretorch.frontends.aten.methods import LoweredMethods, share_state
-from baretorch.frontends.aten.program import check_sizes
+from baretorch.frontends.aten.program import check_program_sizes
 from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.frontends.source import LoadRequest, Source, example_inputs, one_of, random_inputs
@@ -19,7 +19,7 @@ def load_pte(request: LoadRequest) -> Source:
         read = read_pte_methods(request.file.read_bytes(), request.name, request.method)
         programs = share_state({m: replace(p, file=str(request.file)) for m, p in read.items()})
         for program in programs.values() if not request.trust else ():
-            check_sizes(program)
+            check_program_sizes(program)
         method = one_of(programs, request.method or ("forward" if "forward" in programs else None))
         program, graphs = programs[method], LoweredMethods(programs)
         if request.inputs is None and (request.calibration or any(request.file.parent.glob("*.npz"))):

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from baretorch.frontends.runtimes.frames import decode, encode
+from baretorch.frontends.runtimes.frames import decode_message, encode_message
 
 Array: TypeAlias = npt.NDArray[Any]
 Key: TypeAlias = int | str  # identifies an input or output: a number in LiteRT, a name in ONNX
@@ -90,14 +90,14 @@ def main(library: str) -> None:
 
     while True:
         try:
-            header, arrays = decode(read)
+            header, arrays = decode_message(read)
         except EOFError:
             return
         try:
             answer = _answer(library, models, header, arrays)
         except Exception as error:  # the runtime rejects the model
             text = str(error).splitlines() or [type(error).__name__]
-            answer = encode({"refused": [line[:300] for line in text[:3]]})
+            answer = encode_message({"refused": [line[:300] for line in text[:3]]})
         out.write(answer)
         out.flush()
 
@@ -107,9 +107,9 @@ def _answer(library: str, models: dict[int, RuntimeModel], header: dict[str, Any
         models.pop(gone, None)
     if header["ask"] == "open":
         models[header["model"]] = LIBRARIES[library](arrays[0].tobytes(), header["operators"])
-        return encode({})
+        return encode_message({})
     inputs: dict[Key, Array] = dict(zip(header["inputs"], arrays, strict=True))
-    return encode({}, models[header["model"]].run(inputs, header["wanted"]))
+    return encode_message({}, models[header["model"]].run(inputs, header["wanted"]))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ LENGTH = struct.Struct("<Q")
 KINDS = "biuf"  # of array types that are sent: bool, integers and floats
 
 
-def encode(header: dict[str, Any], arrays: Sequence[npt.NDArray[Any]] = ()) -> bytes:
+def encode_message(header: dict[str, Any], arrays: Sequence[npt.NDArray[Any]] = ()) -> bytes:
     """Encode a message."""
     plain = [np.asarray(a, order="C") for a in arrays]
     for array in plain:
@@ -26,7 +26,7 @@ def encode(header: dict[str, Any], arrays: Sequence[npt.NDArray[Any]] = ()) -> b
     return b"".join((LENGTH.pack(len(text)), text, *data))
 
 
-def decode(read: Callable[[int], bytes]) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
+def decode_message(read: Callable[[int], bytes]) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
     """Decode a message. `read` returns exactly as many bytes as it is asked for."""
     (size,) = LENGTH.unpack(read(LENGTH.size))
     header: dict[str, Any] = json.loads(read(size))

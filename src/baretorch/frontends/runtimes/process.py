@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from baretorch.errors import CompileError
-from baretorch.frontends.runtimes.frames import decode, encode
+from baretorch.frontends.runtimes.frames import decode_message, encode_message
 
 Array: TypeAlias = npt.NDArray[Any]
 Key = TypeVar("Key", int, str)
@@ -107,7 +107,7 @@ class _Child:
                 raise Crash(f"{self.library} has ended", have=self.ended or "it belongs to another process")
             closed, self._forgotten = self._forgotten, []
             try:
-                answer, made = self._exchange(encode(header | {"closed": closed}, arrays))
+                answer, made = self._exchange(encode_message(header | {"closed": closed}, arrays))
             except BaseException:  # also Ctrl-C: the rest of this answer must not be read as the next one
                 self.stop()
                 raise
@@ -149,7 +149,7 @@ class _Child:
                     raise Refusal(f"{self.library} did not respond within {PATIENCE:g} s")
             return b"".join(parts)
 
-        return decode(read)
+        return decode_message(read)
 
     def _crash(self) -> Crash:
         status = self._process.wait()

@@ -7,7 +7,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import named_operators
 from baretorch.frontends.tflite.call import Field, TfliteCall
-from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, graph_type, stored_as
+from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, graph_type_of, stored_as
 from baretorch.ir.graph import Op
 from baretorch.ops.activations import Elu, Gelu, LeakyRelu, Prelu
 from baretorch.ops.elementwise import Add, Arithmetic, Clamp, Div, Mul, Sub
@@ -96,7 +96,7 @@ def select(g: TfliteLowering, call: TfliteCall) -> str:
 def cast(g: TfliteLowering, call: TfliteCall) -> str:
     if any(t is not None and t.quant is not None and t.type in ("int8", "uint8") for t in (*call.operands, call.y)):
         raise CompileError("CAST: the stored numbers of a quantized tensor are not supported", need="DEQUANTIZE")
-    to = graph_type(call.y)
+    to = graph_type_of(call.y)
     return call.x() if g[call.x()].dtype is to else g.b.add(Cast(to.label), call.x())
 
 

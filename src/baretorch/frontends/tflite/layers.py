@@ -49,7 +49,7 @@ def depthwise_conv_2d(g: TfliteLowering, call: TfliteCall) -> str:
     if _image(g, call, weight)[0] != 1:
         raise CompileError(f"{call.name}: the weight does not fit the input")
     dilation = (call.option(DEPTHWISE_DILATION[0]), call.option(DEPTHWISE_DILATION[1]))
-    return _conv(g, call, permute(g, weight, (3, 1, 2, 0)), dilation, channels, 4)
+    return _conv(g, call, permuted(g, weight, (3, 1, 2, 0)), dilation, channels, 4)
 
 
 def _conv(g: TfliteLowering, call: TfliteCall, weight: str, dilation: Pair, groups: int, activation: int) -> str:
@@ -115,7 +115,7 @@ def fully_connected(g: TfliteLowering, call: TfliteCall) -> str:
 
 def batch_matmul(g: TfliteLowering, call: TfliteCall) -> str:
     a, b = (
-        permute(g, x, (*range(len(g.shape(x)) - 2), len(g.shape(x)) - 1, len(g.shape(x)) - 2))
+        permuted(g, x, (*range(len(g.shape(x)) - 2), len(g.shape(x)) - 1, len(g.shape(x)) - 2))
         if call.option(adj)
         else x
         for x, adj in ((call.x(0), ADJ_X), (call.x(1), ADJ_Y))
@@ -179,7 +179,7 @@ def _steps(before: Pair, size: Pair, aligned: bool) -> tuple[float, float]:
     return step(before[0], size[0]), step(before[1], size[1])
 
 
-def permute(g: TfliteLowering, x: str, dims: tuple[int, ...]) -> str:
+def permuted(g: TfliteLowering, x: str, dims: tuple[int, ...]) -> str:
     """Return x with permuted dimensions; a constant is permuted at once, with its scales."""
     t = g[x]
     if t.data is None:

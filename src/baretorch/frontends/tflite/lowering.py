@@ -110,7 +110,7 @@ class TfliteLowering(Lowering):
     def variable(self, key: str, t: TfTensor, initial: Array | None = None) -> Variable:
         """Return the state with this name; it starts with zeros."""
         if key not in self.variables:
-            dtype = DType.FLOAT32 if stored_as(t) or t.type == "int16" else graph_type(t)
+            dtype = DType.FLOAT32 if stored_as(t) or t.type == "int16" else graph_type_of(t)
             first = np.zeros(t.shape, dtype.numpy) if initial is None else initial
             name = self.b.input(label(t), t.shape, dtype)
             self.bound.add(name)
@@ -151,7 +151,7 @@ class TfliteLowering(Lowering):
                 need="int8 or float32",
                 try_="convert it with float16 weights only, which a DEQUANTIZE makes float32",
             )
-        return DType.FLOAT32 if stored_as(t) is not None else graph_type(t)
+        return DType.FLOAT32 if stored_as(t) is not None else graph_type_of(t)
 
 
 def label(t: TfTensor) -> str:
@@ -199,7 +199,7 @@ def as_real(quant: Quant) -> Op:
     return Dequantize16(scale / FINER) if quant.bits == 16 else Dequantize(scale, zero)
 
 
-def graph_type(t: TfTensor) -> DType:
+def graph_type_of(t: TfTensor) -> DType:
     if t.type not in GRAPH_TYPES:
         raise CompileError(
             f"tensors of type {t.type} are not supported", at=str(t), need=", ".join(d.label for d in DType)

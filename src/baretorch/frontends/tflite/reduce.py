@@ -9,7 +9,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Result, known_value
 from baretorch.frontends.tflite.call import Field, TfliteCall
-from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, graph_type
+from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, graph_type_of
 from baretorch.ops.functions import Neg
 from baretorch.ops.layout import Flip, Pad
 from baretorch.ops.logic import Cast
@@ -96,7 +96,7 @@ def cast_to_file(g: TfliteLowering, call: TfliteCall, y: str) -> str:
     """Cast to the file's type: sums and indices of Baretorch are int64."""
     to = g.type_of(call.y)
     whole = np.issubdtype(to.numpy, np.integer) and g[y].dtype is not to
-    return g.b.add(Cast(graph_type(call.y).label), y) if whole else y
+    return g.b.add(Cast(graph_type_of(call.y).label), y) if whole else y
 
 
 ROWS: dict[str, TfliteRow] = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.tflite.call import Field, TfliteCall
-from baretorch.frontends.tflite.layers import permute
+from baretorch.frontends.tflite.layers import permuted
 from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow
 from baretorch.frontends.tflite.reduce import axes_of
 from baretorch.frontends.tflite.schema import damaged
@@ -33,7 +33,7 @@ def transpose(g: TfliteLowering, call: TfliteCall) -> str:
     dims = g.ints(call.x(1), "the order of TRANSPOSE")
     if sorted(dims) != list(range(len(g.shape(call.x())))):
         raise CompileError(f"TRANSPOSE: {list(dims[:8])} is no order of {len(g.shape(call.x()))} dimensions")
-    return permute(g, call.x(), dims)
+    return permuted(g, call.x(), dims)
 
 
 def concatenation(g: TfliteLowering, call: TfliteCall) -> str:

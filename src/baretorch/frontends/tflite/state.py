@@ -13,7 +13,7 @@ from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, layer
 from baretorch.frontends.tflite.schema import TfTensor, damaged
 from baretorch.ir.graph import Quant
 from baretorch.ops.elementwise import Add, Clamp, Mul
-from baretorch.ops.int8.litert_lstm import CELL_BITS
+from baretorch.ops.int8.litert_lstm import LITERT_CELL_BITS
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.recurrent import Cell, Lstm
@@ -72,7 +72,13 @@ def _cell(call: TfliteCall) -> Cell | None:
         return None
     part, exponent = frexp(cell.quant.scale[0])
     y = stored_as(call.y)
-    if y is None or stored_as(hidden) != y or stored_as(product) != y or part != 0.5 or 1 - exponent not in CELL_BITS:
+    if (
+        y is None
+        or stored_as(hidden) != y
+        or stored_as(product) != y
+        or part != 0.5
+        or 1 - exponent not in LITERT_CELL_BITS
+    ):
         return None
     most = min(int(call.real(1) / cell.quant.scale[0]), 32767)
     return Cell(1 - exponent, -most, most) if most > 0 else Cell(1 - exponent)

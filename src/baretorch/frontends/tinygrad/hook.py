@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-from baretorch.frontends.tinygrad.trace import RANDOM, SHOWS, plain_call, watch
+from baretorch.frontends.tinygrad.trace import RANDOM, SHOWS, plain_call, record_calls
 from baretorch.frontends.tinygrad.zig import choose_device, use_zig
 
 # Operators that have a meaning of their own; the others call a method that has a name.
@@ -29,15 +29,15 @@ def _watch_tensor(module: ModuleType) -> None:
     for name, method in inspect.getmembers(tensor, inspect.isfunction):
         still = isinstance(inspect.getattr_static(tensor, name), staticmethod)
         if not still and (not name.startswith("_") or name in OPERATORS or name in SHOWS):
-            setattr(tensor, name, watch(name, method))
-    tensor._next_counter = staticmethod(watch(RANDOM, tensor._next_counter))
-    tensor.einsum = classmethod(watch("einsum", inspect.getattr_static(tensor, "einsum").__func__))
+            setattr(tensor, name, record_calls(name, method))
+    tensor._next_counter = staticmethod(record_calls(RANDOM, tensor._next_counter))
+    tensor.einsum = classmethod(record_calls("einsum", inspect.getattr_static(tensor, "einsum").__func__))
 
 
 def _watch_layers(module: ModuleType) -> None:
     for name in LAYERS:
         layer = getattr(module, name)
-        layer.__call__ = watch(name, layer.__call__)
+        layer.__call__ = record_calls(name, layer.__call__)
 
 
 def _watch_wrapper(module: ModuleType, name: str) -> None:
@@ -95,7 +95,7 @@ _FINDER = _Finder()
 
 
 @contextmanager
-def watching() -> Iterator[None]:
+def watch_tinygrad() -> Iterator[None]:
     """Wrap tinygrad's methods in modules that were imported before, in the block, or later."""
     for name in WATCHES:
         module = sys.modules.get(name)

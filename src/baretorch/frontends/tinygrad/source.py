@@ -11,20 +11,27 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.source import ODD_INPUTS, Original, Source, one_of
-from baretorch.frontends.tinygrad.hook import watching
+from baretorch.frontends.tinygrad.hook import watch_tinygrad
 from baretorch.frontends.tinygrad.table import TABLE, to_graph
-from baretorch.frontends.tinygrad.trace import TinygradCall, Trace, is_tensor, raised_at, tensors, to_text
+from baretorch.frontends.tinygrad.trace import (
+    TinygradCall,
+    Trace,
+    calls_to_text,
+    is_tinygrad_tensor,
+    raised_at,
+    tensors,
+)
 from baretorch.frontends.user_code import describe_error
 from baretorch.ir.equivalence import Reference, mover
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import as_array, index_inputs, need_inside
 
 
-def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
+def from_callable(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
     """Make a Source of a callable of tinygrad, with example inputs for each of its methods; `forward` is the callable
     itself."""
     method = one_of(methods, method)
-    with watching():
+    with watch_tinygrad():
         functions = {m: _TracedFunction(_function(model, m), _arrays(x, m)) for m, x in methods.items()}
         read = {m: a.graph(model, name) for m, a in functions.items()}
         graphs = {m: graph for m, (graph, _) in read.items()}
@@ -44,7 +51,7 @@ def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, 
         references=references,
         eager=lambda: Original(graphs[method], lambda: functions[method].answers),
         warnings=(ODD_INPUTS,) if odd else (),
-        texts={"tinygrad": lambda: to_text(read[method][1])},
+        texts={"tinygrad": lambda: calls_to_text(read[method][1])},
         calls=len(read[method][1]),
         calls_are="tinygrad call",
     )
@@ -143,7 +150,7 @@ def _run(function: Any, *args: Any) -> Any:
 
 def _outputs(result: Any) -> list[Any]:
     given = [*tensors(result)]
-    if not given or not (is_tensor(result) or isinstance(result, (tuple, list))):
+    if not given or not (is_tinygrad_tensor(result) or isinstance(result, (tuple, list))):
         raise CompileError(
             "the model returns no tensors", have=type(result).__name__, need="a Tensor, or a tuple of Tensors"
         )
@@ -156,7 +163,7 @@ def _parameters(holder: Any) -> dict[str, Any]:
     known = set[int]()
 
     def look(value: Any, path: str) -> None:
-        if is_tensor(value):
+        if is_tinygrad_tensor(value):
             found.setdefault(path, value)
         elif id(value) not in known and not isinstance(value, (type, ModuleType, FunctionType)):
             known.add(id(value))

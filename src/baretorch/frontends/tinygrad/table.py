@@ -13,7 +13,7 @@ from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import DTYPES, Lowering, Result, known_value, unsupported
 from baretorch.frontends.tinygrad import math, moves, nn
-from baretorch.frontends.tinygrad.trace import TinygradCall, Trace, is_tensor, tensors
+from baretorch.frontends.tinygrad.trace import TinygradCall, Trace, is_tinygrad_tensor, tensors
 from baretorch.ir.graph import Array, Builder, DType, Graph, Origin
 from baretorch.ir.verify import verify
 
@@ -42,7 +42,7 @@ class TinyLowering(Lowering):
 
     def resolve(self, arg: Any) -> Any:
         """Convert an argument for a row."""
-        if is_tensor(arg):
+        if is_tinygrad_tensor(arg):
             return self.value(arg)
         if isinstance(arg, (tuple, list)):
             return type(arg)(map(self.resolve, arg))

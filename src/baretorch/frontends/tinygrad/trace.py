@@ -121,7 +121,7 @@ class Trace:
         return CompileError(what, at=self._outer[0][1] if self._outer else _line(), try_=INSTEAD[name])
 
 
-def to_text(calls: Sequence[TinygradCall]) -> str:
+def calls_to_text(calls: Sequence[TinygradCall]) -> str:
     """Print one line per call."""
     return "\n".join(
         f"{', '.join(map(_show, c.results))} = {c.name}({', '.join(map(_show, c.args))})  # {c.line}" for c in calls
@@ -129,7 +129,7 @@ def to_text(calls: Sequence[TinygradCall]) -> str:
 
 
 def _show(value: Any) -> str:
-    if is_tensor(value):
+    if is_tinygrad_tensor(value):
         return f"{value.dtype.name}{list(value.shape)}"
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(map(_show, value))}]"
@@ -137,7 +137,7 @@ def _show(value: Any) -> str:
     return repr(value) if plain else type(value).__name__
 
 
-def watch(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+def record_calls(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """Return the method, which records its calls while a model is traced."""
 
     @wraps(method)
@@ -165,11 +165,11 @@ def tensors(value: Any) -> Iterator[Any]:
     if isinstance(value, (tuple, list)):
         for item in value:
             yield from tensors(item)
-    elif is_tensor(value):
+    elif is_tinygrad_tensor(value):
         yield value
 
 
-def is_tensor(value: Any) -> bool:
+def is_tinygrad_tensor(value: Any) -> bool:
     module = sys.modules.get("tinygrad.tensor")
     return module is not None and isinstance(value, module.Tensor)
 

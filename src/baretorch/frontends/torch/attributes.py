@@ -24,8 +24,8 @@ from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends.inputs import COUNT, variations
-from baretorch.frontends.torch.calls import LineTracer, flat_tensors, place, types
-from baretorch.frontends.torch.plain import as_array
+from baretorch.frontends.torch.calls import LineTracer, flat_tensors, place_of, types
+from baretorch.frontends.torch.plain import tensor_array
 from baretorch.frontends.torch.snapshot import AttributeChange, Snapshot, Watch
 from baretorch.ir.graph import Array
 
@@ -108,7 +108,7 @@ def _calls(methods: Mapping[str, tuple[Any, ...]]) -> Iterator[MethodCall]:
 def vary_inputs(inputs: Sequence[Any], which: int) -> tuple[Any, ...]:
     """Return other inputs of the same structure, shapes and types."""
     given = flat_tensors(tuple(inputs))
-    other = iter(variations([as_array(x) for x in given])[which])
+    other = iter(variations([tensor_array(x) for x in given])[which])
     return tuple(
         torch.utils._pytree.tree_map(
             lambda x: _like(next(other), x) if isinstance(x, torch.Tensor) else x, tuple(inputs)
@@ -151,7 +151,7 @@ def _run_calls(
         try:
             with _seed(number):
                 result = run(each.method, each.inputs)
-            found.results.append(tuple(as_array(x) for x in flat_tensors(result)))
+            found.results.append(tuple(tensor_array(x) for x in flat_tensors(result)))
         except CompileError as error:
             if reads is None and each.turn == 0:
                 raise
@@ -180,7 +180,7 @@ def _is_varied(calls: Sequence[MethodCall], found: _Calls) -> bool:
     given: dict[str, list[list[Array]]] = {}
     for each, result in zip(calls, found.results, strict=True):
         if not isinstance(result, CompileError):
-            given.setdefault(each.method, []).append([as_array(x) for x in flat_tensors(each.inputs)])
+            given.setdefault(each.method, []).append([tensor_array(x) for x in flat_tensors(each.inputs)])
     return all(
         not sets[0] or any(not all(map(np.array_equal, sets[0], other)) for other in sets[1:])
         for sets in given.values()
@@ -296,7 +296,7 @@ def _lost_attributes(
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
     return CompileError(
         f"{found[0][0]}() changes {_title(first)}{more}, {_why(first)}",
-        at=[place(change.path, line) or "" for change, (_, line) in zip(named, found, strict=True)],
+        at=[place_of(change.path, line) or "" for change, (_, line) in zip(named, found, strict=True)],
         have=[f"{change.path}: {_describe_change(change)}" for change in named],
         need="everything that the model remembers from call to call in registered buffers of fixed shape",
         try_=list(dict.fromkeys(hint for change in named for hint in _hints(change))),

@@ -43,7 +43,7 @@ def evaluating(module: Any) -> Iterator[None]:
             m.training = training
 
 
-def call(module: Any, method: str, inputs: Sequence[Any], ordered: bool = False) -> Any:
+def call_method(module: Any, method: str, inputs: Sequence[Any], ordered: bool = False) -> Any:
     """Return the result of a method. An exception is reported as the user's error. With `ordered`, equal elements are
     ordered by their index."""
     try:
@@ -104,7 +104,7 @@ def _failed(error: BaseException, inputs: Sequence[Any], name: str, module: Any)
     floats = {x.dtype for x in flat_tensors(tuple(inputs))} & {torch.float64, torch.float16, torch.bfloat16}
     return CompileError(
         what,
-        at=place(path, user_line(error)),
+        at=place_of(path, user_line(error)),
         have=have,
         need="a model that PyTorch can run with these inputs",
         try_=hint or ("float32 inputs: x.float()" if floats else None),
@@ -155,7 +155,7 @@ def _cast(dtype: torch.dtype) -> str:
     return ".float()" if dtype is torch.float32 else f".to({dtype})"
 
 
-def place(path: str, line: str | None) -> str | None:
+def place_of(path: str, line: str | None) -> str | None:
     """Format a layer and a line for errors."""
     return f"{path}  ({line})" if path and line else path or line
 

@@ -81,7 +81,7 @@ def _content(tensor: torch.Tensor) -> Any:
     return tuple(tensor.shape), tensor.dtype, sha256(raw).digest()
 
 
-def evaluate(module: GraphModule, changing: Collection[str] = ()) -> None:
+def evaluate_constants(module: GraphModule, changing: Collection[str] = ()) -> None:
     """Compute everything that depends on constants only. Random values, values that are int8 on purpose, and values
     larger than any chip stay."""
     constants = ProgramConstants(module, changing)

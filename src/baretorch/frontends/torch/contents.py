@@ -242,14 +242,14 @@ def _table(name: str) -> Aspect:
     )
 
 
-NUMBERS = Aspect(
+NUMBERS_INSIDE = Aspect(
     lambda v: isinstance(v, torch.Tensor),
     _numbers,
     _put_numbers,
     lambda a, b: a[0] == b[0] and same_numbers(a[1], b[1]),
 )
 _ASPECTS = (
-    NUMBERS,
+    NUMBERS_INSIDE,
     Aspect(lambda v: isinstance(v, np.ndarray), lambda v: v.copy(), _put_array, same_numbers),
     Aspect(_has_attributes, _attributes, _put_attributes),
     *map(_table, ("_parameters", "_buffers", "_modules")),

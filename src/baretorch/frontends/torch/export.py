@@ -33,19 +33,19 @@ except ImportError as error:
     ) from error
 
 from baretorch.frontends.torch.attributes import check_attributes
-from baretorch.frontends.torch.calls import call, evaluating, flat_tensors, types, user_line
-from baretorch.frontends.torch.constants import evaluate, products_as_layers
+from baretorch.frontends.torch.calls import call_method, evaluating, flat_tensors, types, user_line
+from baretorch.frontends.torch.constants import evaluate_constants, products_as_layers
 from baretorch.frontends.torch.exportable import as_exportable, each_buffer_once
 from baretorch.frontends.torch.modes import orders_elements
 from baretorch.frontends.torch.notices import collect, quiet
 from baretorch.frontends.torch.plain import (
     answers,
-    as_array,
     exact_answers,
     find_viewed,
     is_random,
     make_plain,
     moved_answers,
+    tensor_array,
     unrounded_answers,
     writes,
 )
@@ -54,7 +54,7 @@ from baretorch.frontends.torch.read import origin_of, read_plain, table_name
 # The steps that change a plain program before it is read, by their names in errors.
 STEPS: dict[str, Callable[[Any, Collection[str]], None]] = {
     "making the program functional": lambda program, changing: None,
-    "the evaluation of constants": evaluate,
+    "the evaluation of constants": evaluate_constants,
     "products as linear layers": products_as_layers,
 }
 
@@ -106,7 +106,7 @@ def check_module(module: Any, methods: Mapping[str, Sequence[Any]]) -> bool:
         return False
 
     def run(method: str, inputs: Sequence[Any]) -> Any:
-        return call(module, method, inputs)
+        return call_method(module, method, inputs)
 
     return check_attributes(module, {m: tuple(x) for m, x in methods.items()}, run)
 
@@ -156,7 +156,7 @@ def batch_notes(module: Any, inputs: Sequence[Any], method: str) -> tuple[str, .
     (size,) = sizes
     one = torch.utils._pytree.tree_map(lambda x: x[:1] if isinstance(x, torch.Tensor) else x, tuple(inputs))
     try:
-        all_results, first = (flat_tensors(call(module, method, x)) for x in (inputs, one))
+        all_results, first = (flat_tensors(call_method(module, method, x)) for x in (inputs, one))
     except CompileError:  # the model accepts no other size
         return ()
     pairs = list(zip(all_results, first, strict=True)) if len(first) == len(all_results) else []
@@ -166,7 +166,7 @@ def batch_notes(module: Any, inputs: Sequence[Any], method: str) -> tuple[str, .
 
 
 def _close(a: Any, b: Any) -> bool:
-    return bool(np.allclose(as_array(a), as_array(b), rtol=1e-4, atol=1e-6, equal_nan=True))
+    return bool(np.allclose(tensor_array(a), tensor_array(b), rtol=1e-4, atol=1e-6, equal_nan=True))
 
 
 def _check_weights(module: Any) -> None:
@@ -215,14 +215,16 @@ def plain_programs(programs: Mapping[str, Any], known: Mapping[str, tuple[Sequen
     return plain
 
 
-def reference_of(module: Any, method: str, program: Any, inputs: Sequence[Any]) -> Reference:
+def outputs_of(module: Any, method: str, program: Any, inputs: Sequence[Any]) -> Reference:
     """Return the outputs of a method for the inputs; those of two calls if its functional program has state. The module
     is called unchanged."""
     runs = 2 if program.graph_signature.buffers_to_mutate else 1
     ordered = orders_elements(program)
-    found = (flat_tensors((call(module, method, inputs, ordered),)) for _ in range(runs))
+    found = (flat_tensors((call_method(module, method, inputs, ordered),)) for _ in range(runs))
     return Reference(
-        tuple(as_array(x) for run in found for x in run),  # copied before the next run: a model may return its state
+        tuple(
+            tensor_array(x) for run in found for x in run
+        ),  # copied before the next run: a model may return its state
         runs,
         lambda seed: moved_answers(make_plain(program), inputs, runs, seed),
         exact=lambda: exact_answers(make_plain(program), inputs, runs),
@@ -303,7 +305,7 @@ def print_core_aten(exported: Any) -> str:
 
 def to_numpy(tensor: Any, order: Sequence[int]) -> Array:
     """Convert a torch tensor to an array in the memory order of the C interface."""
-    return np.array(as_array(tensor).transpose(order), order="C")  # a scalar stays one  # a scalar stays one
+    return np.array(tensor_array(tensor).transpose(order), order="C")  # a scalar stays one  # a scalar stays one
 
 
 def run_module(
@@ -312,7 +314,7 @@ def run_module(
     """Return the outputs of a method in PyTorch, each in the memory order of the C interface. With `ordered`, equal
     elements are ordered by their index."""
     with collect():  # its warnings were shown when the model was read
-        result = call(module, method, inputs, ordered)
+        result = call_method(module, method, inputs, ordered)
     leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     return tuple(to_numpy(leaf, order) for leaf, order in zip(leaves, orders, strict=True))
 

@@ -208,10 +208,10 @@ def move_and_run(module: GraphModule, run: Any, inputs: Sequence[Any], runs: int
 def _runs(callable_: Any, inputs: Sequence[Any], runs: int) -> tuple[Array, ...]:
     with torch.no_grad(), FirstOfEquals():
         results = [torch.utils._pytree.tree_leaves(callable_(*inputs)) for _ in range(runs)]
-    return tuple(as_array(leaf) for r in results for leaf in r if isinstance(leaf, torch.Tensor))
+    return tuple(tensor_array(leaf) for r in results for leaf in r if isinstance(leaf, torch.Tensor))
 
 
-def as_array(leaf: torch.Tensor) -> Array:
+def tensor_array(leaf: torch.Tensor) -> Array:
     """Copy as NumPy array, without bfloat16, which NumPy does not have."""
     leaf = leaf.detach().cpu()
     return np.array((leaf.float() if leaf.dtype is torch.bfloat16 else leaf).numpy())

@@ -21,7 +21,7 @@ from torch import nn
 from baretorch.errors import CompileError
 from baretorch.frontends.torch.contents import (
     ABSENT,
-    NUMBERS,
+    NUMBERS_INSIDE,
     Aspect,
     aspects,
     clone,
@@ -96,7 +96,11 @@ class _Held:
             if not self.aspect.same(before, now):
                 owner, name, table = self.root
                 then = (
-                    before[1] if self.aspect is NUMBERS else self.value if isinstance(before, (tuple, str)) else before
+                    before[1]
+                    if self.aspect is NUMBERS_INSIDE
+                    else self.value
+                    if isinstance(before, (tuple, str))
+                    else before
                 )
                 yield AttributeChange(self.path, owner, name, then, self.value, table)
             return
@@ -113,7 +117,7 @@ class _Held:
         a, b = self.before, other.before
         if (self.path, self.aspect, type(self.value)) != (other.path, other.aspect, type(other.value)):
             return False
-        if self.aspect is NUMBERS:
+        if self.aspect is NUMBERS_INSIDE:
             return same_numbers(a[1], b[1])
         if isinstance(a, (dict, list)):
             return len(a) == len(b)  # the walk compares the parts
@@ -124,7 +128,7 @@ class _Held:
         if not state and self.aspect.table == "_buffers":
             now = vars(self.value)["_buffers"]
             refill(now, {**self.before, **{n: v for n, v in now.items() if n in self.before}})
-        elif state or self.aspect is not NUMBERS or self.root[2] != "_buffers":
+        elif state or self.aspect is not NUMBERS_INSIDE or self.root[2] != "_buffers":
             self.aspect.put_back(self.value, self.before)
 
 
@@ -151,7 +155,7 @@ class Snapshot:
 
     def tensors(self) -> Iterator[torch.Tensor]:
         """Yield all tensors in the snapshot."""
-        return (held.value for held in self._held if held.aspect is NUMBERS)
+        return (held.value for held in self._held if held.aspect is NUMBERS_INSIDE)
 
     def equals(self, other: Snapshot) -> bool:
         """Report whether two values were equal: tensors and arrays by their numbers, objects by their contents."""

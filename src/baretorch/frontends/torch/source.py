@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.frontends.aten.methods import LoweredMethods, share_state
-from baretorch.frontends.aten.program import AtenProgram, check_sizes
+from baretorch.frontends.aten.program import AtenProgram, check_program_sizes
 from baretorch.frontends.source import ODD_INPUTS, LoadRequest, Source, Torch, one_of, random_inputs
 from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array
@@ -58,16 +58,16 @@ def export_methods(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch
 
 def load_pt2(request: LoadRequest) -> Source:
     """Load a file of torch.export.save."""
-    from baretorch.frontends.pt2.reader import example_inputs, given_inputs, load_pt2, read_pt2, report_errors
+    from baretorch.frontends.pt2.reader import given_inputs, inputs_in_file, load_program, read_pt2, report_errors
     from baretorch.frontends.torch.notices import collect
 
     request.need_fixed("a .pt2")
     with timed("model"), collect() as heard:
-        read, samples = load_pt2(request.file, request.trust)
+        read, samples = load_program(request.file, request.trust)
         program = read_pt2(read, request.file, request.name)
         if not request.trust:
-            check_sizes(program)  # before anything is computed
-        args = example_inputs(samples, program) if request.inputs is None else given_inputs(request.inputs, program)
+            check_program_sizes(program)  # before anything is computed
+        args = inputs_in_file(samples, program) if request.inputs is None else given_inputs(request.inputs, program)
         methods = {} if args is None else {"forward": args}
         programs = {"forward": read}
         plain, references = report_errors(
@@ -134,8 +134,7 @@ def _plain(
         check_state(module, m, made[m], x)
     state = any(program.graph_signature.buffers_to_mutate for program in made.values())
     references = {
-        m: torch_export.reference_of(copy_module(module) if state else module, m, made[m], x)
-        for m, x in methods.items()
+        m: torch_export.outputs_of(copy_module(module) if state else module, m, made[m], x) for m, x in methods.items()
     }
     return torch_export.plain_programs(made, {m: (methods[m], references[m]) for m in methods}), references
 

@@ -16,9 +16,9 @@ from torch import nn
 from baretorch.errors import CompileError
 from baretorch.frontends.inputs import COUNT
 from baretorch.frontends.torch.attributes import MethodCall, line_of, shared_memory, vary_inputs
-from baretorch.frontends.torch.calls import call, flat_tensors, place, types
+from baretorch.frontends.torch.calls import call_method, flat_tensors, place_of, types
 from baretorch.frontends.torch.modes import orders_elements
-from baretorch.frontends.torch.plain import as_array, attribute, is_random, make_plain, move_and_run, writes
+from baretorch.frontends.torch.plain import attribute, is_random, make_plain, move_and_run, tensor_array, writes
 from baretorch.frontends.torch.snapshot import AttributeChange, Snapshot, copy_module
 from baretorch.ir.equivalence import Reference, WrongStep, difference
 from baretorch.ir.graph import Array
@@ -44,8 +44,8 @@ def check_state(module: nn.Module, method: str, functional: Any, inputs: Sequenc
         _set(own, begin)
         try:
             for each in (tuple(inputs), *(vary_inputs(inputs, which) for which in range(COUNT)), tuple(inputs)):
-                results = flat_tensors(call(own, method, each, ordered))
-                want += map(as_array, (*results, *map(own.get_buffer, buffers)))
+                results = flat_tensors(call_method(own, method, each, ordered))
+                want += map(tensor_array, (*results, *map(own.get_buffer, buffers)))
                 calls.append(each)
         except CompileError:  # the model rejects these values
             pass
@@ -113,13 +113,13 @@ def _lost_state(
     made = [MethodCall(method, inputs, i) for i, inputs in enumerate(calls)]
     before = Snapshot(module)
     try:
-        _, line = line_of(before, made, change, lambda method, inputs: call(module, method, inputs))
+        _, line = line_of(before, made, change, lambda method, inputs: call_method(module, method, inputs))
     finally:
         before.restore()
     path = f"self.{name}"
     return CompileError(
         f"{method}() changes the buffer {path} in a way that torch.export loses",
-        at=place(name, line),
+        at=place_of(name, line),
         have=types([module.get_buffer(name)])[1:-2],
         need="buffers with memory of their own, changed by assignment or by operators that end in _",
         try_=f"{path}.copy_(new) or {path} = new",

@@ -9,7 +9,14 @@ from baretorch.errors import InternalError
 from baretorch.firmware.chunks import load_chunks
 from baretorch.firmware.types import Image
 from baretorch.machines.blame import calls_of
-from baretorch.machines.cluster.simulator import STRUCTS, ClusterFault, ClusterStop, FaultReport, Simulator, add_unit
+from baretorch.machines.cluster.simulator import (
+    CLUSTER_STRUCTS,
+    ClusterFault,
+    ClusterStop,
+    FaultReport,
+    Simulator,
+    add_unit,
+)
 from baretorch.machines.code import Code, read_code
 from baretorch.machines.types import ClusterTrace, Cores, DeviceFault, DeviceHang, FlashReads, UncountedMachine
 from baretorch.targets.flash import Waits
@@ -127,7 +134,7 @@ class ClusterMachine(UncountedMachine):
 def config_of(chip: Chip, cluster: Cluster, code: Code, cores: int) -> ctypes.Structure:
     """Return the simulator's bt_config. The scratchpad is its first memory, because most accesses go there."""
     banks = sorted(chip.memories, key=lambda m: m.name != cluster.scratchpad)
-    config = STRUCTS["bt_config"](
+    config = CLUSTER_STRUCTS["bt_config"](
         cores=cores,
         memories=len(banks),
         boot=chip.memory(chip.code).origin,
@@ -141,7 +148,7 @@ def config_of(chip: Chip, cluster: Cluster, code: Code, cores: int) -> ctypes.St
     for i, bank in enumerate(banks):
         near = bank.name == cluster.scratchpad
         wait, split = (0, cluster.banks) if near else (cluster.slow_cycles, 0)
-        config.memory[i] = STRUCTS["bt_memory"](bank.origin, bank.size, wait, split)
+        config.memory[i] = CLUSTER_STRUCTS["bt_memory"](bank.origin, bank.size, wait, split)
     if dma := cluster.dma:
         config.dma, config.dma_bytes = dma.base, dma.bytes_per_cycle
         config.dma_start, config.dma_channels = dma.start_cycles, dma.channels

@@ -19,7 +19,7 @@ from baretorch.units import KINDS
 SOURCES = ("core.c", "decode.c", "memory.c", "xcv.c", *(f"{kind}.c" for kind in KINDS))
 HERE = Path(__file__).parent
 HEADER = read_header(HERE / "cluster.h")
-STRUCTS = HEADER.structs
+CLUSTER_STRUCTS = HEADER.structs
 OUTPUT_ROOM = 1 << 16
 DMA = "dma0"  # the plan's name
 _CHANNELS, _AT_BARRIER = (HEADER.constants[name] for name in ("BT_CHANNELS", "BT_AT_BARRIER"))
@@ -166,7 +166,7 @@ def _flatten(struct: ctypes.Structure) -> Iterator[int]:
 
 def add_unit(config: ctypes.Structure, kind: str, base: int, sizes: Sequence[int]) -> None:
     """Add an accelerator unit, whose registers are at `base` and which KIND.c simulates."""
-    simulation = STRUCTS["bt_unit_kind"].in_dll(load_library(), f"bt_unit_{kind}")
+    simulation = CLUSTER_STRUCTS["bt_unit_kind"].in_dll(load_library(), f"bt_unit_{kind}")
     unit = config.unit[config.units]
     unit.base, unit.kind = base, ctypes.pointer(simulation)
     unit.sizes[: len(sizes)] = sizes
@@ -179,18 +179,18 @@ def load_library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(shared_library(*SOURCES, folder=HERE)))
     bytes_in, count = c_char_p, POINTER(c_uint64)
     rows: tuple[tuple[str, object, tuple[object, ...]], ...] = (
-        ("bt_cluster_new", c_void_p, (POINTER(STRUCTS["bt_config"]),)),
+        ("bt_cluster_new", c_void_p, (POINTER(CLUSTER_STRUCTS["bt_config"]),)),
         ("bt_cluster_free", None, (c_void_p,)),
         ("bt_cluster_load", c_bool, (c_void_p, c_uint32, bytes_in, c_uint32)),
         ("bt_cluster_peek", c_bool, (c_void_p, c_uint32, POINTER(c_uint8), c_uint32)),
         ("bt_cluster_input", c_bool, (c_void_p, bytes_in, c_uint64)),
         ("bt_cluster_output", c_uint32, (c_void_p, POINTER(c_uint8), c_uint32)),
         ("bt_cluster_trace", c_bool, (c_void_p, c_uint64, c_bool)),
-        ("bt_cluster_report", POINTER(STRUCTS["bt_report"]), (c_void_p,)),
-        ("bt_cluster_events", POINTER(STRUCTS["bt_event"]), (c_void_p, count)),
-        ("bt_cluster_spans", POINTER(STRUCTS["bt_span"]), (c_void_p, count)),
-        ("bt_cluster_pauses", POINTER(STRUCTS["bt_pause"]), (c_void_p, count)),
-        ("bt_cluster_works", POINTER(STRUCTS["bt_work"]), (c_void_p, count)),
+        ("bt_cluster_report", POINTER(CLUSTER_STRUCTS["bt_report"]), (c_void_p,)),
+        ("bt_cluster_events", POINTER(CLUSTER_STRUCTS["bt_event"]), (c_void_p, count)),
+        ("bt_cluster_spans", POINTER(CLUSTER_STRUCTS["bt_span"]), (c_void_p, count)),
+        ("bt_cluster_pauses", POINTER(CLUSTER_STRUCTS["bt_pause"]), (c_void_p, count)),
+        ("bt_cluster_works", POINTER(CLUSTER_STRUCTS["bt_work"]), (c_void_p, count)),
         ("bt_cluster_calls", count, (c_void_p, c_bool, count)),
         ("bt_cluster_run", c_int, (c_void_p, c_uint64)),
     )

@@ -8,7 +8,7 @@ from enum import Enum, auto
 import numpy as np
 
 from baretorch.machines.npu.faults import FaultKind, NpuFault
-from baretorch.machines.npu.registers import Ints, Shape, Window
+from baretorch.machines.npu.registers import BlockShape, Int64s, Window
 
 NONE, NEAREST, ZEROS = 0, 1, 2  # the ways to double the size of a feature map
 NOTHING = -(1 << 62)  # the maximum of no numbers; its negative is the minimum
@@ -23,7 +23,7 @@ class RoundingMode(Enum):
     DOWN = auto()
 
 
-def scale(values: Ints, factor: Ints | int, shift: Ints | int, how: RoundingMode) -> Ints:
+def scale(values: Int64s, factor: Int64s | int, shift: Int64s | int, how: RoundingMode) -> Int64s:
     """Return `values * factor / 2^shift`, rounded."""
     most = max(int(values.max(initial=0)), -int(values.min(initial=0)))
     if most * (int(np.max(factor)) if np.size(factor) else 0) >= 1 << 62:
@@ -34,7 +34,7 @@ def scale(values: Ints, factor: Ints | int, shift: Ints | int, how: RoundingMode
     return _shift_right(values * factor, np.asarray(shift), how)
 
 
-def _shift_right(product: Ints, shift: Ints, how: RoundingMode) -> Ints:
+def _shift_right(product: Int64s, shift: Int64s, how: RoundingMode) -> Int64s:
     one = np.ones_like(shift)
     half = np.where(shift > 0, one << np.maximum(shift - 1, 0), 0)
     if how is RoundingMode.DOWN:
@@ -51,7 +51,7 @@ def _shift_right(product: Ints, shift: Ints, how: RoundingMode) -> Ints:
     return (product + half) >> shift
 
 
-def wrap(values: Ints, bits: int) -> Ints:
+def wrap(values: Int64s, bits: int) -> Int64s:
     """Wrap numbers to this many bits, in two's complement."""
     if bits == 64 and values.dtype == np.int64:
         return values
@@ -70,7 +70,7 @@ def source_size(mode: int, rows: int, columns: int) -> tuple[int, int]:
     return (rows, columns) if mode == NONE else ((rows + 1) // 2, (columns + 1) // 2)
 
 
-def upscale(values: Ints, mode: int, rows: int, columns: int) -> Ints:
+def upscale(values: Int64s, mode: int, rows: int, columns: int) -> Int64s:
     if mode == NONE:
         return values
     if mode == NEAREST:
@@ -82,7 +82,7 @@ def upscale(values: Ints, mode: int, rows: int, columns: int) -> Ints:
     return large[:rows, :columns]
 
 
-def taps(x: Ints, w: Window, out: Shape, fill: int) -> Iterator[tuple[int, int, Ints]]:
+def taps(x: Int64s, w: Window, out: BlockShape, fill: int) -> Iterator[tuple[int, int, Int64s]]:
     """Yield the kernel's rows and columns, each with the input that it multiplies; `fill` outside of the input."""
     height, width, _ = out
     padded = np.pad(x, ((w.top, w.bottom), (w.left, w.right), (0, 0)), constant_values=fill)
@@ -100,7 +100,7 @@ def taps(x: Ints, w: Window, out: Shape, fill: int) -> Iterator[tuple[int, int, 
             )
 
 
-def convolve(x: Ints, weights: Ints, w: Window, out: Shape) -> Ints:
+def convolve_exactly(x: Int64s, weights: Int64s, w: Window, out: BlockShape) -> Int64s:
     """Compute a convolution in float64, which holds all of its sums exactly. `weights` are [output, row, column,
     input]."""
     height, width, depth = out
@@ -111,7 +111,7 @@ def convolve(x: Ints, weights: Ints, w: Window, out: Shape) -> Ints:
     return total.reshape(out).astype(np.int64)
 
 
-def convolve_depthwise(x: Ints, weights: Ints, w: Window, out: Shape) -> Ints:
+def convolve_depthwise(x: Int64s, weights: Int64s, w: Window, out: BlockShape) -> Int64s:
     """Compute a depthwise convolution; `weights` are [output, row, column, 1]."""
     total = np.zeros(out, np.int64)
     for ky, kx, seen in taps(x, w, out, 0):
@@ -119,7 +119,7 @@ def convolve_depthwise(x: Ints, weights: Ints, w: Window, out: Shape) -> Ints:
     return total
 
 
-def sum_windows(x: Ints, w: Window, out: Shape) -> tuple[Ints, Ints]:
+def sum_windows(x: Int64s, w: Window, out: BlockShape) -> tuple[Int64s, Int64s]:
     """Return the sum of each window, and how many elements of the input it has."""
     total, count = np.zeros(out, np.int64), np.zeros((out[0], out[1], 1), np.int64)
     for _, _, seen in taps(x, w, out, 0):
@@ -129,7 +129,7 @@ def sum_windows(x: Ints, w: Window, out: Shape) -> tuple[Ints, Ints]:
     return total, count
 
 
-def max_windows(x: Ints, w: Window, out: Shape) -> Ints:
+def max_windows(x: Int64s, w: Window, out: BlockShape) -> Int64s:
     best = np.full(out, NOTHING, np.int64)
     for _, _, seen in taps(x, w, out, NOTHING):
         np.maximum(best, seen, out=best)

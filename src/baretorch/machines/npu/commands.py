@@ -178,7 +178,7 @@ class Command:
         return self.carries & 0xFFFF
 
 
-def decode(words: bytes, family: Family) -> Iterator[Command]:
+def decode_commands(words: bytes, family: Family) -> Iterator[Command]:
     """Yield the commands of a stream up to its STOP. Raise NpuFault at an illegal one."""
     table = TABLES[family]
     count = len(words) // 4

@@ -10,7 +10,7 @@ from baretorch.machines.npu.arithmetic import source_size, upscale
 from baretorch.machines.npu.commands import Set
 from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.memory import INTERNAL, NpuMemory
-from baretorch.machines.npu.registers import FeatureMap, Ints, Registers, Shape, Window, surface, zero_point
+from baretorch.machines.npu.registers import BlockShape, FeatureMap, Int64s, Registers, Window, surface, zero_point
 from baretorch.npu.accelerators import Accelerator
 
 SCALE_BYTES = 10  # of a channel's bias, factor and shift
@@ -23,11 +23,13 @@ class NpuCore:
     accelerator: Accelerator
     memory: NpuMemory
     registers: Registers = field(default_factory=Registers)
-    chained: dict[int, Ints] = field(default_factory=dict)  # U85: buffers that hand one operation's output to the next
-    sums: Ints | None = None  # U85: accumulators with which the next operation continues
+    chained: dict[int, Int64s] = field(
+        default_factory=dict
+    )  # U85: buffers that hand one operation's output to the next
+    sums: Int64s | None = None  # U85: accumulators with which the next operation continues
 
 
-def read_window(core: NpuCore, names: FeatureMap, w: Window, out: Shape, depth: int) -> Ints:
+def read_window(core: NpuCore, names: FeatureMap, w: Window, out: BlockShape, depth: int) -> Int64s:
     """Read the part of an input that an output is computed from, and subtract its zero point."""
     rows, columns = w.needs(out[0], out[1])
     mode = core.registers[Set.IFM_UPSCALE]
@@ -49,22 +51,22 @@ def read_stream(core: NpuCore, region: Set, base: Set, length: Set, name: str) -
     return core.memory.read_bytes(r[region], at, count, name)
 
 
-def read_table(core: NpuCore, address: int, kind: str, count: int) -> Ints:
+def read_lookup_table(core: NpuCore, address: int, kind: str, count: int) -> Int64s:
     """Read a lookup table from internal memory."""
     size = np.dtype(kind).itemsize * count
     data = core.memory.read_bytes(INTERNAL, address, size, "a lookup table")
     return np.frombuffer(data, kind).astype(np.int64)
 
 
-def interpolate(pairs: Ints, values: Ints) -> Ints:
+def interpolate(pairs: Int64s, values: Int64s) -> Int64s:
     """Interpolate 16-bit numbers with 7 fractional bits in a table of 512 pairs of base and slope."""
     base, slope = pairs[0::2], pairs[1::2]
     entry = (values + 32768) >> 7
-    found: Ints = (base[entry] << 7) + slope[entry] * (values & 127)
+    found: Int64s = (base[entry] << 7) + slope[entry] * (values & 127)
     return found
 
 
-def leading_zeros(values: Ints) -> Ints:
+def leading_zeros(values: Int64s) -> Int64s:
     """Count the leading zeros of 32-bit numbers."""
     low = values & 0xFFFFFFFF
     _, bits = np.frexp(low.astype(np.float64))

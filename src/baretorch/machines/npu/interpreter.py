@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from baretorch.machines.npu import dma, u55, u85
-from baretorch.machines.npu.commands import Command, Do, decode
+from baretorch.machines.npu.commands import Command, Do, decode_commands
 from baretorch.machines.npu.core import NpuCore
 from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.memory import INTERNAL, NpuMemory, NpuRegion
 from baretorch.machines.npu.overlap import Queues
-from baretorch.machines.npu.registers import Ints
+from baretorch.machines.npu.registers import Int64s
 from baretorch.npu.accelerators import Accelerator, Family
 from baretorch.npu.payload import FAST, INPUT, OUTPUT, SCRATCH, WEIGHTS, Payload
 
 KERNELS = (Do.CONV, Do.DEPTHWISE, Do.POOL, Do.ELEMENTWISE, Do.RESIZE)
 
-Watch = Callable[[Command, Ints], None]  # called with each operation and the feature map that it wrote
+Watch = Callable[[Command, Int64s], None]  # called with each operation and the feature map that it wrote
 
 
 def run_stream(
@@ -41,7 +41,7 @@ def run_stream(
     kernels = u85.run if accelerator.family is Family.U85 else u55.run
     at = 0
     try:
-        for command in decode(words, accelerator.family):
+        for command in decode_commands(words, accelerator.family):
             at = command.at
             what = command.what
             if not isinstance(what, Do):

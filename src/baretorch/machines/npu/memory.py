@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from baretorch.machines.npu.faults import FaultKind, NpuFault
-from baretorch.machines.npu.registers import Ints, Shape, Surface
+from baretorch.machines.npu.registers import BlockShape, Int64s, Surface
 
 Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
 Flags: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -36,7 +36,7 @@ class NpuAccess:
     """The bytes of a space that an operation reads or writes."""
 
     space: int
-    addresses: Ints
+    addresses: Int64s
     low: int
     end: int
 
@@ -49,7 +49,7 @@ class NpuAccess:
         return bool(marks[other.addresses[(other.addresses >= low) & (other.addresses < end)] - low].any())
 
 
-def access(region: NpuRegion, addresses: Ints) -> NpuAccess:
+def access(region: NpuRegion, addresses: Int64s) -> NpuAccess:
     there = addresses + region.base
     return NpuAccess(region.space, there, int(there.min()), int(there.max()) + 1)
 
@@ -60,7 +60,7 @@ class Touched:
 
     reads: list[NpuAccess] = field(default_factory=list)
     writes: list[NpuAccess] = field(default_factory=list)
-    made: Ints | None = None  # the feature map that it wrote, as it is in memory
+    made: Int64s | None = None  # the feature map that it wrote, as it is in memory
 
 
 class NpuMemory:
@@ -74,7 +74,7 @@ class NpuMemory:
         """Begin the next operation."""
         self.touched = Touched()
 
-    def read(self, surface: Surface, shape: Shape) -> Ints:
+    def read(self, surface: Surface, shape: BlockShape) -> Int64s:
         """Read the elements of a feature map."""
         surface.check(shape)
         addresses = surface.addresses(shape)
@@ -86,7 +86,7 @@ class NpuMemory:
         raw = region.data[spread]
         return raw.view(surface.element.dtype)[..., 0].astype(np.int64)
 
-    def write(self, surface: Surface, values: Ints) -> None:
+    def write(self, surface: Surface, values: Int64s) -> None:
         """Write all elements of a feature map."""
         height, width, depth = values.shape
         surface.check((height, width, depth))
@@ -148,7 +148,7 @@ class NpuMemory:
             raise NpuFault(FaultKind.PARSE, f"{name} has {length} bytes")
         return self._reach(number, np.array([address, address + length - 1]), 1, name)
 
-    def _reach(self, number: int, addresses: Ints, size: int, name: str) -> NpuRegion:
+    def _reach(self, number: int, addresses: Int64s, size: int, name: str) -> NpuRegion:
         if number not in self._regions:
             raise NpuFault(FaultKind.BUS, f"{name} is in region {number}, which does not exist")
         region = self._regions[number]
@@ -162,7 +162,7 @@ class NpuMemory:
             region.fetch(low, high)
         return region
 
-    def _check_known(self, region: NpuRegion, addresses: Ints, name: str) -> None:
+    def _check_known(self, region: NpuRegion, addresses: Int64s, name: str) -> None:
         if region.known is None:
             return
         known = region.known[addresses]

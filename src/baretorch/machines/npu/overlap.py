@@ -21,7 +21,7 @@ from baretorch.machines.npu.commands import Do, Set
 from baretorch.machines.npu.core import NpuCore
 from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.memory import NpuAccess, Touched
-from baretorch.machines.npu.registers import IFM, POINT, Ints, Shape, Window, element, ofm_shape, window
+from baretorch.machines.npu.registers import IFM, POINT, BlockShape, Int64s, Window, element, ofm_shape, window
 from baretorch.npu.accelerators import Family
 
 MOST_KERNELS = 2
@@ -91,11 +91,11 @@ class FinishedOperation:
     """The facts about an operation that wrote memory, for the check of the next one."""
 
     writes: tuple[NpuAccess, ...]
-    block: Shape
+    block: BlockShape
     transposed: bool  # its output is not written in the order of its blocks
 
 
-def _corners(shape: Shape, block: Shape, last: bool) -> Iterator[tuple[int, int, int]]:
+def _corners(shape: BlockShape, block: BlockShape, last: bool) -> Iterator[tuple[int, int, int]]:
     """Yield the corners of blocks, from the first or from the last one."""
     counts = [-(-n // b) for n, b in zip(shape, block, strict=True)]
     total = counts[0] * counts[1] * counts[2]
@@ -135,13 +135,13 @@ def _check_blocks(core: NpuCore, touched: Touched, what: Do, parameter: int, bef
                     )
 
 
-def _meet(one: Ints, other: Ints) -> bool:
+def _meet(one: Int64s, other: Int64s) -> bool:
     if not one.size or not other.size or one.max() < other.min() or other.max() < one.min():
         return False
     return bool(np.isin(one, other).any())
 
 
-def _reads(core: NpuCore, touched: Touched, what: Do, parameter: int) -> Iterator[list[tuple[int, Ints]]]:
+def _reads(core: NpuCore, touched: Touched, what: Do, parameter: int) -> Iterator[list[tuple[int, Int64s]]]:
     """Yield the space and the addresses of feature maps that each step reads."""
     r = core.registers
     out = ofm_shape(r)
@@ -157,7 +157,7 @@ def _reads(core: NpuCore, touched: Touched, what: Do, parameter: int) -> Iterato
             yield [(m.space, _part(m.addresses, w, y, x, block, channels, r[Set.IFM_UPSCALE])) for m in maps]
 
 
-def _part(addresses: Ints, w: Window, y: int, x: int, block: Shape, channels: slice, upscale: int) -> Ints:
+def _part(addresses: Int64s, w: Window, y: int, x: int, block: BlockShape, channels: slice, upscale: int) -> Int64s:
     """Return the part of a feature map that a block is computed from; all of it if it is broadcast."""
     rows = _span(y, block[0], w.stride_y, (w.height - 1) * w.dilation_y + 1, w.top, upscale)
     columns = _span(x, block[1], w.stride_x, (w.width - 1) * w.dilation_x + 1, w.left, upscale)

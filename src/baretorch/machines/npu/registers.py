@@ -12,8 +12,8 @@ from baretorch.machines.npu.faults import FaultKind, NpuFault
 
 MOST = 1 << 24  # elements of a feature map; more is damage, because no microcontroller has memory for it
 
-Ints: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-Shape: TypeAlias = tuple[int, int, int]  # height, width, depth
+Int64s: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+BlockShape: TypeAlias = tuple[int, int, int]  # height, width, depth
 
 
 class Registers:
@@ -93,7 +93,7 @@ class Surface:
     stride_x: int
     stride_c: int
 
-    def addresses(self, shape: Shape) -> Ints:
+    def addresses(self, shape: BlockShape) -> Int64s:
         """Return the address of the first byte of every element, within its region."""
         height, width, depth = check_size(shape)
         size = self.element.size
@@ -112,7 +112,7 @@ class Surface:
             channels = c * size
         return (pixels[:, :, None] + channels).astype(np.int64)
 
-    def check(self, shape: Shape) -> None:
+    def check(self, shape: BlockShape) -> None:
         """Check that addresses and strides have the alignment that the hardware needs."""
         height, width, depth = shape
         if height * width * depth > MOST:
@@ -175,13 +175,13 @@ def surface(r: Registers, names: FeatureMap) -> Surface:
     )
 
 
-def check_size(shape: Shape) -> Shape:
+def check_size(shape: BlockShape) -> BlockShape:
     if shape[0] * shape[1] * shape[2] > MOST:
         raise NpuFault(FaultKind.MODEL, f"a feature map of {shape[0]}x{shape[1]}x{shape[2]} elements")
     return shape
 
 
-def ofm_shape(r: Registers) -> Shape:
+def ofm_shape(r: Registers) -> BlockShape:
     return check_size((r[Set.OFM_HEIGHT_M1] + 1, r[Set.OFM_WIDTH_M1] + 1, r[Set.OFM_DEPTH_M1] + 1))
 
 

@@ -21,7 +21,7 @@ from baretorch.machines import hooks
 from baretorch.machines.npu.commands import Command
 from baretorch.machines.npu.faults import NpuFault
 from baretorch.machines.npu.interpreter import run_payload
-from baretorch.machines.npu.registers import Ints
+from baretorch.machines.npu.registers import Int64s
 from baretorch.npu import reference
 from baretorch.npu.accelerators import Family
 from baretorch.npu.lower import lower_region
@@ -47,7 +47,7 @@ def judge(graph: Graph, payload: Payload, samples: Iterable[Sequence[Array]]) ->
         _compare_with_tosa(graph, payload.accelerator.family, inputs, values)
         seen: set[bytes] = set()
 
-        def watch(command: Command, made: Ints, seen: set[bytes] = seen) -> None:
+        def watch(command: Command, made: Int64s, seen: set[bytes] = seen) -> None:
             seen.add(made.astype(np.int8).tobytes())
 
         try:

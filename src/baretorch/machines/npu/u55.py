@@ -6,8 +6,8 @@ import numpy as np
 
 from baretorch.machines.npu.arithmetic import (
     RoundingMode,
-    convolve,
     convolve_depthwise,
+    convolve_exactly,
     max_windows,
     reciprocal,
     scale,
@@ -20,8 +20,8 @@ from baretorch.machines.npu.core import (
     NpuCore,
     interpolate,
     leading_zeros,
+    read_lookup_table,
     read_stream,
-    read_table,
     read_window,
 )
 from baretorch.machines.npu.faults import FaultKind, NpuFault
@@ -31,9 +31,9 @@ from baretorch.machines.npu.registers import (
     IFM2,
     OFM,
     POINT,
+    BlockShape,
     Element,
-    Ints,
-    Shape,
+    Int64s,
     element,
     ofm_shape,
     surface,
@@ -70,7 +70,7 @@ def invalidate_tables(core: NpuCore) -> None:
         core.memory.forget(INTERNAL, core.accelerator.lut, TABLE_BYTES)
 
 
-def _convolution(core: NpuCore, depthwise: bool) -> Ints:
+def _convolution(core: NpuCore, depthwise: bool) -> Int64s:
     r = core.registers
     out, w = ofm_shape(r), window(r)
     x = read_window(core, IFM, w, out, out[2] if depthwise else r[Set.IFM_DEPTH_M1] + 1)
@@ -82,11 +82,11 @@ def _convolution(core: NpuCore, depthwise: bool) -> Ints:
             read_stream(core, Set.WEIGHT_REGION, Set.WEIGHT1_BASE, Set.WEIGHT1_LENGTH, "the weights of core 1")
         )
     weights = decode_weights(core.accelerator, layer, tuple(streams))
-    total = convolve_depthwise(x, weights, w, out) if depthwise else convolve(x, weights, w, out)
+    total = convolve_depthwise(x, weights, w, out) if depthwise else convolve_exactly(x, weights, w, out)
     return _scale_output(core, total)
 
 
-def _scale_output(core: NpuCore, total: Ints) -> Ints:
+def _scale_output(core: NpuCore, total: Int64s) -> Int64s:
     """Add the bias, and scale as OFM_PRECISION says."""
     r = core.registers
     how = _rounding(r.bits(Set.OFM_PRECISION, 14, 2))
@@ -96,7 +96,7 @@ def _scale_output(core: NpuCore, total: Ints) -> Ints:
     return scale(total + bias, factor, shift, how)
 
 
-def _channels(core: NpuCore, depth: int) -> tuple[Ints, Ints, Ints]:
+def _channels(core: NpuCore, depth: int) -> tuple[Int64s, Int64s, Int64s]:
     """Return bias, factor and shift of each channel; cores take channels in turn."""
     names = [(Set.SCALE_BASE, Set.SCALE_LENGTH), (Set.SCALE1_BASE, Set.SCALE1_LENGTH)][: core.accelerator.cores]
     made = np.zeros((depth, SCALE_BYTES), np.uint8)
@@ -112,7 +112,7 @@ def _channels(core: NpuCore, depth: int) -> tuple[Ints, Ints, Ints]:
     return wrap(bias, 40), factor, wide[:, 9] & 0x3F
 
 
-def _pool(core: NpuCore, mode: int) -> Ints:
+def _pool(core: NpuCore, mode: int) -> Int64s:
     r = core.registers
     out, w = ofm_shape(r), window(r)
     if mode == REDUCE_SUM:
@@ -131,14 +131,14 @@ def _pool(core: NpuCore, mode: int) -> Ints:
     return _scale_output(core, total)
 
 
-def average(total: Ints, count: Ints) -> Ints:
+def average(total: Int64s, count: Int64s) -> Int64s:
     """Divide the sums of windows that are not all of one size."""
     most = int(count.max())
     pairs = np.array([reciprocal(max(n, 1)) for n in range(most + 1)], np.int64)[count]
     return scale(total, pairs[..., 0], pairs[..., 1], RoundingMode.NATURAL)
 
 
-def _elementwise(core: NpuCore, mode: int) -> Ints:
+def _elementwise(core: NpuCore, mode: int) -> Int64s:
     r = core.registers
     out = ofm_shape(r)
     a = read_window(core, IFM, POINT, out, out[2])
@@ -165,7 +165,7 @@ def _elementwise(core: NpuCore, mode: int) -> Ints:
     raise NpuFault(FaultKind.PARSE, f"invalid elementwise operation {mode}")
 
 
-def _second(core: NpuCore, out: Shape) -> Ints:
+def _second(core: NpuCore, out: BlockShape) -> Int64s:
     """Read the second input and subtract its zero point. NumPy broadcasts it."""
     r = core.registers
     word = r[Set.IFM2_BROADCAST]
@@ -177,7 +177,7 @@ def _second(core: NpuCore, out: Shape) -> Ints:
     return core.memory.read(surface(r, IFM2), shape) - zero
 
 
-def _operands(core: NpuCore, a: Ints, b: Ints) -> tuple[Ints, Ints]:
+def _operands(core: NpuCore, a: Int64s, b: Int64s) -> tuple[Int64s, Int64s]:
     """Return the operands of a sum in one scale."""
     r = core.registers
     mode = r.bits(Set.IFM_PRECISION, 8, 2)
@@ -199,7 +199,7 @@ def _rounding(number: int) -> RoundingMode:
     return ROUNDINGS[number]
 
 
-def _activate(core: NpuCore, y: Ints) -> Ints:
+def _activate(core: NpuCore, y: Int64s) -> Int64s:
     """Add the zero point, clamp, and apply the table."""
     r = core.registers
     kind = element(r, OFM)
@@ -219,9 +219,9 @@ def _activate(core: NpuCore, y: Ints) -> Ints:
     return wrap(y, 32) if kind.size == 4 else y
 
 
-def _look_up(core: NpuCore, y: Ints, kind: Element, slot: int) -> Ints:
+def _look_up(core: NpuCore, y: Int64s, kind: Element, slot: int) -> Int64s:
     at = core.accelerator.lut + slot * SLOT_BYTES
     if kind.size == 2:
-        return (interpolate(read_table(core, at, "<i2", 1024), y) + 64) >> 7
-    values = read_table(core, at, ("<i4" if kind.size == 4 else "i1" if kind.signed else "u1"), 256)
+        return (interpolate(read_lookup_table(core, at, "<i2", 1024), y) + 64) >> 7
+    values = read_lookup_table(core, at, ("<i4" if kind.size == 4 else "i1" if kind.signed else "u1"), 256)
     return values[np.clip(y, -128, 127) + 128 if kind.signed else np.clip(y, 0, 255)]

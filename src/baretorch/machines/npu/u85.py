@@ -8,8 +8,8 @@ import numpy as np
 
 from baretorch.machines.npu.arithmetic import (
     RoundingMode,
-    convolve,
     convolve_depthwise,
+    convolve_exactly,
     max_windows,
     scale,
     sum_windows,
@@ -22,8 +22,8 @@ from baretorch.machines.npu.core import (
     NpuCore,
     interpolate,
     leading_zeros,
+    read_lookup_table,
     read_stream,
-    read_table,
     read_window,
 )
 from baretorch.machines.npu.faults import FaultKind, NpuFault
@@ -31,9 +31,9 @@ from baretorch.machines.npu.registers import (
     IFM,
     IFM2,
     OFM,
+    BlockShape,
     FeatureMap,
-    Ints,
-    Shape,
+    Int64s,
     element,
     ofm_shape,
     surface,
@@ -63,9 +63,9 @@ MUL, ADD, SUB, MINIMUM, MAXIMUM, LRELU, ABS, CLZ, SHR, SHL, LSR, DIV = range(12)
 CMP_EQ, CMP_NE, CMP_GE, CMP_GT = range(16, 20)
 AND, OR, XOR, NOT, AND_NOT = 33, 34, 35, 36, 42
 
-Pair = Callable[[Ints, Ints], Ints]
+Pair = Callable[[Int64s, Int64s], Int64s]
 
-ALONE: dict[int, Callable[[Ints], Ints]] = {ABS: np.abs, CLZ: leading_zeros, NOT: np.invert}
+ALONE: dict[int, Callable[[Int64s], Int64s]] = {ABS: np.abs, CLZ: leading_zeros, NOT: np.invert}
 
 PAIRS: dict[int, Pair] = {
     MUL: lambda a, b: a * b,
@@ -116,7 +116,7 @@ def _storage(core: NpuCore, names: FeatureMap) -> int:
     return core.registers.bits(names.register("PRECISION"), 14, 2)
 
 
-def _input(core: NpuCore, names: FeatureMap, broadcast: Set, out: Shape) -> Ints:
+def _input(core: NpuCore, names: FeatureMap, broadcast: Set, out: BlockShape) -> Int64s:
     """Read an input of an elementwise operation and subtract its zero point. NumPy broadcasts it."""
     r = core.registers
     word = r[broadcast]
@@ -131,14 +131,14 @@ def _input(core: NpuCore, names: FeatureMap, broadcast: Set, out: Shape) -> Ints
     return core.memory.read(surface(r, names), shape) - zero
 
 
-def _read_chained(core: NpuCore, names: FeatureMap) -> Ints:
+def _read_chained(core: NpuCore, names: FeatureMap) -> Int64s:
     number = core.registers[names.register("REGION")]
     if number not in core.chained:
         raise NpuFault(FaultKind.STRICT, f"{names.name} comes from chain buffer {number}, which was never filled")
     return core.chained[number]
 
 
-def _write(core: NpuCore, y: Ints) -> None:
+def _write(core: NpuCore, y: Int64s) -> None:
     r = core.registers
     storage = _storage(core, OFM)
     if storage == CHAINED:
@@ -155,7 +155,7 @@ def _write(core: NpuCore, y: Ints) -> None:
     core.memory.write(surface(r, OFM), y.transpose(TRANSPOSED[turn]))
 
 
-def _finish(core: NpuCore, total: Ints, join: Pair = np.add) -> Ints | None:
+def _finish(core: NpuCore, total: Int64s, join: Pair = np.add) -> Int64s | None:
     """Join accumulators with their initial values and scale them; None if the next operation continues with them."""
     r = core.registers
     begin = r.bits(Set.ACC_FORMAT, 4, 2)
@@ -173,7 +173,7 @@ def _finish(core: NpuCore, total: Ints, join: Pair = np.add) -> Ints | None:
     return _scale_output(core, total)
 
 
-def _shape(values: Ints) -> Shape:
+def _shape(values: Int64s) -> BlockShape:
     height, width, depth = values.shape
     return height, width, depth
 
@@ -185,7 +185,7 @@ def _rounding(core: NpuCore) -> RoundingMode:
     return ROUNDINGS[number]
 
 
-def _scale_output(core: NpuCore, total: Ints) -> Ints:
+def _scale_output(core: NpuCore, total: Int64s) -> Int64s:
     """Add the bias, and scale, as OFM_PRECISION says by one factor or by one for each channel."""
     r = core.registers
     how = _rounding(core)
@@ -197,7 +197,7 @@ def _scale_output(core: NpuCore, total: Ints) -> Ints:
     return scale(total + bias, factor, shift, how)
 
 
-def _channels(core: NpuCore, depth: int) -> tuple[Ints, Ints, Ints]:
+def _channels(core: NpuCore, depth: int) -> tuple[Int64s, Int64s, Int64s]:
     """Return bias, factor and shift of each channel."""
     data = read_stream(core, Set.SCALE_REGION, Set.SCALE_BASE, Set.SCALE_LENGTH, "the scales")
     if len(data) < depth * SCALE_BYTES:
@@ -210,7 +210,7 @@ def _channels(core: NpuCore, depth: int) -> tuple[Ints, Ints, Ints]:
     return wrap(bias, 8 * split), factor & ((1 << (8 * (8 - split) - 1)) - 1), rows[:, 8] & 0x3F
 
 
-def _convolution(core: NpuCore, depthwise: bool, dynamic: bool) -> Ints | None:
+def _convolution(core: NpuCore, depthwise: bool, dynamic: bool) -> Int64s | None:
     r = core.registers
     out, w = ofm_shape(r), window(r)
     x = read_window(core, IFM, w, out, out[2] if depthwise else r[Set.IFM_DEPTH_M1] + 1)
@@ -218,7 +218,7 @@ def _convolution(core: NpuCore, depthwise: bool, dynamic: bool) -> Ints | None:
         if (w.height, w.width) != (1, 1):
             raise NpuFault(FaultKind.MODEL, "a kernel of more than one element that is computed")
         y = core.memory.read(surface(r, IFM2), (1, out[2], x.shape[2])) - zero_point(r, IFM2, element(r, IFM2))
-        return _finish(core, convolve(x, y.reshape(out[2], 1, 1, x.shape[2]), w, out))
+        return _finish(core, convolve_exactly(x, y.reshape(out[2], 1, 1, x.shape[2]), w, out))
     form = r[Set.WEIGHT_FORMAT]
     pixels = MICROBLOCKS.get(r.bits(Set.ACC_FORMAT, 8, 3))
     if pixels is None:
@@ -242,10 +242,10 @@ def _convolution(core: NpuCore, depthwise: bool, dynamic: bool) -> Ints | None:
     )[: 1 if layer.fast else core.accelerator.cores]
     streams = tuple(read_stream(core, Set.WEIGHT_REGION, base, length, "the weights") for base, length in names)
     weights = decode_weights(core.accelerator, layer, streams)
-    return _finish(core, convolve_depthwise(x, weights, w, out) if depthwise else convolve(x, weights, w, out))
+    return _finish(core, convolve_depthwise(x, weights, w, out) if depthwise else convolve_exactly(x, weights, w, out))
 
 
-def _pool(core: NpuCore, mode: int) -> Ints | None:
+def _pool(core: NpuCore, mode: int) -> Int64s | None:
     r = core.registers
     out = ofm_shape(r)
     if mode == NONE:
@@ -268,7 +268,7 @@ def _pool(core: NpuCore, mode: int) -> Ints | None:
     return _finish(core, average(total, count) if mode == AVERAGE else total)
 
 
-def _elementwise(core: NpuCore, mode: int) -> Ints:
+def _elementwise(core: NpuCore, mode: int) -> Int64s:
     """Scale both operands, and the result."""
     r = core.registers
     out = ofm_shape(r)
@@ -286,7 +286,7 @@ def _elementwise(core: NpuCore, mode: int) -> Ints:
     return _scale_output(core, PAIRS[mode](a, b))
 
 
-def _operand(core: NpuCore, values: Ints, name: Set) -> Ints:
+def _operand(core: NpuCore, values: Int64s, name: Set) -> Int64s:
     """Scale an operand."""
     r = core.registers
     if r.bits(name, 6, 5):
@@ -295,7 +295,7 @@ def _operand(core: NpuCore, values: Ints, name: Set) -> Ints:
     return scale(values, r.second(name), r.bits(name, 0, 6), how)
 
 
-def _activate(core: NpuCore, y: Ints) -> Ints:
+def _activate(core: NpuCore, y: Int64s) -> Int64s:
     """Add the zero point, clamp, and apply the table."""
     r = core.registers
     kind = element(r, OFM)
@@ -309,26 +309,30 @@ def _activate(core: NpuCore, y: Ints) -> Ints:
     return wrap(y, 8 * kind.size) if kind.size > 2 else np.clip(y, kind.low, kind.high)
 
 
-def _look_up(core: NpuCore, y: Ints, function: int) -> Ints:
+def _look_up(core: NpuCore, y: Int64s, function: int) -> Int64s:
     if function not in LUT:
         raise NpuFault(FaultKind.MODEL, f"the activation function {function}, which Baretorch never uses")
     kind, count, wide = LUT[function]
     size = np.dtype(kind).itemsize * count
-    entries = read_table(core, core.accelerator.lut + core.registers.bits(Set.ACTIVATION, 5, 3) * size, kind, count)
+    entries = read_lookup_table(
+        core, core.accelerator.lut + core.registers.bits(Set.ACTIVATION, 5, 3) * size, kind, count
+    )
     if wide:
         found = interpolate(entries, np.clip(y, -32768, 32767))
         return found if function == LUT_S16_S32 else (found + 64) >> 7
     return entries[np.clip(y, 0, 255) if function == LUT_U8 else np.clip(y, -128, 127) + 128]
 
 
-def _places(count: int, n: int, step: int, offset: int, size: int) -> tuple[Ints, Ints, Ints]:
+def _places(count: int, n: int, step: int, offset: int, size: int) -> tuple[Int64s, Int64s, Int64s]:
     """Return for each output along an axis the two nearest inputs, and its distance from the first in n-ths."""
     at = np.arange(count) * step + offset
     first, past = at // n, at % n
     return np.clip(first, 0, size - 1), np.clip(first + 1, 0, size - 1), past
 
 
-def _axis(core: NpuCore, count: int, scale: Set, step: Set, offset: Set, size: int) -> tuple[Ints, Ints, Ints, int]:
+def _axis(
+    core: NpuCore, count: int, scale: Set, step: Set, offset: Set, size: int
+) -> tuple[Int64s, Int64s, Int64s, int]:
     r = core.registers
     n = r[scale] + 1
     whole, rest = r.bits(step, 0, 4), r.second(step) & 0x7FF
@@ -336,7 +340,7 @@ def _axis(core: NpuCore, count: int, scale: Set, step: Set, offset: Set, size: i
     return *_places(count, n, whole * n + rest, begin, size), n
 
 
-def _resize(core: NpuCore, mode: int) -> Ints:
+def _resize(core: NpuCore, mode: int) -> Int64s:
     """Resize an image. Interpolated pixels are too large by the number of parts between four of them."""
     r = core.registers
     out = ofm_shape(r)
@@ -352,7 +356,7 @@ def _resize(core: NpuCore, mode: int) -> Ints:
     if mode != BILINEAR:
         raise NpuFault(FaultKind.PARSE, f"invalid way to resize: {mode}")
     a, b = py[:, None, None], px[None, :, None]
-    upper: Ints = x[y0][:, x0] * (nx - b) + x[y0][:, x1] * b
-    lower: Ints = x[y1][:, x0] * (nx - b) + x[y1][:, x1] * b
-    mixed: Ints = upper * (ny - a) + lower * a
+    upper: Int64s = x[y0][:, x0] * (nx - b) + x[y0][:, x1] * b
+    lower: Int64s = x[y1][:, x0] * (nx - b) + x[y1][:, x1] * b
+    mixed: Int64s = upper * (ny - a) + lower * a
     return mixed

@@ -11,7 +11,7 @@ import numpy as np
 
 from baretorch.machines.hooks import shared_library
 from baretorch.machines.npu.faults import FaultKind, NpuFault
-from baretorch.machines.npu.registers import Ints, Window
+from baretorch.machines.npu.registers import Int64s, Window
 from baretorch.npu.accelerators import Accelerator, Family
 
 _WRONG = {
@@ -72,10 +72,10 @@ def _library() -> ctypes.CDLL:
     return ctypes.CDLL(str(shared_library("npu_weights.c")))
 
 
-_kept: OrderedDict[tuple[Accelerator, LayerShape, tuple[bytes, ...]], Ints] = OrderedDict()
+_kept: OrderedDict[tuple[Accelerator, LayerShape, tuple[bytes, ...]], Int64s] = OrderedDict()
 
 
-def decode_weights(accelerator: Accelerator, layer: LayerShape, streams: tuple[bytes, ...]) -> Ints:
+def decode_weights(accelerator: Accelerator, layer: LayerShape, streams: tuple[bytes, ...]) -> Int64s:
     """Return weights [output, row, column, input] from a stream per core, or one stream of the fast decoder."""
     key = accelerator, layer, streams
     if key not in _kept:
@@ -86,7 +86,7 @@ def decode_weights(accelerator: Accelerator, layer: LayerShape, streams: tuple[b
     return _kept[key]
 
 
-def _decode(accelerator: Accelerator, layer: LayerShape, streams: tuple[bytes, ...]) -> Ints:
+def _decode(accelerator: Accelerator, layer: LayerShape, streams: tuple[bytes, ...]) -> Int64s:
     w = layer.window
     shape = (layer.outputs, w.height, w.width, layer.inputs)
     new = accelerator.family is Family.U85

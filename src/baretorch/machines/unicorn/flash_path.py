@@ -11,7 +11,7 @@ from typing import TypeAlias
 from baretorch.machines.counts import ROW_ROOM
 from baretorch.machines.types import FlashReads
 from baretorch.machines.unicorn.state import STRUCTS, VIEWS, CoreState
-from baretorch.targets.flash import CONTROLLERS, FIXED, FlashCache, FlashPath, Number, Price, Waits, price_of
+from baretorch.targets.flash import CONTROLLERS, FIXED_PRICE, FlashCache, FlashPath, Number, Price, Waits, price_of
 from baretorch.targets.silicon import Condition
 from baretorch.targets.types import Chip
 
@@ -28,7 +28,7 @@ class FlashSimulation:
         bank = chip.memory(chip.code)
         views = [_view(path, fill) for fill in path.fills]
         self._path = path
-        fields = CONTROLLERS[path.controller].fields if path.controller != FIXED else ()
+        fields = CONTROLLERS[path.controller].fields if path.controller != FIXED_PRICE else ()
         self.watched = (
             *fields,
             *(c.name for cache in path.caches for c in cache.when),

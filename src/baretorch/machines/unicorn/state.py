@@ -15,7 +15,7 @@ from unicorn.unicorn_py3.unicorn import uclib
 from baretorch.errors import InternalError
 from baretorch.machines import hooks
 from baretorch.machines.code import MEET, Code
-from baretorch.machines.counts import CALL_ROOM, ROW_ROOM, ROWS
+from baretorch.machines.counts import CALL_ROOM, COUNT_ROW, ROW_ROOM
 from baretorch.machines.hooks.structs import read_header
 from baretorch.machines.unicorn.drivers import UARTS, WATCHDOGS, ChipRegister, chip_registers, model_of
 from baretorch.targets.types import Chip
@@ -153,7 +153,7 @@ def _watchdog(chip: Chip) -> ctypes.Structure:
 
 def core_state(chip: ChipState, code: Code, number: int) -> tuple[CoreState, mmap.mmap]:
     """Return a core's counters, and the memory of its rows, which takes space only where rows are written."""
-    rows = mmap.mmap(-1, ROWS.size * ROW_ROOM)
+    rows = mmap.mmap(-1, COUNT_ROW.size * ROW_ROOM)
     halfwords = (len(code.addresses) + len(code.in_ram)) // 2 + 2
     state = STRUCTS["bt_core"](
         chip=ctypes.pointer(chip),

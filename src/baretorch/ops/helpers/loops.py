@@ -29,7 +29,7 @@ def compose_orders(dims: Dims, then: Dims) -> Dims:
     return () if found == tuple(range(len(found))) else found
 
 
-def steps(shape: Shape, dims: Dims) -> Dims:
+def permuted_steps(shape: Shape, dims: Dims) -> Dims:
     """Return the elements from one index to the next, per dimension of the permuted operand."""
     return permute_shape(strided.steps(shape), dims)
 
@@ -37,8 +37,8 @@ def steps(shape: Shape, dims: Dims) -> Dims:
 def steps_into(shape: Shape, dims: Dims) -> Dims:
     """Return the `steps` of a result of this shape that is stored permuted."""
     if not dims:
-        return steps(shape, ())
-    stored = steps(permute_shape(shape, dims), ())
+        return permuted_steps(shape, ())
+    stored = permuted_steps(permute_shape(shape, dims), ())
     return tuple(stored[dims.index(i)] for i in range(len(shape)))
 
 

@@ -42,7 +42,7 @@ def multipliers(factors: Sequence[float]) -> tuple[Array, int]:
     return np.array([min(m, 0x7FFFFFFF) for m in exact], np.int32), shift
 
 
-def quantize(x: Array, scale: float, zero: int, to: type[np.int8] | type[np.int16] = np.int8) -> Array:
+def quantize_array(x: Array, scale: float, zero: int, to: type[np.int8] | type[np.int16] = np.int8) -> Array:
     """Convert float32 to int8 or int16: x times 1 / scale in float32, half to even. NaN becomes the zero point."""
     limits = np.iinfo(to)
     with np.errstate(all="ignore"):

@@ -57,5 +57,5 @@ def half_up(v: Array, bits: int) -> Array:
     return np.asarray((v + (1 << (bits - 1))) >> bits)
 
 
-def short(v: Array) -> Array:
+def clip_to_int16(v: Array) -> Array:
     return np.asarray(np.clip(v, -32768, 32767))

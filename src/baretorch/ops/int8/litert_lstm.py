@@ -15,7 +15,7 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Node, Quant, Signature, Tensor
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, fields_of, has_constants, pack_inputs
-from baretorch.ops.int8.gates import GATE_BITS, half_up, short
+from baretorch.ops.int8.gates import GATE_BITS, clip_to_int16, half_up
 from baretorch.ops.int8.qrecurrent import add_state, int_output, last_time, recurrent
 from baretorch.ops.int8.quantize import FromFixed
 from baretorch.ops.int8.rules import Walk, fits_32_bits
@@ -25,7 +25,7 @@ from baretorch.targets.features import DSP
 
 GATES = 4
 UNIT_BITS = 15  # fractional bits of the results of sigmoid and tanh
-CELL_BITS = range(9, 16)  # fractional bits of a cell that LiteRT has a tanh for
+LITERT_CELL_BITS = range(9, 16)  # fractional bits of a cell that LiteRT has a tanh for
 FACTORS = (25520, 19875, 12055, 4435, 600, 11)  # e^-1/4, e^-1/2, e^-1, ..., with 15 fractional bits
 
 
@@ -54,7 +54,7 @@ class LiteRtLstm(OverTime, name="litert_lstm", last_weight=4):
         need(
             len(x.shape) == 3
             and time > 0
-            and self.cell.bits in CELL_BITS
+            and self.cell.bits in LITERT_CELL_BITS
             and [t.shape for t in inputs[1:]] == wanted
             and [t.dtype for t in inputs] == types,
             self,
@@ -71,9 +71,9 @@ class LiteRtLstm(OverTime, name="litert_lstm", last_weight=4):
         by_row = np.repeat(scales, w_hh.shape[1], axis=0).T
         y = np.empty((*x.shape[:2], w_hh.shape[1]), np.int8)
         for t in range(len(x)):
-            from_x = short(_round_twice(x[t] @ w_ih.T + biases[:, 0], by_row[0], by_row[1]))
+            from_x = clip_to_int16(_round_twice(x[t] @ w_ih.T + biases[:, 0], by_row[0], by_row[1]))
             from_h = _round_twice(h @ w_hh.T + biases[:, 1], by_row[2], by_row[3])
-            i, f, g, o = np.split(short(from_x + from_h), GATES, axis=1)
+            i, f, g, o = np.split(clip_to_int16(from_x + from_h), GATES, axis=1)
             added = _away(sigmoid(i) * tanh(g, GATE_BITS), 2 * UNIT_BITS - self.cell.bits)
             c = np.clip(_away(sigmoid(f) * c, UNIT_BITS) + added, self.cell.lo, self.cell.hi)
             h = _round_twice(sigmoid(o) * tanh(c, self.cell.bits), np.array(self.multiplier), np.array(self.shift))

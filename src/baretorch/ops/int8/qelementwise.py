@@ -26,7 +26,7 @@ from baretorch.ops.int8.qbinary import (
 )
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qmove import move
-from baretorch.ops.int8.rules import ByteFunction, NoInt8, Rule, StaysFloat, Walk, limits
+from baretorch.ops.int8.rules import ByteFunction, Int8Rule, NoInt8, StaysFloat, Walk, limits
 from baretorch.ops.int8.scaled import Scaled
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Cast, Comparison, LogicalAnd, LogicalNot, LogicalOr, Where
@@ -212,7 +212,7 @@ def _by_channel(graph: Graph, node: Node) -> _Channels | None:
     return _Channels(varying[0], axis, data_of(constants, 0).astype(np.float64).reshape(-1))
 
 
-def rule(op: type[Op]) -> Rule:
+def rule(op: type[Op]) -> Int8Rule:
     """Return how an elementwise operator becomes an int8 operator."""
     return comparison if issubclass(op, Comparison) else elementwise
 
@@ -234,7 +234,7 @@ SCALED: dict[type[Op], Scaled] = {
 }
 
 # What is done with several tensors.
-OF_SEVERAL: dict[type[Op], Rule] = {
+OF_SEVERAL: dict[type[Op], Int8Rule] = {
     Add: _affine_or_arithmetic,
     Mul: _affine_or_arithmetic,
     Sub: _arithmetic,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from baretorch.ir.graph import Node, Quant
-from baretorch.ops.int8.arithmetic import dequantize, quantize
+from baretorch.ops.int8.arithmetic import dequantize, quantize_array
 from baretorch.ops.int8.lookup import Lookup
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.int8.rules import EVERY, StaysFloat, Walk
@@ -37,7 +37,7 @@ def pad(walk: Walk, node: Node) -> None:
     quant = noted or walk.scale(node.inputs[0])
     if noted is None and op.value != 0:  # an own scale always has 0, but not every number
         raise StaysFloat(f"{op.value} was not measured for its scale")
-    stored = quantize(np.array(op.value, np.float32), quant.scale[0], quant.zero_point[0])
+    stored = quantize_array(np.array(op.value, np.float32), quant.scale[0], quant.zero_point[0])
     walk.same(node, replace(op, value=float(stored)))
 
 

@@ -21,8 +21,8 @@ from baretorch.ops.int8.gates import (
     HALF,
     HIDDEN_BITS,
     UNIT_BITS,
+    clip_to_int16,
     half_up,
-    short,
     sigmoid,
     sigmoid_word,
     tanh,
@@ -116,10 +116,10 @@ class QLstm(QRecurrent, name="qlstm", gates=4, together=1, bits=(HIDDEN_BITS, CE
     """Gates i, f, g, o; c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c). States: h, c."""
 
     def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
-        i, f, g, o = np.split(sigmoid_word(short(self.gate(x + h, factors))), 4, axis=1)
+        i, f, g, o = np.split(sigmoid_word(clip_to_int16(self.gate(x + h, factors))), 4, axis=1)
         added = (i >> 16) * ((g - HALF) >> 16)
-        c = short(half_up(2 * (f >> 16) * state[1] + added, UNIT_BITS + 1))
-        out = (o >> 16) * ((sigmoid_word(short(4 * c)) - HALF) >> 16)
+        c = clip_to_int16(half_up(2 * (f >> 16) * state[1] + added, UNIT_BITS + 1))
+        out = (o >> 16) * ((sigmoid_word(clip_to_int16(4 * c)) - HALF) >> 16)
         return [half_up(out, UNIT_BITS - 1), c]
 
 
@@ -129,10 +129,10 @@ class QGru(QRecurrent, name="qgru", gates=3, together=2, separate=2, bits=(HIDDE
 
     def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
         n = 2 * state[0].shape[1]
-        r, z = np.split(sigmoid(short(self.gate((x + h)[:, :n], factors[:n]))), 2, axis=1)
+        r, z = np.split(sigmoid(clip_to_int16(self.gate((x + h)[:, :n], factors[:n]))), 2, axis=1)
         v, u = (self.gate(part[:, n:], factors[n:]) for part in (x, h))
-        candidate = tanh(short(2 * (v + half_up(r * short(u), UNIT_BITS))))
-        return [candidate + half_up(z * short(state[0] - candidate), UNIT_BITS)]
+        candidate = tanh(clip_to_int16(2 * (v + half_up(r * clip_to_int16(u), UNIT_BITS))))
+        return [candidate + half_up(z * clip_to_int16(state[0] - candidate), UNIT_BITS)]
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class QRnn(QRecurrent, name="qrnn", gates=1, together=4, bits=(HIDDEN_BITS,), do
     """h = tanh(x + h)."""
 
     def step(self, x: Array, h: Array, factors: Array, state: list[Array]) -> list[Array]:
-        return [tanh(short(self.gate(x + h, factors)))]
+        return [tanh(clip_to_int16(self.gate(x + h, factors)))]
 
 
 KINDS: dict[type[Recurrent], type[QRecurrent]] = {Lstm: QLstm, Gru: QGru, Rnn: QRnn}

@@ -55,7 +55,7 @@ class Quantize(Pointwise, Conversion, name="quantize", takes=DType.FLOAT32, give
         return Quant((self.scale,), (self.zero,))
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        return (arithmetic.quantize(inputs[0], self.scale, self.zero),)
+        return (arithmetic.quantize_array(inputs[0], self.scale, self.zero),)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Quantize16(Conversion, name="quantize16", takes=DType.FLOAT32, gives=DType
         return Quant((self.scale,), (0,))
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        return (arithmetic.quantize(inputs[0], self.scale, 0, np.int16),)
+        return (arithmetic.quantize_array(inputs[0], self.scale, 0, np.int16),)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Op, Quant, Shape, Tensor, fresh, with_data
-from baretorch.ops.int8.arithmetic import dequantize, quantize
+from baretorch.ops.int8.arithmetic import dequantize, quantize_array
 from baretorch.ops.int8.lookup import Lookup
 from baretorch.ops.int8.quantize import FINER, Dequantize, Dequantize16, Narrow, Quantize, Quantize16, Widen
 from baretorch.ops.layout import Permute, Reshape
@@ -136,7 +136,7 @@ class Walk:
             t, quant = self.graph[name], self.scale(name)
             scale, zero = quant.scale[0], quant.zero_point[0]
             if t.data is not None:
-                self.stored[name] = self.constant(t, "int8", quantize(t.data, scale, zero))
+                self.stored[name] = self.constant(t, "int8", quantize_array(t.data, scale, zero))
             elif name in self.wide:
                 self.stored[name] = self.add(Narrow(zero), name, t.shape, quant, self.wide[name])
             elif name in self.functions:
@@ -175,7 +175,7 @@ class Walk:
         """Return the tensor in another scale."""
         t = self.graph[name]
         if t.data is not None:
-            return self.constant(t, "int8", quantize(t.data, quant.scale[0], quant.zero_point[0]))
+            return self.constant(t, "int8", quantize_array(t.data, quant.scale[0], quant.zero_point[0]))
         have = self.scale(name)
         if have == quant:
             return self.int8(name)
@@ -184,7 +184,7 @@ class Walk:
 
     def table(self, like: str, values: Array, quant: Quant) -> str:
         """Return the 256 results of a function, in this scale."""
-        return self.constant(self.graph[like], "table", quantize(values, quant.scale[0], quant.zero_point[0]))
+        return self.constant(self.graph[like], "table", quantize_array(values, quant.scale[0], quant.zero_point[0]))
 
     def real(self, name: str) -> str:
         """Return the tensor as float, or as it is stored if the graph has it as int8; dequantize it here if it exists
@@ -208,12 +208,12 @@ class Walk:
         return name
 
 
-Rule: TypeAlias = Callable[[Walk, Node], None]
+Int8Rule: TypeAlias = Callable[[Walk, Node], None]
 
 
 def limits(lo: float, hi: float, quant: Quant) -> tuple[int, int]:
     """Return real limits as stored numbers."""
-    low, high = quantize(np.array([lo, hi], np.float32), quant.scale[0], quant.zero_point[0])
+    low, high = quantize_array(np.array([lo, hi], np.float32), quant.scale[0], quant.zero_point[0])
     return int(low), int(high)
 
 
@@ -225,7 +225,7 @@ def fits_32_bits(largest: int) -> None:
 def _scale_holding(quant: Quant, constants: list[Array]) -> Quant:
     """Return this scale if it holds these constants, else one for its range and for them."""
     scale, zero = quant.scale[0], quant.zero_point[0]
-    if all((np.abs(dequantize(quantize(d, scale, zero), scale, zero) - d) <= scale).all() for d in constants):
+    if all((np.abs(dequantize(quantize_array(d, scale, zero), scale, zero) - d) <= scale).all() for d in constants):
         return quant
     return _scale_around(np.concatenate([dequantize(EVERY, scale, zero), *(d.reshape(-1) for d in constants)]))
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from baretorch.plan.cluster.cost import estimate_cycles
-from baretorch.plan.cluster.row_tiles import PHASE, ROWS, cut_rows, has_rows
+from baretorch.plan.cluster.row_tiles import PHASE, ROW_AXIS, cut_rows, has_rows
 from baretorch.plan.cluster.team import ClusterTeam
 from baretorch.plan.memory.order import dependencies
 from baretorch.plan.schedule import Step, View
@@ -69,7 +69,7 @@ def pipeline_rows(
     for i in [i for i, step in enumerate(steps) if step.kernel.unit]:
         count = max((len(tiles[j]) for j in near[i] if j in tiles), default=1)
         if count > 1 and _may_cut(steps[i]):
-            height = steps[i].call.y.shape[ROWS]
+            height = steps[i].call.y.shape[ROW_AXIS]
             cut = cut_rows(steps[i], _places(height, min(count, height), 1), storage, team)
             tiles |= {} if cut is None else {i: cut}
     return [part for i, step in enumerate(steps) for part in tiles.get(i, [step])]
@@ -147,7 +147,7 @@ def _tiles(
     if step.kernel.unit or not has_rows(step):
         return None
     units = max((_cycles(steps[j]) for j in near if _may_cut(steps[j])), default=0.0)
-    height, best, least = step.call.y.shape[ROWS], None, team.longest(step) + units
+    height, best, least = step.call.y.shape[ROW_AXIS], None, team.longest(step) + units
     for places in _ways(height, COUNTS):
         tiles = cut_rows(step, places, storage, team)
         if tiles is not None:

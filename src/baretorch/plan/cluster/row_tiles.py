@@ -56,7 +56,7 @@ class Traffic:
         return tuple(done)
 
 
-ROWS = 1  # the axis
+ROW_AXIS = 1  # the axis
 COUNTS = (3, 4, 6, 8, 12, 16)  # tiles of a layer
 PHASE = 150.0  # cycles: the cores meet, and one begins two copies
 WORTH = 400.0  # cycles that one more phase must save
@@ -79,9 +79,9 @@ def _is_part(step: Step) -> bool:
 def has_rows(step: Step) -> bool:
     """Return whether a step can be cut into tiles of rows."""
     call = step.call
-    if step.guards or len(call.outputs) != 1 or len(call.y.shape) != 4 or call.y.shape[ROWS] < COUNTS[0]:
+    if step.guards or len(call.outputs) != 1 or len(call.y.shape) != 4 or call.y.shape[ROW_AXIS] < COUNTS[0]:
         return False
-    return any(split.axis == ROWS and split.step == 1 for split in step.kernel.splits(call))
+    return any(split.axis == ROW_AXIS and split.step == 1 for split in step.kernel.splits(call))
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def find_row_tiles(step: Step, far: Collection[str], storage: Mapping[str, View]
         x, *others = step.operands
         tile = replace(step, operands=(replace(x, buffer=f"{x.storage} of {step.call.y.name}"), *others))
         return [InRows([tile], x.size, PHASE + team.longest(tile))]
-    found, height = [], step.call.y.shape[ROWS]
+    found, height = [], step.call.y.shape[ROW_AXIS]
     for count in COUNTS:
         places = [height * i // count for i in range(1, count)]
         tiles = cut_rows(step, places, storage, team, far) if count <= height else None
@@ -119,7 +119,7 @@ def cut_evenly(step: Step, storage: Mapping[str, View], team: ClusterTeam) -> li
     is quicker."""
     if team.count == 1 or not has_rows(step):
         return [step]
-    whole, most, found = team.longest(step), step.call.y.shape[ROWS], [step]
+    whole, most, found = team.longest(step), step.call.y.shape[ROW_AXIS], [step]
     for rows in dict.fromkeys(most - most % n for n in (team.count, 4, 2) if 0 < most % n < most):
         tiles = cut_rows(step, [rows], storage, team)
         if tiles is not None and sum(team.longest(tile) for tile in tiles) + WORTH < whole:
@@ -131,8 +131,8 @@ def cut_rows(
     step: Step, places: Sequence[int], storage: Mapping[str, View], team: ClusterTeam, far: Collection[str] = ()
 ) -> list[Step] | None:
     """Cut a step into tiles at these rows, with buffers for operands that are `far`; None if that is impossible."""
-    ends = pairwise((0, *places, step.call.y.shape[ROWS]))
-    parts = [part_of(step.call, ROWS, start, stop) for start, stop in ends]
+    ends = pairwise((0, *places, step.call.y.shape[ROW_AXIS]))
+    parts = [part_of(step.call, ROW_AXIS, start, stop) for start, stop in ends]
     tiles = []
     for number, part in enumerate(parts):
         if part is None:

@@ -16,7 +16,7 @@ from baretorch.options import Options, Weights
 from baretorch.plan.capacity import excess, need_flash
 from baretorch.plan.cluster.channel_parts import choose_parts
 from baretorch.plan.cluster.choose_tiles import TileSearch, near_wishes
-from baretorch.plan.cluster.team import LEAST, ClusterTeam
+from baretorch.plan.cluster.team import LEAST_CYCLES, ClusterTeam
 from baretorch.plan.memory.banks import room
 from baretorch.plan.problem import Placement, Problem, Solution, Strategy, place_in_best_order
 from baretorch.plan.schedule import Schedule
@@ -43,7 +43,7 @@ class ClusterCores(Strategy):
             return problem.place(schedule, near_wishes(problem, schedule), taken=taken)
 
         best = Solution(place_in_best_order(problem.steps, place), problem.constants)
-        team = ClusterTeam(self.options.shared_cores, LEAST)
+        team = ClusterTeam(self.options.shared_cores, LEAST_CYCLES)
         search = TileSearch(problem, best.placement.schedule.steps, team, self.cluster, self._room, SPARE)
         for schedule, constants in search.without_copies():
             best = Solution(place(schedule, SPARE), constants)

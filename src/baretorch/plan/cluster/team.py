@@ -16,7 +16,7 @@ from baretorch.plan.constants import Constants, Packs, constants_of
 from baretorch.plan.schedule import Step, View
 from baretorch.plan.shares import Team, best_cut, make_shares, shares_memory, whole_part
 
-LEAST = 400  # cycles of a layer that is worth a meeting
+LEAST_CYCLES = 400  # cycles of a layer that is worth a meeting
 
 Cuts: TypeAlias = tuple[tuple[tuple[int, int, int, bool], ...], ...]  # of each part, as in Part
 

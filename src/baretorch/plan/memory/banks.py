@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Graph
-from baretorch.plan.memory.offsets import place
+from baretorch.plan.memory.offsets import place_buffers
 from baretorch.plan.schedule import View
 from baretorch.plan.types import Bank, Buffer, Overlap
 from baretorch.targets.types import Board, Chip
@@ -120,7 +120,7 @@ def _split(
         some = [b for b in buffers if wishes.of.get(b.name, wishes.main) == bank]
         names = {b.name for b in some}
         near = [o for o in overlaps if o.reads in names and o.writes in names]
-        placed, size, best = place(some, bank, state, near)
+        placed, size, best = place_buffers(some, bank, state, near)
         done |= {b.name: b for b in placed}
         if size or bank == wishes.main:
             banks.append(Bank(bank, size, bank == chip.data))

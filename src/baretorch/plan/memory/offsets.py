@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from baretorch.plan.memory.packing import Ints, Packing, grain, make_packing, round_up
-from baretorch.plan.memory.search import search
+from baretorch.plan.memory.packing import Offsets, Packing, grain, make_packing, round_up
+from baretorch.plan.memory.search import search_packing
 from baretorch.plan.types import Buffer, Overlap
 
 MANY = 50  # neighbours of an item, from which on arrays are faster than lists
@@ -26,7 +26,7 @@ def lower_bound(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> 
     return make_packing(buffers, overlaps).bound()
 
 
-def place(
+def place_buffers(
     buffers: Sequence[Buffer], bank: str, lowest: Collection[str] = (), overlaps: Sequence[Overlap] = ()
 ) -> tuple[list[Buffer], int, bool]:
     """Return the buffers with offsets, in their old order, the size of the arena, and whether that is the minimum.
@@ -49,7 +49,7 @@ def place(
     return placed, base + problem.height(found), optimal
 
 
-def pack(problem: Packing) -> tuple[Ints, bool]:
+def pack(problem: Packing) -> tuple[Offsets, bool]:
     """Return offsets for the items, and whether no packing is lower."""
     bound = problem.bound()
     best = _best_order(problem, bound)
@@ -57,14 +57,14 @@ def pack(problem: Packing) -> tuple[Ints, bool]:
         return best, True
     easy, core = peel(problem, bound)
     part = problem.part(core)
-    packed, proved = search(part, improve(part, bound), bound)
+    packed, proved = search_packing(part, improve(part, bound), bound)
     whole = first_fit(problem, easy[::-1], dict(zip(core.tolist(), packed.tolist(), strict=True)))
     if problem.height(whole) < problem.height(best):
         best = whole
     return best, proved and problem.height(best) == part.height(packed)
 
 
-def first_fit(problem: Packing, order: Iterable[int], known: Mapping[int, int] | None = None) -> Ints:
+def first_fit(problem: Packing, order: Iterable[int], known: Mapping[int, int] | None = None) -> Offsets:
     """Place each item in turn at the lowest free offset, around items whose offsets are known."""
     size: list[int] = problem.size.tolist()
     offsets = [-1] * len(size)
@@ -98,7 +98,7 @@ def _lowest(taken: list[tuple[int, int]]) -> int:
     return at
 
 
-def _lowest_of_many(offsets: Ints, sizes: Ints, size: int, taken: list[tuple[int, int]]) -> int:
+def _lowest_of_many(offsets: Offsets, sizes: Offsets, size: int, taken: list[tuple[int, int]]) -> int:
     """Return the lowest offset for an item of `size` bytes, clear of its placed neighbours and of `taken`. Arrays make
     it fast."""
     there = offsets >= 0
@@ -110,7 +110,7 @@ def _lowest_of_many(offsets: Ints, sizes: Ints, size: int, taken: list[tuple[int
     return int(reached[free[0]] if len(free) else reached[-1])
 
 
-def _best_order(problem: Packing, bound: int) -> Ints:
+def _best_order(problem: Packing, bound: int) -> Offsets:
     """Return the offsets from the best of some orders."""
     size, first, last = problem.size, problem.first, problem.last
     span = last - first + 1
@@ -132,14 +132,14 @@ def _best_order(problem: Packing, bound: int) -> Ints:
     return best
 
 
-def _crowd(problem: Packing) -> Ints:
+def _crowd(problem: Packing) -> Offsets:
     """Return for each item the most bytes that are alive at a half step of its life."""
     times, load = problem.load()
     starts, stops = np.searchsorted(times, problem.first), np.searchsorted(times, problem.last + 1)
     return np.array([load[a:b].max() for a, b in zip(starts, stops, strict=True)], np.int64)
 
 
-def peel(problem: Packing, capacity: int) -> tuple[list[int], Ints]:
+def peel(problem: Packing, capacity: int) -> tuple[list[int], Offsets]:
     """Split off items that have room below `capacity` wherever the others are placed, each among those after it. k
     neighbours of S bytes together leave at most k + 1 gaps, so one is at least (capacity - S) / (k + 1) long."""
     size: list[int] = problem.size.tolist()
@@ -159,7 +159,7 @@ def peel(problem: Packing, capacity: int) -> tuple[list[int], Ints]:
     return easy, np.array(sorted(rest), np.int64)
 
 
-def improve(problem: Packing, bound: int) -> Ints:
+def improve(problem: Packing, bound: int) -> Offsets:
     """Return the offsets from the best of many orders: a topmost item moves to an earlier place, at random."""
     lot = random.Random(0)
     best: list[int] = np.lexsort((problem.first, -problem.size)).tolist()

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from baretorch.plan.types import Buffer, Overlap
 
-Ints = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.int64]
 
 
 ALIGNMENT = 4
@@ -63,9 +63,9 @@ class Separation(NamedTuple):
 class Packing:
     """Items by number, with their sizes and the half steps through which they live."""
 
-    size: Ints
-    first: Ints
-    last: Ints
+    size: Offsets
+    first: Offsets
+    last: Offsets
     pairs: tuple[Separation, ...] = ()
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class Packing:
             self._near[i] = self.neighbours(i).tolist()
         return self._near[i]
 
-    def neighbours(self, i: int) -> Ints:
+    def neighbours(self, i: int) -> Offsets:
         """Return the items that are alive together with item i, as an array."""
         if i not in self._neighbours:
             together = (self.first <= self.last[i]) & (self.last >= self.first[i])
@@ -99,10 +99,10 @@ class Packing:
         return {}
 
     @cached_property
-    def _neighbours(self) -> dict[int, Ints]:
+    def _neighbours(self) -> dict[int, Offsets]:
         return {}
 
-    def part(self, items: Ints) -> Packing:
+    def part(self, items: Offsets) -> Packing:
         """Return the problem of these items alone."""
         number = {int(old): new for new, old in enumerate(items)}
         pairs = (p for p in self.pairs if p.reads in number and p.writes in number)
@@ -114,10 +114,10 @@ class Packing:
         reads, writes = int(self.size[pair.reads]), int(self.size[pair.writes])
         return max(min(reads, writes - pair.near), min(writes, reads - pair.behind))
 
-    def height(self, offsets: Ints) -> int:
+    def height(self, offsets: Offsets) -> int:
         return int((offsets + self.size).max(initial=0))
 
-    def load(self) -> tuple[Ints, Ints]:
+    def load(self) -> tuple[Offsets, Offsets]:
         """Return the half steps at which items begin or end, and the bytes that are alive from each to the next."""
         times, where = np.unique(np.concatenate([self.first, self.last + 1]), return_inverse=True)
         change = np.zeros(len(times), np.int64)
@@ -167,5 +167,5 @@ def make_packing(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) ->
     )
 
 
-def _ints(values: Any) -> Ints:
+def _ints(values: Any) -> Offsets:
     return np.fromiter(values, np.int64)

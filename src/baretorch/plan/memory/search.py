@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baretorch.plan.memory.packing import Ints, Packing
+from baretorch.plan.memory.packing import Offsets, Packing
 
 NODES = 60_000  # partial packings times items; counted, not timed, so that the same model gives the same bytes
 LARGEST = 200  # items; beyond, the search would not get far
 
 
-def search(problem: Packing, offsets: Ints, bound: int) -> tuple[Ints, bool]:
+def search_packing(problem: Packing, offsets: Offsets, bound: int) -> tuple[Offsets, bool]:
     """Return the best packing found, at least as good as `offsets`, and whether no packing is better."""
     if problem.height(offsets) <= bound:
         return offsets, True
@@ -35,10 +35,10 @@ class _Partial:
     """Some items with offsets; `floor` is how low each could be. `top` and `rest` are, per section of time, the height
     reached and the remaining bytes."""
 
-    offsets: Ints
-    floor: Ints
-    top: Ints
-    rest: Ints
+    offsets: Offsets
+    floor: Offsets
+    top: Offsets
+    rest: Offsets
     last: int
 
     @staticmethod
@@ -48,7 +48,7 @@ class _Partial:
         return _Partial(nothing, np.zeros(len(problem), np.int64), np.zeros(len(rest), np.int64), rest, 0)
 
 
-def _sections(problem: Packing) -> Ints:
+def _sections(problem: Packing) -> Offsets:
     """Return which items are alive when some item begins, as 0 and 1: [beginnings, items]. Items that are alive
     together at any time are so at one of these times too."""
     times = np.unique(problem.first)[:, None]
@@ -58,7 +58,7 @@ def _sections(problem: Packing) -> Ints:
 class _Walk:
     """The search: the best packing so far, and how many partial packings it may still look at."""
 
-    def __init__(self, problem: Packing, best: Ints, bound: int, nodes: int) -> None:
+    def __init__(self, problem: Packing, best: Offsets, bound: int, nodes: int) -> None:
         self.problem = problem
         self.best = best
         self.height = problem.height(best)

@@ -14,13 +14,13 @@ from math import prod
 
 from baretorch.ir.graph import Graph
 from baretorch.ops.move import Cat, Choose
-from baretorch.plan.guards import Needs, side
+from baretorch.plan.guards import Conditions, side
 from baretorch.plan.schedule import View
 
-NOTHING: Mapping[str, Needs] = {}
+NOTHING: Mapping[str, Conditions] = {}
 
 
-def assign_storage(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]:
+def assign_storage(graph: Graph, needs: Mapping[str, Conditions] = NOTHING) -> dict[str, View]:
     """Return the memory of each tensor; `needs` are the conditions on which it is computed."""
     inside: dict[str, View] = {}  # tensor -> its part of another tensor's memory
     computed: set[str] = set()  # results that may be placed elsewhere; copies may not

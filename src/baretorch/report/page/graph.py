@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from baretorch.ir.graph import DType, Graph, Node
 from baretorch.measure.layers import LayerRow
-from baretorch.measure.numbers import cut, share
+from baretorch.measure.numbers import share, shorten_name
 from baretorch.report.findings import Report
 from baretorch.report.page.html import Html, el, rect, svg, text
 from baretorch.report.page.layered import Drawing, Spot, arrange
@@ -107,7 +107,7 @@ def _shape(spot: Spot, box: _Box) -> Html:
     parts = [
         rect(x, y, _WIDTH - 2, _HEIGHT, class_=f"box {box.kind}", rx=22 if box.kind == "end" else 6),
         text(spot.x, y + 18, box.title, "title middle"),
-        text(spot.x, y + 34, cut(box.below, _LETTERS), "middle"),
+        text(spot.x, y + 34, shorten_name(box.below, _LETTERS), "middle"),
     ]
     if box.part:
         parts.append(rect(x + 6, y + _HEIGHT - 5, (_WIDTH - 14) * box.part, 3, class_="part", rx=1.5))

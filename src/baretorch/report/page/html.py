@@ -68,7 +68,7 @@ def rect(x: float, y: float, width: float, height: float, *children: Html, **att
     return el("rect", *children, x=x, y=y, width=max(width, 0), height=max(height, 0), **attributes)
 
 
-def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Html:
+def line_element(x1: float, y1: float, x2: float, y2: float, class_: str) -> Html:
     return el("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 

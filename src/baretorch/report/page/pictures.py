@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from baretorch.measure.layers import Peak, layer_of, when
+from baretorch.measure.layers import Peak, layer_of_buffer, when
 from baretorch.measure.memory_map import BankMap, MemoryBlock
-from baretorch.measure.numbers import capacity, cut, share, ticks
+from baretorch.measure.numbers import capacity, share, shorten_name, ticks
 from baretorch.plan.types import Bank, Buffer, Plan
-from baretorch.report.page.html import Html, el, line, rect, svg, text
+from baretorch.report.page.html import Html, el, line_element, rect, svg, text
 
 WIDTH = 1000
 COLOURS = 8  # classes c0 … c7 of the style sheet
@@ -79,11 +79,11 @@ def lifetimes_picture(plan: Plan, bank: Bank, peak: Peak | None) -> Html:
     parts: list[Html] = []
     for tick in ticks(0, bank.size, 5, least=1):
         y = bottom - tick * up
-        parts += [line(_AXIS, y, WIDTH, y, "grid"), text(_AXIS - 8, y + 4, f"{tick:,.0f}", "axis end")]
+        parts += [line_element(_AXIS, y, WIDTH, y, "grid"), text(_AXIS - 8, y + 4, f"{tick:,.0f}", "axis end")]
     inside = [b for b in plan.layout.buffers if b.size and b.bank == bank.name]
     drawn = sorted(sorted(inside, key=lambda b: -b.size)[:DRAWN], key=lambda b: (b.first, b.offset))
     parts += [_buffer(plan, b, i % COLOURS, drawn[i + 1 :], column, up) for i, b in enumerate(drawn)]
-    parts.append(line(_AXIS, bottom, WIDTH, bottom, "base"))
+    parts.append(line_element(_AXIS, bottom, WIDTH, bottom, "base"))
     if peak:
         x = _AXIS + (peak.step + 1) * column
         parts.append(rect(x, _TOP - 4, column, _PLOT + 4, class_="peak"))
@@ -99,14 +99,14 @@ def _buffer(plan: Plan, b: Buffer, colour: int, above: Sequence[Buffer], column:
     """Draw a block with its details as a tooltip. `above` are the blocks drawn on top of it."""
     x, y = _AXIS + (b.first + 1) * column, _TOP + _PLOT - b.end * up
     width, height = (b.last - b.first + 1) * column, b.size * up
-    layer = layer_of(plan, b)
+    layer = layer_of_buffer(plan, b)
     tip = f"{b.name}\n{b.size:,} bytes at {b.offset:,}\n{layer}\n{when(b, len(plan.phases))}"
     box = rect(x + 0.5, y + 0.5, width - 1, max(height - 1, 2.5), class_=f"buffer c{colour}", rx=2)
     hidden = min((o.first for o in above if o.meets(b) and o.offset < b.end and b.offset < o.end), default=b.last + 1)
     room = int(((hidden - b.first) * column - 10) / _LABEL)
     word = "scratch" if layer.startswith("scratch of ") else layer
     shown = height > 15 and room >= (len(word) if word == "scratch" else min(len(word), 5))
-    label = text(x + 6, y + min(height / 2 + 4, 16), cut(word, room), "inside") if shown else ""
+    label = text(x + 6, y + min(height / 2 + 4, 16), shorten_name(word, room), "inside") if shown else ""
     return el("g", box, label, class_="tensor", data_tip=tip, data_name=b.name, data_bytes=b.size)
 
 
@@ -119,4 +119,4 @@ def _steps(names: Sequence[str], column: float, peak: Peak | None) -> Iterator[H
         if i == here or (i % every == 0 and not near):
             x, y = _AXIS + (i + 0.5) * column, _TOP + _PLOT + 14
             style = "here end" if i == here else "axis end"
-            yield text(x, y, cut(name, _STEP), style, transform=f"rotate(-40 {x:.1f} {y})")
+            yield text(x, y, shorten_name(name, _STEP), style, transform=f"rotate(-40 {x:.1f} {y})")

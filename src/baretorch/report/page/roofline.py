@@ -9,8 +9,8 @@ from math import atan2, ceil, cos, degrees, floor, log2, sin
 from typing import TypeAlias
 
 from baretorch.measure.cluster import TracedLayer, TracedRun
-from baretorch.measure.numbers import cut, figure, share
-from baretorch.report.page.html import Html, el, line, rect, svg, text
+from baretorch.measure.numbers import figure, share, shorten_name
+from baretorch.report.page.html import Html, el, line_element, rect, svg, text
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Chip
 from baretorch.units import units_of
@@ -93,14 +93,14 @@ def _grid(scale: _Scale) -> Iterator[Html]:
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     for power in range(scale.low, scale.high + 1):
         y = scale.y(2.0**power)
-        yield line(LEFT, y, right, y, "grid")
+        yield line_element(LEFT, y, right, y, "grid")
         yield text(LEFT - 8, y + 4, f"{2.0**power:g}", "axis end")
     for power in range(scale.left, scale.right + 1):
         x = scale.x(2.0**power)
-        yield line(x, TOP, x, bottom, "grid")
+        yield line_element(x, TOP, x, bottom, "grid")
         if (power - scale.left) % 2 == 0:
             yield text(x, bottom + 16, f"{2.0**power:g}", "axis middle")
-    yield line(LEFT, bottom, right, bottom, "base")
+    yield line_element(LEFT, bottom, right, bottom, "base")
     yield text((LEFT + right) / 2, HEIGHT - 6, "MACs per byte between L1 and L2", "note middle")
     yield text(4, 12, "MACs per cycle", "note")
     yield rect(right + 14, TOP, RIGHT - 18, bottom - TOP, class_="lane", rx=4)
@@ -149,12 +149,12 @@ def _name_boxes(roof: Roof, scale: _Scale, at: float) -> Iterator[Box]:
 def _roof(roof: Roof, scale: _Scale, at: float) -> Html:
     if roof.per_cycle:
         y = scale.y(roof.per_cycle)
-        parts = [line(LEFT, y, WIDTH, y, "roof"), text(LEFT + 8, y - 6, roof.name, "here")]
+        parts = [line_element(LEFT, y, WIDTH, y, "roof"), text(LEFT + 8, y - 6, roof.name, "here")]
         return el("g", *parts, data_tip=f"{roof.name}\nno layer there can do more")
     x1, y1, x2, y2 = _slope(roof, scale)
     at_x, at_y = x1 + at * (x2 - x1), y1 + at * (y2 - y1)
     turn = f"rotate({degrees(atan2(y2 - y1, x2 - x1)):.1f} {at_x:.1f} {at_y:.1f})"
-    parts = [line(x1, y1, x2, y2, "roof"), text(at_x, at_y - 7, roof.name, "here middle", transform=turn)]
+    parts = [line_element(x1, y1, x2, y2, "roof"), text(at_x, at_y - 7, roof.name, "here middle", transform=turn)]
     return el("g", *parts, data_tip=f"{roof.name}\na layer left of it waits for its bytes")
 
 
@@ -167,7 +167,7 @@ def _dots(found: TracedRun, layers: list[TracedLayer], scale: _Scale, names: lis
         style = f"spot c{found.layers.index(layer) % COLOURS}"
         yield el("circle", cx=x, cy=y, r=radius, class_=style, data_tip=_tip(found, layer), tabindex=0)
     for layer in ordered:
-        (x, y, radius), name = _spot(found, layer, scale), cut(layer.name, 16)
+        (x, y, radius), name = _spot(found, layer, scale), shorten_name(layer.name, 16)
         width = LABEL * len(name)
         for left, end in ((x + radius + 4, False), (x - radius - 4 - width, True)):
             box = (left, y - 7, left + width, y + 6)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from baretorch.measure.cluster import DMA, TracedCopy, TracedRun, Use, Visit
-from baretorch.measure.layers import layer_of
+from baretorch.measure.cluster import DMA_NAME, TracedCopy, TracedRun, Use, Visit
+from baretorch.measure.layers import layer_of_buffer
 from baretorch.measure.numbers import share, ticks
 from baretorch.plan.types import Buffer
 from baretorch.report.page.html import Html, el, joined
@@ -66,11 +66,11 @@ def _key(style: str, name: str, cycles: int, whole: Use) -> Html:
 
 
 def _units(found: TracedRun) -> list[str]:
-    return sorted({work.unit for work in found.trace.works}, key=lambda unit: (unit != DMA, unit))
+    return sorted({work.unit for work in found.trace.works}, key=lambda unit: (unit != DMA_NAME, unit))
 
 
 def _style(unit: str) -> str:
-    return "dma" if unit == DMA else "unit"
+    return "dma" if unit == DMA_NAME else "unit"
 
 
 def _at(found: TracedRun, cycle: int) -> float:
@@ -145,7 +145,7 @@ def _asleep(found: TracedRun) -> Iterator[Html]:
                 slept.setdefault((pause.core, what), []).extend(both)
                 rest = [piece for stretch in rest for piece in _without(stretch, both)]
         slept.setdefault((pause.core, pause.what), []).extend(rest)
-    styles = dict.fromkeys(own, WAITS[5]) | {DMA: WAITS[4]}
+    styles = dict.fromkeys(own, WAITS[5]) | {DMA_NAME: WAITS[4]}
     for (core, what), times in sorted(slept.items()):
         field, style, name = styles.get(what, WAITS[3])  # else a barrier
         cycles = getattr(found.uses[core], field)
@@ -174,7 +174,7 @@ def _draw_works(found: TracedRun, unit: str, top: float) -> Iterator[Html]:
         if layer is None:
             layer = next((v.layer for v in found.visits if v.core == work.core and v.begin <= work.asked <= v.end), -1)
         name = found.layers[layer].name if layer >= 0 else "the run function"
-        did = f"copies {work.bytes:,} bytes" if unit == DMA else f"computes {work.bytes:,} bytes"
+        did = f"copies {work.bytes:,} bytes" if unit == DMA_NAME else f"computes {work.bytes:,} bytes"
         times = (
             f"cycles {work.begin - found.trace.begin:,} to {work.end - found.trace.begin:,}: {work.end - work.begin:,}"
         )
@@ -281,7 +281,7 @@ def _draw_buffer(
     top, height = HEIGHT - buffer.end * up, max(buffer.size * up, 1.0)
     place = f"{buffer.size:,} bytes at {buffer.offset:,}"
     if copy is None:
-        layer = layer_of(found.plan, buffer)
+        layer = layer_of_buffer(found.plan, buffer)
         number = makes.get(buffer.name, next((i for i, x in enumerate(found.layers) if layer.endswith(x.name)), 0))
         tip = f"{buffer.name}\n{place}\n{layer}\ncycles {begin - found.trace.begin:,} to {end - found.trace.begin:,}"
         yield _path([_box(found, begin, end, top, height)], f"buffer c{number % COLOURS}", tip)

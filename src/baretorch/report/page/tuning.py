@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from baretorch.measure.numbers import ticks
-from baretorch.report.page.html import Html, el, fill_template, joined, line, svg, text
+from baretorch.report.page.html import Html, el, fill_template, joined, line_element, svg, text
 from baretorch.report.terminal.tuning import cells_of, titles_of, verdict
 from baretorch.tune.result import Candidate, Tuning, format_accuracy
 
@@ -118,12 +118,12 @@ def _grid(axes: _Axes) -> Iterator[Html]:
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     for value in ticks(*axes.y, 6):
         _, y = axes.at(0, value)
-        yield line(LEFT, y, right, y, "grid")
+        yield line_element(LEFT, y, right, y, "grid")
         yield text(LEFT - 8, y + 4, f"{value:.6g}", "end")
     for value in ticks(*axes.x, 8):
         x, _ = axes.at(value, axes.y[0])
         yield text(x, bottom + 18, f"{value / 1000:,.4g}", "middle")
-    yield line(LEFT, bottom, right, bottom, "base")
+    yield line_element(LEFT, bottom, right, bottom, "base")
     yield text(right, bottom + 38, "flash, thousands of bytes", "end")
 
 
@@ -133,10 +133,10 @@ def _limits(axes: _Axes, tuning: Tuning) -> Iterator[Html]:
     words = []
     for value, what in ((tuning.original, "the original"), (tuning.budget.accuracy, "least accuracy")):
         _, y = axes.at(0, value)
-        yield line(LEFT, y, right, y, "peak")
+        yield line_element(LEFT, y, right, y, "peak")
         words.append(text((LEFT + 2 * right) / 3, y - 5, f"{what}, {value:.4f}", "clear middle"))
     if tuning.budget.flash is not None:
         x, _ = axes.at(tuning.budget.flash, axes.y[0])
-        yield line(x, TOP, x, bottom, "peak")
+        yield line_element(x, TOP, x, bottom, "peak")
         words.append(text(x + 5, bottom - 8, f"most flash, {tuning.budget.flash:,}"))
     yield from words

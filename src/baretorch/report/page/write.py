@@ -10,8 +10,8 @@ from pathlib import Path
 
 from baretorch.files.write import put
 from baretorch.measure.cycles import core_source, flash_source
-from baretorch.measure.layers import LayerRow, Peak, layer_of
-from baretorch.measure.numbers import cut, figure, frequency, share
+from baretorch.measure.layers import LayerRow, Peak, layer_of_buffer
+from baretorch.measure.numbers import figure, frequency, share, shorten_name
 from baretorch.report.findings import Figure, Report
 from baretorch.report.page.cluster import cluster_sections
 from baretorch.report.page.graph import graph_picture, hidden_nodes
@@ -95,14 +95,15 @@ def _npu(report: Report) -> Html:
         el(
             "tr",
             number_cell(str(number), number),
-            el("td", el("code", cut(r.layers[-1]))),
+            el("td", el("code", shorten_name(r.layers[-1]))),
             *(count_cell(n) for n in (None if r.cycles is None else len(r.layers), r.bytes_in, r.bytes_out)),
             *(count_cell(n) for n in (r.commands, r.weights, r.scratch, r.cycles)),
         )
         for number, r in enumerate(found.regions, 1)
     ]
     left = [
-        el("tr", el("td", el("code", cut(each.layer))), el("td", each.op), el("td", each.why)) for each in found.left
+        el("tr", el("td", el("code", shorten_name(each.layer))), el("td", each.op), el("td", each.why))
+        for each in found.left
     ]
     lead = f"What {npu.accelerator} computes. Bytes go in and out between it and the CPU; cycles are Vela’s estimate."
     parts = [el("h2", "NPU"), el("p", lead, class_="lead")]
@@ -131,7 +132,7 @@ def _peak(report: Report) -> Html:
         return Html("")
     bands = f" {report.plan.bands}." if report.plan.bands else ""
     live = f", {peak.live:,} bytes are live.{bands} Buffers that overlap share bytes."
-    sentence = el("p", f"At step {peak.step}, ", el("code", cut(peak.layer)), live)
+    sentence = el("p", f"At step {peak.step}, ", el("code", shorten_name(peak.layer)), live)
     return joined([sentence, _peak_table(report, peak)])
 
 
@@ -140,7 +141,7 @@ def _peak_table(report: Report, peak: Peak) -> Html:
         el(
             "tr",
             el("td", el("code", b.name)),
-            el("td", cut(layer_of(report.plan, b))),
+            el("td", shorten_name(layer_of_buffer(report.plan, b))),
             number_cell(f"{b.size:,}", b.size),
             _bar(b.size, peak.buffers[0].size, share(b.size, peak.live)),
         )

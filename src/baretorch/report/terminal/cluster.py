@@ -12,7 +12,7 @@ from rich.text import Text
 from baretorch.escape import markup
 from baretorch.measure.cluster import TracedLayer, TracedRun, Use
 from baretorch.measure.cycles import time_words
-from baretorch.measure.numbers import apart, figure, share
+from baretorch.measure.numbers import distinct_names, figure, share
 from baretorch.measure.profile import Profile
 from baretorch.report.terminal.layout import columns
 
@@ -50,7 +50,7 @@ def _layers(profile: Profile, found: TracedRun) -> Table:
     table = columns("layer", "operator", "on", *numbers, *(["#tiles", "#bytes\nmoved"] if moves else []), apart=1)
     for column in table.columns[1:3]:
         column.no_wrap = True
-    names = apart([layer.name for layer in found.layers], 20)
+    names = distinct_names([layer.name for layer in found.layers], 20)
     for name, layer, counts in zip(names, found.layers, profile.layers, strict=True):
         on = f"[dim]{layer.unit or _cores_of(layer)}[/]"
         cells = [markup(name), counts.op, on, f"{layer.macs:,}" if layer.macs else ""]

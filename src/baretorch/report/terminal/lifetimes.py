@@ -8,7 +8,7 @@ from rich.style import Style
 
 from baretorch.escape import line
 from baretorch.measure.layers import when
-from baretorch.measure.numbers import cut
+from baretorch.measure.numbers import shorten_name
 from baretorch.plan.types import Plan
 
 HEIGHT = 16
@@ -85,7 +85,7 @@ class Lifetimes:
             yield Segment(_letter(i), _style(i))
             place = f"{b.size:>9,} bytes at {b.offset:<9,}"
             yield Segment(
-                f" {cut(names[i], name_width):<{name_width}} {place} {when(b, len(self._plan.phases))}"[:width]
+                f" {shorten_name(names[i], name_width):<{name_width}} {place} {when(b, len(self._plan.phases))}"[:width]
             )
             yield Segment("\n")
         if len(self._buffers) > len(shown):

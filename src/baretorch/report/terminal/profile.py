@@ -12,7 +12,7 @@ from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.measure.cycles import Time, core_source, flash_source, time_words
 from baretorch.measure.loops import InnerLoop, disassembly
-from baretorch.measure.numbers import apart, bar, figure, share
+from baretorch.measure.numbers import bar, distinct_names, figure, share
 from baretorch.measure.profile import Profile, ProfiledLayer
 from baretorch.ops.delegate import Delegate
 from baretorch.report.terminal.cluster import cluster_tables
@@ -47,7 +47,7 @@ def _layers(profile: Profile) -> Table:
     table.add_column("", no_wrap=True, min_width=width)
     most = max((layer.weight for layer in profile.layers), default=0)
     whole = profile.weight
-    for name, layer in zip(apart([layer.name for layer in profile.layers]), profile.layers, strict=True):
+    for name, layer in zip(distinct_names([layer.name for layer in profile.layers]), profile.layers, strict=True):
         table.add_row(
             markup(name),
             layer.op,

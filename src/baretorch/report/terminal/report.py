@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from baretorch.escape import markup
-from baretorch.measure.layers import LayerRow, Peak, layer_of
+from baretorch.measure.layers import LayerRow, Peak, layer_of_buffer
 from baretorch.measure.memory_map import BankMap
-from baretorch.measure.numbers import apart, bar, cut, portion, share
+from baretorch.measure.numbers import bar, distinct_names, portion, share, shorten_name
 from baretorch.plan.types import Plan
 from baretorch.report.findings import Figure, Report
 from baretorch.report.terminal.evaluation import metrics_table
@@ -63,9 +63,11 @@ def _map(banks: Sequence[BankMap]) -> Table:
 
 
 def _peak(peak: Peak, plan: Plan) -> Table:
-    table = columns(f"peak: {peak.live:,} bytes at step {peak.step}, {markup(cut(peak.layer))}", "#bytes", "layer")
+    table = columns(
+        f"peak: {peak.live:,} bytes at step {peak.step}, {markup(shorten_name(peak.layer))}", "#bytes", "layer"
+    )
     for b in peak.buffers:
-        table.add_row(markup(cut(b.name)), f"{b.size:,}", markup(cut(layer_of(plan, b))))
+        table.add_row(markup(shorten_name(b.name)), f"{b.size:,}", markup(shorten_name(layer_of_buffer(plan, b))))
     return table
 
 
@@ -76,7 +78,7 @@ def _layers(report: Report) -> Table:
     width = BAR // 2 if report.profile.time.flash else BAR
     table.add_column("", no_wrap=True, min_width=width)
     most = max((row.weight for row in report.rows), default=0)
-    for name, row in zip(apart([row.name for row in report.rows]), report.rows, strict=True):
+    for name, row in zip(distinct_names([row.name for row in report.rows]), report.rows, strict=True):
         table.add_row(markup(name), *_layer(row, report), f"[cyan]{bar(row.weight, most, width)}[/]")
     return table
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from baretorch.machines.unicorn.device import Stopped
 from baretorch.machines.unicorn.usb.bus import ACK, NAK, PACKET, SILENCE, STALL, Handshake, Packet
 
-MEMORY = 0x1000  # bytes
+DPRAM_BYTES = 0x1000  # bytes
 REGISTERS = 0x10000  # from the memory's start
 CONTROLS = range(0x80, 0x100)  # buffer controls, in memory
 ENDPOINTS = range(0x08, 0x80)
@@ -170,7 +170,7 @@ class UsbController:
 
     def _check_endpoint(self, offset: int, value: int) -> None:
         place = value & EP_PLACE
-        if place % 64 or not FREE_PLACE <= place <= MEMORY - PACKET or value & EP_DOUBLE:
+        if place % 64 or not FREE_PLACE <= place <= DPRAM_BYTES - PACKET or value & EP_DOUBLE:
             raise Stopped(
                 f"endpoint {offset // 8} is set up wrongly: {value:#010x}",
                 f"rule: one buffer at a multiple of 64, from {FREE_PLACE:#x} on",

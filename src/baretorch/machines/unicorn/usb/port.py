@@ -12,8 +12,8 @@ from baretorch.machines.unicorn.device import ChipDevice, Stopped
 from baretorch.machines.unicorn.state import CALLBACK, TURN, ChipState, UsbAccess, pointer_to
 from baretorch.machines.unicorn.usb.bus import HostError
 from baretorch.machines.unicorn.usb.controller import (
+    DPRAM_BYTES,
     FRAME_US,
-    MEMORY,
     PHY_OVERRIDE,
     PULL_UP,
     SIE_CTRL,
@@ -43,7 +43,7 @@ class UsbPort(ChipDevice):
         """Connect a controller and a host. `used` means that another program has used the port before."""
         self._usb = usb
         self._wiring = wiring
-        self._memory = (ctypes.c_uint8 * MEMORY)(*[0xA5] * MEMORY)  # nothing useful after power-up
+        self._memory = (ctypes.c_uint8 * DPRAM_BYTES)(*[0xA5] * DPRAM_BYTES)  # nothing useful after power-up
         self._seen = -1
         self._alive, self._failing = True, list[str]()
         model = wiring.model if wiring is not None else None
