@@ -54,8 +54,8 @@ def kws(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_each_float_pass_runs_once(kws: dict[str, Any]) -> None:
-    listed = [step.__name__ for step in FLOAT_PASSES]
-    calls = {name: kws["entered"].get(f"passes/{name}:{name}") for name in listed}
+    listed = [f"{p.__module__.removeprefix('baretorch.').replace('.', '/')}:{p.__name__}" for p in FLOAT_PASSES]
+    calls = {name: kws["entered"].get(name) for name in listed}
     assert calls == {name: listed.count(name) for name in listed}
 
 

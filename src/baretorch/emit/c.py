@@ -76,7 +76,7 @@ def values_in_parts(data: Array) -> Iterator[str]:
         last = at + _AT_ONCE >= flat.size
         ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + len(", "))
         begins = np.concatenate(([0], ends[:-1]))
-        ends[-1] -= last  # no comma behind the last of all
+        ends[-1] -= last  # no comma after the last number
         after = np.searchsorted(ends, begins + _WIDTH + 1, "right").tolist()  # the next line, if one begins here
         i = 0
         lines: list[str] = []

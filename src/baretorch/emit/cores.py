@@ -47,8 +47,12 @@ def job(names: CNames) -> str:
     others = "the other cores" if names.team else "core 1"
     fields = "".join(_fields(names, m) for m in names.methods.values())
     which = "    uint32_t method;\n" if len(names.methods) > 1 else ""
-    runs = f"static int {names.model}_runs; /* core 1 was asked for a run; for core 0 */\n" if names.alone else ""
-    return f"""{comment(f"What core 0 tells {others}, which must not read it before they meet.")}
+    runs = (
+        f"static int {names.model}_runs; /* whether core 1 has a run to finish; core 0 reads it */\n"
+        if names.alone
+        else ""
+    )
+    return f"""{comment(f"The job that core 0 passes to {others}, which must not read it before they synchronize.")}
 static volatile struct {{
 {which}{fields}}} {names.model}_job;
 {meeting}{runs}

@@ -36,7 +36,7 @@ const {names.flash}bt_model bt_the_model = {{
 }};
 
 {_alone(names, method, arguments) if names.alone else ""}{_core1(names) if uses_core1(names) else ""}\
-{comment(f"Emulators count instructions from {RUN_ALONE if names.alone else method.run} to the label behind its call.")}
+{comment(f"Emulators count instructions from {RUN_ALONE if names.alone else method.run} to the label after its call.")}
 __attribute__((noinline)) void bt_model_call(void)
 {{
     {run};
@@ -46,7 +46,7 @@ __attribute__((noinline)) void bt_model_call(void)
 void bt_model_reset(void)
 {{
 {"    bt_stream_start();" + chr(10) if "stream.h" in copy_headers(names) else ""}\
-    {f"{names.model}_reset();" if method.plan.state else "/* it remembers nothing */"}
+    {f"{names.model}_reset();" if method.plan.state else "/* the model has no state */"}
 }}
 {_wrong_input(names, method) if names.checked else ""}"""
 

@@ -79,8 +79,8 @@ void {method.run}({parameters(method)});
 
 def _check(method: Method) -> str:
     """Declare the function that finds NaN and infinity."""
-    lying = ", ".join(p.macro for p in method.inputs if not p.direct)
-    where = f" Of inputs that are written in place, pass {lying}." if lying else ""
+    placed = ", ".join(p.macro for p in method.inputs if not p.direct)
+    where = f" Of inputs that are written in place, pass {placed}." if placed else ""
     about = f"Before {method.run}: which input, counted from 1, has NaN or infinite values; 0 if none has.{where}"
     return f"""
 {_wrap(about)}
@@ -115,28 +115,27 @@ def _scale(method: Method, port: CPort) -> str:
 
 
 def _where(method: Method) -> str:
-    lying = _ports_with_place(method)
-    if not lying:
+    placed = _ports_with_place(method)
+    if not placed:
         return ""
-    whose = "they lie" if len(lying) == len(method.ports) else _lie(lying)
     write = "Write an input there and pass NULL for it, and nothing is copied"
     reused = "The bytes of an input are reused during the run."
-    if all(p in method.outputs for p in lying):
+    if all(p in method.outputs for p in placed):
         how = "Pass NULL for an output and read it there after the run, and it is not copied."
-    elif all(p in method.inputs for p in lying):
+    elif all(p in method.inputs for p in placed):
         how = f"{write}. {reused}"
     else:
         how = f"{write}; read an output there after the run. {reused}"
-    slots = "".join(f"#define {p.macro} {_slot(method, p)}\n" for p in lying)
-    return f"{_wrap(f'Where {whose}. {how}')}\n{slots}\n"
+    slots = "".join(f"#define {p.macro} {_slot(method, p)}\n" for p in placed)
+    return f"{_wrap(f'Addresses of {_named(method, placed)}. {how}')}\n{slots}\n"
 
 
 def _there(method: Method) -> str:
     """Return the comment before the offsets."""
-    lying = [p for p in _ports_with_place(method) if not p.operand.constant]
-    if not lying:
+    placed = [p for p in _ports_with_place(method) if not p.operand.constant]
+    if not placed:
         return ""
-    return f" There {'they lie' if len(lying) == len(method.ports) else _lie(lying)} at"
+    return f" Offsets of {_named(method, placed)}:"
 
 
 def _offsets(method: Method) -> str:
@@ -149,8 +148,8 @@ def _offsets(method: Method) -> str:
     return lines
 
 
-def _lie(ports: Sequence[CPort]) -> str:
-    return f"{', '.join(p.name for p in ports)} {'lies' if len(ports) == 1 else 'lie'}"
+def _named(method: Method, ports: Sequence[CPort]) -> str:
+    return "inputs and outputs" if len(ports) == len(method.ports) else ", ".join(p.name for p in ports)
 
 
 def _wrap(text: str) -> str:
@@ -174,7 +173,7 @@ def _pulling(method: Method) -> list[str]:
     for p in (p for p in method.inputs if p.pulled):
         height, width, channels = port_tensor(method, p).shape[1:]
         lines += [
-            f"The {height} rows of {p.name}, {width * channels} elements each, are asked for as they are needed:",
+            f"The {height} rows of {p.name}, {width * channels} elements each, are requested when they are needed:",
             "see kernels/pull/rows.h.",
         ]
     return lines
@@ -185,9 +184,9 @@ def _reset(names: CNames) -> str:
     if not plan.state:
         return ""
     kept = [f"  {s.operand.tensor}  {plan.graph[s.operand.tensor].type}" for s in plan.state]
-    forget = "Reset it before the first run, and whenever it should forget."
+    reset = "Reset it before the first run, and to start a new sequence."
     return f"""
-{comment("The model remembers between runs:", *kept, forget)}
+{comment("State that the model keeps between runs:", *kept, reset)}
 void {names.model}_reset(void);
 void {names.model}_reset_in(void *arena);
 """
@@ -200,25 +199,25 @@ def _cores(names: CNames) -> str:
         return ""
     if names.team:
         text = (
-            "All cores of the cluster work on a run, which is asked for on core 0. Each other core is to call this "
-            "with its number, from 1: it serves the model and never returns. A run before that waits for them."
+            "All cores of the cluster compute a run, which core 0 starts. Each other core calls this function with its "
+            "number, from 1; it serves the model and never returns. A run that starts earlier waits for them."
         )
         return f"""
 {_wrap(text)}
 void {model}_core(uint32_t core);
 """
-    serve = f"Give core 1 this to run, as {launch} does: it serves the model and never returns."
+    serve = f"Run this function on core 1, as {launch} does: it serves the model and never returns."
     if not names.alone:
-        text = f"Both cores work on a run, which is asked for on core 0. {serve} A run before that waits for it."
+        text = f"Both cores compute a run, which core 0 starts. {serve} A run that starts earlier waits for it."
         return f"""
 {_wrap(text)}
 void {model}_core1(void);
 """
     starts = "".join(f"void {m.prefix}_start({parameters(m)});\n" for m in names.methods.values())
-    about = f"The model has core 1 for itself, and core 0 is the application's. {serve}"
+    about = f"The model runs on core 1, and the application on core 0. {serve}"
     asks = (
-        "Ask core 1 for a run, on core 0, and whether it is done: then outputs are there, and another may be asked "
-        "for. Until then leave inputs, outputs and arena alone."
+        "Start a run on core 1 from core 0, and query whether it is done: then the outputs are valid, and another "
+        "run may start. Until then, do not touch inputs, outputs and arena."
     )
     return f"""
 {_wrap(about)}

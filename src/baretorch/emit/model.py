@@ -78,7 +78,7 @@ def model_c(names: CNames, optimize: Optimize) -> ModelC:
 
 {arenas}
 
-/* The tensor that lies `offset` bytes into the arena. */
+/* The tensor at `offset` bytes in the arena. */
 #define AT(type, offset) ((type *)(void *)((uint8_t *)arena + (offset)))
 {elsewhere}
 {definitions}

@@ -31,7 +31,7 @@ def watched_c(names: CNames) -> str:
 {"".join(parts)}
 void bt_watched_reset(void)
 {{
-    {f"{names.model}_reset();" if method.plan.state else "/* it remembers nothing */"}
+    {f"{names.model}_reset();" if method.plan.state else "/* the model has no state */"}
 }}
 
 void bt_watched_run(void)

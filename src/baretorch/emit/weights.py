@@ -7,8 +7,8 @@ from baretorch.emit.names import CNames, StoredArray
 from baretorch.emit.spell import banner
 from baretorch.escape import comment
 
-_ONE_MEMORY = """#if defined(__AVR__) /* whose kernels look for constants in flash */
-#error "made for another chip: --board arduino-uno or arduino-mega makes C for AVR"
+_ONE_MEMORY = """#if defined(__AVR__) /* its kernels read constants from flash */
+#error "compiled for another chip: --board arduino-uno or arduino-mega makes C for AVR"
 #endif
 
 """

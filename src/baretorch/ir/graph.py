@@ -55,9 +55,9 @@ class DType(Enum):
 
 @dataclass(frozen=True)
 class Quant:
-    """Scale and zero point: real = scale * (stored - zero_point), one pair, or one per index of `axis`. If the model
-    `cuts` there, numbers outside the range of int8 are clipped even if the tensor stays float, because an activation
-    may consist of that alone. Weights may have 4 `bits`, with a factor for each `group` of inputs. Activations may have
+    """Scale and zero point: real = scale * (stored - zero_point), one pair, or one per index of `axis`. If `cuts` is
+    set, numbers outside the range of int8 are clipped even if the tensor stays float, because clipping may be the
+    whole activation. Weights may have 4 `bits`, with a factor for each `group` of inputs. Activations may have
     16: int16 is then used too, with a scale 128 times finer and the zero point 0."""
 
     scale: tuple[float, ...]

@@ -91,25 +91,25 @@ def fold_affine(graph: Graph) -> Graph:
 
 
 def _scale(quant: Quant, factors: Array) -> Quant:
-    """The scales of a weight's channels after multiplication: what is stored stays, but for its sign."""
+    """Return the scales of a weight's channels after multiplication. Stored values keep their magnitude."""
     scales = np.broadcast_to(np.array(quant.scale), factors.shape) * np.where(factors == 0, 1.0, np.abs(factors))
     zeros = np.broadcast_to(np.array(quant.zero_point), factors.shape)
     return Quant(tuple(map(float, scales)), tuple(map(int, zeros)), 0)
 
 
 def _foldable(graph: Graph, node: Node, uses: dict[str, list[Node]]) -> bool:
-    """The layer's weights are constants and only one node reads its plain result."""
+    """Report whether the layer's weights are constants and only one node reads its plain result."""
     constant = all(graph[name].data is not None for name in node.inputs[1:])
     return constant and node.op.takes_affine() and _read_once(graph, node.outputs[0], uses)
 
 
 def _read_once(graph: Graph, name: str, uses: dict[str, list[Node]]) -> bool:
-    """One node reads it, and nothing is rounded to int8 in between."""
+    """Report whether one node reads the tensor, and nothing is rounded to int8 in between."""
     return name not in graph.kept and len(uses.get(name, ())) == 1 and graph[name].quant is None
 
 
 def _per_channel(graph: Graph, node: Node) -> Array | None:
-    """The constant operand as a vector over the last axis, if that is all it is."""
+    """Return the constant operand as a vector over the last axis, or None if it varies along others."""
     if not isinstance(node.op, (Mul, Add)):
         return None
     other = graph[node.inputs[1]]

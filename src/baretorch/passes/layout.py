@@ -65,7 +65,7 @@ class _Walk:
         self.nodes.append(Node(op, inputs, outputs))
 
     def real(self, name: str) -> str:
-        """A tensor that holds `name` as it is: itself, or the permutation executed now."""
+        """Return a tensor that holds `name`; execute its pending permutation if there is one."""
         if name not in self.lazy:
             return name
         if name not in self.made:
@@ -92,7 +92,7 @@ class _Walk:
         return root, (*order, *(d for d in range(len(sizes)) if d not in order))
 
     def step(self, op: Op, x: str, to: str) -> str:
-        """A new tensor on the way to another."""
+        """Add an operator whose output is an intermediate tensor of `to`, and return its name."""
         (signature,) = op.infer([self.tensor(x)])
         name = self.name(f"{to}{PERMUTED}")
         self.new[name] = replace(self.graph[to], name=name, shape=signature.shape)
@@ -100,8 +100,8 @@ class _Walk:
         return name
 
     def reshape(self, node: Node) -> None:
-        """Reshape what is underneath. If that takes a move, `moved` remembers from where: should the result be wanted
-        in another order after all, it is moved there directly, and the first move is left out as unused."""
+        """Reshape the base tensor. If data must move for that, `moved` records from where. If a reader needs the result
+        in another order, it is then moved directly, and dead code elimination removes the first move."""
         (x,), (out,) = node.inputs, node.outputs
         base, dims = self.lazy[x]
         new = regroup(self.tensor(base).shape, dims, self.graph[out].shape)
@@ -123,7 +123,7 @@ class _Walk:
         self.lazy[node.outputs[0]] = (base, tuple(dims[d] for d in op.dims))
 
     def view(self, name: str) -> tuple[str, Sizes]:
-        """(base, dims) for any tensor; a plain one is its own base."""
+        """Return (base, dims) of any tensor; a plain tensor is its own base."""
         return self.lazy.get(name) or (name, tuple(range(len(self.tensor(name).shape))))
 
     # --- operators that do not care about the order of dimensions -----------------------------------------
@@ -146,7 +146,7 @@ class _Walk:
         return True
 
     def under(self, name: str, dims: Sizes, inverse: Sizes) -> str | None:
-        """The tensor that, permuted by dims, is `name`; a constant is permuted on the spot."""
+        """Return the tensor that is `name` when permuted by dims; a constant is permuted at once."""
         if name in self.lazy:
             base, own = self.lazy[name]
             return base if own == dims else None

@@ -1,6 +1,6 @@
-"""Turn every quantize-dequantize pair into a note on the tensor: "this one is stored as int8, with that scale".
+"""Replace each quantize-dequantize pair by a scale that is attached to its tensor.
 
-In between, the graph is an ordinary float graph for all other passes; `to_int8` makes the notes true.
+Until `to_int8` replaces the operators by integer ones, the graph is an ordinary float graph for all other passes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def note_scales(graph: Graph) -> Graph:
 
 
 def _is_read_whole(graph: Graph, maker: Node | None, readers: Sequence[Node], x: str, op: Op) -> bool:
-    """Whether others read what a pair cuts off: it is an activation then, with a zero point at the end."""
+    """Report whether a reader outside the pair sees values that the pair clips. Only an activation whose zero point is
+    at the end of the range has such a pair."""
     assert isinstance(op, Quantize)
     if -128 < op.zero < 127:
         return False
@@ -70,7 +71,7 @@ def _narrower(
     maker: Node | None,
     quant: Quant,
 ) -> bool:
-    """Whether a view is stored in a scale that does not hold all of what it looks at, or may not."""
+    """Report whether the scale of a view cannot represent all values of its input, or might not."""
     if maker is None or not isinstance(maker.op, (Permute, Reshape)):
         return False
     x = rename.get(maker.inputs[0], maker.inputs[0])
@@ -84,13 +85,14 @@ def _narrower(
 
 
 def _share(graph: Graph, noted: dict[str, Tensor], quant: Quant | None, to: str) -> None:
-    """A view has the scale of what it looks at, and the other way round."""
+    """Give a view the scale of its input, or the input the scale of its view."""
     if quant is not None and graph[to].data is None and noted.get(to, graph[to]).quant is None:
         noted[to] = replace(graph[to], quant=quant)
 
 
 def _through(op: Op, shape: Shape, quant: Quant) -> Quant | None:
-    """The scales of a permuted or reshaped tensor; None where the channels of a weight do not stay one dimension."""
+    """Return the scales of a permuted or reshaped tensor, or None if the channels of a weight spread over several
+    dimensions."""
     if quant.axis is None:
         return quant
     if isinstance(op, Permute):

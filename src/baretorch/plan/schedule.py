@@ -144,8 +144,8 @@ class Await:
 
 @dataclass(frozen=True)
 class Phase:
-    """Steps that run at the same time, each on its own executor, and copies that start then. If they `meet`, none of
-    them starts before all earlier work is done; otherwise each only waits for its own executor. A unit's step comes
+    """Steps that run at the same time, each on its own executor, and copies that start then. If they `meet`, all
+    executors finish their earlier work first; otherwise each step only waits for its own executor. A unit's step comes
     first: the core that starts it computes its own step, and then waits for the unit."""
 
     steps: tuple[Step, ...]

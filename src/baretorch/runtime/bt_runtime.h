@@ -142,7 +142,7 @@ typedef struct {
 
 extern const BT_FLASH bt_model bt_the_model;
 void bt_model_call(void);
-void bt_model_reset(void); /* forget what it remembers between calls */
+void bt_model_reset(void); /* reset the state that it keeps between calls */
 void bt_core1_main(void);  /* in images that use two cores: what core 1 does; an application may leave it out */
 void bt_core_main(uint32_t core); /* the same of the cores 1, 2 … of a cluster */
 /* with BT_CHECK_INPUTS: the name of an input that is not finite, or NULL */

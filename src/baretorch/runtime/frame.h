@@ -16,7 +16,7 @@ enum {
     /* from the host */
     BT_FRAME_HELLO = 'H', /* no payload */
     BT_FRAME_RUN = 'R',   /* all inputs, one after the other */
-    BT_FRAME_RESET = 'Z', /* no payload: forget what the model remembers */
+    BT_FRAME_RESET = 'Z', /* no payload: reset the model's state */
 
     /* from the device */
     BT_FRAME_MODEL = 'h',  /* version u8, inputs u8, outputs u8, flags u8, counter Hz u32, u32 bytes of each input and

@@ -305,7 +305,7 @@ def print_core_aten(exported: Any) -> str:
 
 def to_numpy(tensor: Any, order: Sequence[int]) -> Array:
     """Convert a torch tensor to an array in the memory order of the C interface."""
-    return np.array(tensor_array(tensor).transpose(order), order="C")  # a scalar stays one  # a scalar stays one
+    return np.array(tensor_array(tensor).transpose(order), order="C")  # a scalar stays one
 
 
 def run_module(

@@ -6,7 +6,7 @@
 
 typedef struct {
     /* Write rows first … first + count - 1 to `to`, in the order and type that model.h states. The rows of a run are
-     * asked for in order, none of them twice. */
+     * requested in order, none of them twice. */
     void (*rows)(void *context, int32_t first, int32_t count, void *to);
     void *context; /* handed through */
 } bt_row_source;

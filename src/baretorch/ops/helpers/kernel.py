@@ -154,8 +154,8 @@ class Kernel(Generic[O]):
     as_they_are: int = 0  # how many of the first inputs are read as activations even where they are constants
     skips: Callable[[Call[O]], int] = lambda call: 0  # byte offset added to the first input's pointer
     executor: Executor = CORE0  # any core, an NPU or an accelerator unit
-    begins: str = ""  # C functions that start the unit without waiting, and
-    awaits: str = ""  # wait for it, by its number, the params' `unit`
+    begins: str = ""  # C function that starts the unit without waiting; its params name the `unit`
+    awaits: str = ""  # C function that waits for that unit
     cycles: Callable[[Call[O]], float] = lambda call: 0.0  # that a unit takes
 
     def function(self, call: Call[O]) -> str:

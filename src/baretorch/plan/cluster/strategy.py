@@ -1,8 +1,8 @@
 """Plan for the cores of a cluster, which share each layer, and for its units.
 
-Constants are in the scratchpad from the start if they fit there next to the arena. Else a DMA engine brings them during
-the run, in tiles with which the run takes least (choose_tiles.py). Layers too large for that take their input channels
-in parts (choose_channel_parts.py).
+Constants are in the scratchpad from the start if they fit there next to the arena. Otherwise a DMA engine copies them
+during the run, in the tiles that make the run shortest (choose_tiles.py). Layers too large for that split their input
+channels into parts (channel_parts.py).
 """
 
 from __future__ import annotations
