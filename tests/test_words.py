@@ -79,6 +79,13 @@ def test_error_texts() -> None:
     assert found == {}
 
 
+def test_generated_c() -> None:
+    found = {
+        path.name: hit[0] for path in (ROOT / "tests/emit/golden").glob("*.txt") if (hit := WORDS.search(read(path)))
+    }
+    assert found == {}
+
+
 def read(path: Path) -> str:
     return path.read_text(errors="replace")
 

@@ -110,7 +110,11 @@ def header(graph: Graph, options: Options) -> str:
 @pytest.mark.parametrize(
     ("graph", "options", "sentences"),
     [
-        (picture(), Options(), ["inputs and outputs included", "Addresses of inputs and outputs", "Each pointer may be NULL"]),
+        (
+            picture(),
+            Options(),
+            ["inputs and outputs included", "Addresses of inputs and outputs", "Each pointer may be NULL"],
+        ),
         (
             picture(),
             Options(input=Input.ROWS),

@@ -118,10 +118,10 @@ def _where(method: Method) -> str:
     placed = _ports_with_place(method)
     if not placed:
         return ""
-    write = "Write an input there and pass NULL for it, and nothing is copied"
+    write = "To avoid a copy, write an input there and pass NULL for it"
     reused = "The bytes of an input are reused during the run."
     if all(p in method.outputs for p in placed):
-        how = "Pass NULL for an output and read it there after the run, and it is not copied."
+        how = "To avoid a copy, pass NULL for an output and read it there after the run."
     elif all(p in method.inputs for p in placed):
         how = f"{write}. {reused}"
     else:
