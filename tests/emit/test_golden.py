@@ -118,7 +118,7 @@ def header(graph: Graph, options: Options) -> str:
         (
             picture(),
             Options(input=Input.ROWS),
-            ["that have an offset", "Where y lies. Pass NULL", "x must not be NULL; y may be"],
+            ["that have an offset", "Addresses of y. To avoid a copy, pass NULL", "x must not be NULL; y may be"],
         ),
         (
             picture(),
@@ -129,7 +129,7 @@ def header(graph: Graph, options: Options) -> str:
         (
             ports(),
             Options(buffers=Buffers.CALLER),
-            ["that have an offset", "Where a, y1, y2 lie. Write", "There a, y1 lie at"],
+            ["that have an offset", "Addresses of a, y1, y2. To avoid", "Offsets of a, y1:"],
         ),
     ],
 )
