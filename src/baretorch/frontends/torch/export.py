@@ -17,8 +17,6 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import BOUND, AtenProgram
 from baretorch.frontends.aten.table import TABLE
-from baretorch.frontends.torch.exportable import plain_names
-from baretorch.frontends.torch.snapshot import copy_module
 from baretorch.frontends.user_code import first_line, show_value
 from baretorch.ir.equivalence import Reference, check
 from baretorch.ir.graph import Array, Graph
@@ -35,7 +33,7 @@ except ImportError as error:
 from baretorch.frontends.torch.attributes import check_attributes
 from baretorch.frontends.torch.calls import call_method, evaluating, flat_tensors, types, user_line
 from baretorch.frontends.torch.constants import evaluate_constants, products_as_layers
-from baretorch.frontends.torch.exportable import as_exportable, each_buffer_once
+from baretorch.frontends.torch.exportable import as_exportable, each_buffer_once, plain_names
 from baretorch.frontends.torch.modes import orders_elements
 from baretorch.frontends.torch.notices import collect, quiet
 from baretorch.frontends.torch.plain import (
@@ -50,6 +48,7 @@ from baretorch.frontends.torch.plain import (
     writes,
 )
 from baretorch.frontends.torch.read import origin_of, read_plain, table_name
+from baretorch.frontends.torch.snapshot import copy_module
 
 # The steps that change a plain program before it is read, by their names in errors.
 STEPS: dict[str, Callable[[Any, Collection[str]], None]] = {
