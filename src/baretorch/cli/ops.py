@@ -57,7 +57,7 @@ ELSEWHERE = "docs/reference/onnx.md, tflite.md and tinygrad.md list the operator
 
 
 def _is_taken_apart(plain: str) -> bool:
-    """Whether torch, if it is installed, makes this operator of others."""
+    """Report whether torch, if it is installed, makes this operator of others."""
     import importlib.util
 
     if importlib.util.find_spec("torch") is None:

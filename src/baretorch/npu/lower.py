@@ -96,19 +96,19 @@ def why_not(graph: Graph, node: Node) -> str | None:
 
 
 def _constants(inputs: Sequence[Tensor]) -> tuple[Array, Array, Array]:
-    """The weight, bias and multiplier of a layer."""
+    """Return the weight, bias and multiplier of a layer."""
     if any(t.data is None for t in inputs[1:]):
         raise NotTaken("its weight is computed")
     return data_of(inputs, 1), data_of(inputs, 2), data_of(inputs, 3)
 
 
 def _far(zero: int) -> int:
-    """How far from its zero point an int8 is, at most."""
+    """Return the largest distance of an int8 value from its zero point."""
     return max(127 - zero, zero + 128)
 
 
 def _most(weight: Array, bias: Array, zero: int) -> int:
-    """How far from 0 an accumulator of a layer is, at most: over-estimated for transposed kernels with strides."""
+    """Return an upper bound of the magnitude of the accumulators: over-estimated for transposed kernels with strides."""
     sums = np.abs(weight.astype(np.int64)).reshape(len(weight), -1).sum(axis=1)
     return int((sums * _far(zero) + np.abs(bias.astype(np.int64))).max())
 
@@ -185,13 +185,13 @@ def _matmul(region: RegionValues, op: QMatmul, inputs: tuple[Tensor, ...], y: Te
 
 
 def _equal_ranks(region: RegionValues, inputs: Sequence[Tensor], rank: int) -> list[TosaValue]:
-    """Values with as many dimensions as their result: TOSA broadcasts no missing ones."""
+    """Return the inputs with as many dimensions as the result: TOSA does not broadcast missing ones."""
     found = [region.value(t) for t in inputs]
     return [region.reshape(x, (*(1,) * (rank - len(x.shape)), *x.shape)) for x in found]
 
 
 def _add(region: RegionValues, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
-    """The sum of what is left of the zero points, as far as they are noted; what else the offset has is added."""
+    """Lower a sum. Known zero points are subtracted from the operands; the rest of the offset is added afterwards."""
     if op.a_factor <= 0:
         raise NotTaken("it subtracts from a negative number")
     zeros = [0 if t.quant is None else t.quant.zero_point[0] for t in (*inputs, y)]
@@ -207,8 +207,8 @@ def _add(region: RegionValues, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) 
 
 
 def _times(region: RegionValues, x: TosaValue, zero: int, factor: int) -> TosaValue:
-    """(x - zero) * factor as int32, for a sum. By a RESCALE only where that is safe: Vela 5.2.0 makes it a part of the
-    sum, and those of a U55 or U65 then shift one operand by 19 instead of multiplying it by its factor."""
+    """Compute (x - zero) * factor as int32, for a sum. RESCALE is only used where that is safe: Vela 5.2.0 makes it a
+    part of the sum, and sums of a U55 or U65 then shift one operand by 19 instead of multiplying it by its factor."""
     if region.scaled_sums:
         return region.wide(x, zero, factor)
     by = region.block.const(np.full((1,) * len(x.shape), factor), TosaKind.INT32)
@@ -248,7 +248,7 @@ def _squared_difference(
 
 
 def _extreme(operator: Operator) -> Row:
-    """The lesser or greater of two, which TOSA has for int32 only."""
+    """Compute the minimum or maximum of two tensors, which TOSA has for int32 only."""
 
     def row(region: RegionValues, op: Op, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
         a, b = _equal_ranks(region, inputs, len(y.shape))
@@ -274,7 +274,7 @@ def _max_pool2d(region: RegionValues, op: MaxPool2d, inputs: tuple[Tensor, ...],
 
 
 def _avg_pool2d(region: RegionValues, op: QAvgPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> TosaValue:
-    """A depthwise convolution with ones: TOSA's own average rounds otherwise."""
+    """Lower to a depthwise convolution with ones, because TOSA's own average rounds differently."""
     x = region.value(inputs[0])
     whole = op.kernel == x.shape[1:3] and not any(op.padding)
     if max(op.kernel) > LARGEST_WINDOW:

@@ -78,7 +78,7 @@ class Partition:
 
     @property
     def brought(self) -> bool:
-        """Whether some region is in commands that came with a file, so that no graph defines its results."""
+        """Report whether some region is in commands that came with a file, so that no graph defines its results."""
         return any(region.cycles is None for region in self.regions)
 
     @property
@@ -221,7 +221,7 @@ def _without_borders(graph: Graph, region: list[int], outside: tuple[type[Op], .
 
 
 def _part(graph: Graph, region: Sequence[int]) -> Graph:
-    """The region as a graph of its own."""
+    """Return the region as a graph of its own."""
     nodes = [graph.nodes[i] for i in region]
     made = {name for node in nodes for name in node.outputs}
     read = list(dict.fromkeys(name for node in nodes for name in node.inputs))

@@ -92,11 +92,11 @@ class Amin(Reduction, name="amin", function=np.min, types=NUMBER_TYPES, of_nothi
 
 
 class AnyOf(Reduction, name="any", function=np.any, types=TRUTHS):
-    """Whether any element over `axes` is not zero."""
+    """Report whether any element over `axes` is not zero."""
 
 
 class AllOf(Reduction, name="all", function=np.all, types=TRUTHS):
-    """Whether all elements over `axes` are not zero."""
+    """Report whether all elements over `axes` are not zero."""
 
 
 @dataclass(frozen=True)

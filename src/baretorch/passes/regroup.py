@@ -26,7 +26,7 @@ class Regrouped:
 
     @property
     def free(self) -> bool:
-        """Whether nothing moves in memory."""
+        """Report whether nothing moves in memory."""
         return self.order == tuple(range(len(self.order)))
 
 

@@ -92,7 +92,7 @@ class Step:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no element to compute or to move: C has no call of it."""
+        """Report whether there is no element to compute or to move: C has no call of it."""
         op: Op = self.call.op
         return op.is_empty(self.call.inputs, self.call.outputs)
 
@@ -104,7 +104,7 @@ class Step:
 
     @property
     def is_partial(self) -> bool:
-        """Whether it computes partial sums of its layer."""
+        """Report whether it computes partial sums of its layer."""
         return self.layer != self.call.y.name
 
     @property

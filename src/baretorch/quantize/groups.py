@@ -88,7 +88,7 @@ class _Walk:
     # Intermediate values of an int8 operator.
 
     def _has_form(self, node: Node) -> bool:
-        """Whether the node becomes int8 if its tensors have scales."""
+        """Report whether the node becomes int8 if its tensors have scales."""
         constant = slice(1, None) if scaling_of(node.op) is Scaled.LAYER else slice(-3, None)
         if scaling_of(node.op) in (Scaled.LAYER, Scaled.RECURRENT):
             return all(t.data is not None for t in self.graph.of(node.inputs[constant]))
@@ -134,7 +134,7 @@ class _Walk:
             self._offer([name for name in values if self._may_be_masked(name)], MaskedValues(far=NEGLIGIBLE))
 
     def _may_be_masked(self, name: str) -> bool:
-        """Whether scores may hold minus infinity before the mask that they meet next: a second mask does that."""
+        """Report whether scores may hold minus infinity before their next mask, because there is a second mask."""
         node = self.makers.get(name)
         if node is None or not isinstance(node.op, Where):
             return node is not None and scaling_of(node.op) is Scaled.SUM
@@ -231,7 +231,7 @@ class _Walk:
         return Group(tuple(names), self.fixed.get(first), seen, constants)
 
     def _implied(self, name: str, first: str) -> bool:
-        """Whether a tensor is made only from values of its group."""
+        """Report whether a tensor is made only from values of its group."""
         node = self.makers.get(name)
         if node is None or scaling_of(node.op) is not Scaled.ALIKE or name in self.root:
             return False
@@ -239,7 +239,7 @@ class _Walk:
         return bool(values) and all(n in self.parent and self._first(n) == first for n in values)
 
     def _passes(self, names: list[str]) -> bool:
-        """Whether float operators compute with the tensors, but no int8 operator does: then they stay float."""
+        """Report whether float operators compute with the tensors, but no int8 operator does: then they stay float."""
         if self.computed.intersection(names):
             return False
         neighbours = [

@@ -123,7 +123,7 @@ LACKS = {
 
 
 def _in_int16(graph: Graph, node: Node) -> bool:
-    """Whether inputs and outputs of a node may have 16 bits."""
+    """Report whether inputs and outputs of a node may have 16 bits."""
     values = graph.of(node.inputs)
     if isinstance(node.op, (Add, Sub)) and any(t.data is not None for t in values):
         return False
@@ -144,7 +144,7 @@ def _has_weights(graph: Graph, node: Node) -> bool:
 
 
 def _of_pixels(graph: Graph, node: Node) -> bool:
-    """Whether a node is a linear layer, or a convolution of single pixels."""
+    """Report whether a node is a linear layer, or a convolution of single pixels."""
     op = node.op
     plain = isinstance(op, Conv2d) and replace(op, lo=-inf, hi=inf, pool=(1, 1)) == Conv2d()
     pointwise = plain and graph[node.inputs[1]].shape[1:3] == (1, 1)
@@ -152,7 +152,7 @@ def _of_pixels(graph: Graph, node: Node) -> bool:
 
 
 def has_float_weights(graph: Graph, node: Node) -> bool:
-    """Whether the weights of a layer can be float16."""
+    """Report whether the weights of a layer can be float16."""
     return isinstance(node.op, (Linear, Conv2d)) and graph[node.inputs[1]].data is not None
 
 

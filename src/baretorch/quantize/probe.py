@@ -130,7 +130,7 @@ def _range(group: Group, values: Mapping[str, Array]) -> tuple[float, float]:
 
 
 def can_be_cut(group: Group) -> bool:
-    """Whether a group's range comes from all values of its tensors. Scores are cut off on purpose."""
+    """Report whether a group's range comes from all values of its tensors. Scores are cut off on purpose."""
     return group.fixed is None and bool(group.seen) and all(type(v) is Values for v in group.seen.values())
 
 

@@ -258,6 +258,6 @@ def narrow_quantization(quantization: Quantization, examples: Sequence[Array]) -
 
 
 def _of_8_bits(graph: Graph, node: Node) -> bool:
-    """Whether a node is a layer with weights whose input and output are int8."""
+    """Report whether a node is a layer with weights whose input and output are int8."""
     noted = [graph[name].quant for name in (*node.inputs[:1], *node.outputs)]
     return isinstance(node.op, (Linear, Conv2d)) and all(q is not None and q.bits == 8 for q in noted)

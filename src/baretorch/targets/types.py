@@ -116,17 +116,17 @@ class Chip:
 
     @property
     def is_team(self) -> bool:
-        """Whether its cores work on one model together: core 0, and the others as helpers that wait at a barrier."""
+        """Report whether all cores compute one model: core 0, and the others as helpers that wait at a barrier."""
         return self.cluster is not None
 
     @property
     def has_scratchpad(self) -> bool:
-        """Whether weights and activations are brought to a scratchpad to be used."""
+        """Report whether weights and activations are brought to a scratchpad to be used."""
         return self.cluster is not None
 
     @property
     def is_simulated(self) -> bool:
-        """Whether its emulator simulates every cycle."""
+        """Report whether its emulator simulates every cycle."""
         return self.cluster is not None
 
     @property

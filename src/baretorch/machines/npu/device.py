@@ -102,7 +102,7 @@ class NpuDevice:
 
     @property
     def irq(self) -> bool:
-        """Whether its line to the interrupt controller is up."""
+        """Report whether its line to the interrupt controller is up."""
         return bool(self._status & IRQ)
 
     @property
@@ -111,7 +111,7 @@ class NpuDevice:
 
     @property
     def seen(self) -> bool:
-        """Whether it is busy, and the core has seen that."""
+        """Report whether it is busy, and the core has seen that."""
         return self._state is Progress.SEEN_RUNNING
 
     def read(self, offset: int) -> int:

@@ -15,7 +15,7 @@ PACKAGE, VERSION = "rp2040js", "1.4.1"
 
 
 def is_installed() -> bool:
-    """Whether node and the package in our version are installed."""
+    """Report whether node and the package in our version are installed."""
     try:
         return bool(find_node() and find_package())
     except CompileError:

@@ -48,7 +48,7 @@ class FlashRequest:
 
     @property
     def continues(self) -> bool:
-        """Whether the chip will expect no command the next time."""
+        """Report whether the chip will expect no command the next time."""
         return self.mode is not None and self.mode >> 4 & 3 == 2
 
 

@@ -126,7 +126,7 @@ class TileSearch:
 
     @property
     def units(self) -> bool:
-        """Whether units compute while the cores do."""
+        """Report whether units compute while the cores do."""
         return any(step.kernel.unit for step in self.steps)
 
     def _best_of_steps(self, limits: Sequence[int]) -> TileChoice | None:

@@ -94,7 +94,7 @@ class InRows:
 
     @property
     def reads(self) -> bool:
-        """Whether tiles read rows from slower memory, and do not only write them there."""
+        """Report whether tiles read rows from slower memory, and do not only write them there."""
         return any(o.buffer for o in self.tiles[0].reads)
 
 

@@ -68,6 +68,6 @@ class ClusterCores(Strategy):
 
     @property
     def _may_copy(self) -> bool:
-        """Whether constants may come by DMA during a run."""
+        """Report whether constants may come by DMA during a run."""
         chosen = self.options.weights in (None, Weights.AUTO, Weights.STREAM)
         return self.cluster.dma is not None and chosen and not self.options.app

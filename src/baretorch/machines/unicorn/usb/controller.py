@@ -153,7 +153,7 @@ class UsbController:
         self._written[offset] = clock
 
     def _is_late(self, buffer: int) -> bool:
-        """Whether the write is too late for the controller (E15)."""
+        """Report whether the write is too late for the controller (E15)."""
         bulk = self._word(4 * buffer) & EP_TYPE == EP_BULK
         late = self._around.microseconds() % FRAME_US >= EARLY_US
         return bulk and late and self.sends_early and self._has_frames()
@@ -181,7 +181,7 @@ class UsbController:
         return off or bool(self[EP_ABORT_DONE] >> buffer & 1 or self[SIE_STATUS] & BUS_RESET)
 
     def lives(self) -> bool:
-        """Whether it is out of reset; in reset its registers have their first values."""
+        """Report whether it is out of reset; in reset its registers have their first values."""
         if self._around.alive():
             return True
         self._registers = dict(self._at_reset)
