@@ -108,7 +108,7 @@ def _far(zero: int) -> int:
 
 
 def _most(weight: Array, bias: Array, zero: int) -> int:
-    """Return an upper bound of the magnitude of the accumulators: over-estimated for transposed kernels with strides."""
+    """Return an upper bound of the accumulators: over-estimated for transposed kernels with strides."""
     sums = np.abs(weight.astype(np.int64)).reshape(len(weight), -1).sum(axis=1)
     return int((sums * _far(zero) + np.abs(bias.astype(np.int64))).max())
 
