@@ -197,7 +197,8 @@ def gone(pid: int) -> bool:
 @pytest.mark.parametrize("how", ["end", "raise", "interrupt", "kill"])
 def test_the_child_never_remains(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the end, after an error, after Ctrl-C in the middle of a run, and after we are killed while it is idle."""
-    stub(tmp_path, monkeypatch, "time.sleep(3600)")
+    running = tmp_path / "running"
+    stub(tmp_path, monkeypatch, f"open({str(running)!r}, 'w').close(); time.sleep(3600)")
     waits = how == "interrupt"
     script = SCRIPT if how != "kill" else f"{SCRIPT}\ntime.sleep(3600)"
     paths = os.pathsep.join(path for path in sys.path if path)
@@ -211,7 +212,9 @@ def test_the_child_never_remains(how: str, tmp_path: Path, monkeypatch: pytest.M
     assert ours.stdout is not None
     pid = int(ours.stdout.readline())
     if waits:
-        time.sleep(0.5)
+        deadline = time.monotonic() + 120
+        while not running.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
         ours.send_signal(signal.SIGINT)
     if how == "kill":
         ours.kill()

@@ -79,9 +79,11 @@ def sort(name: str, op: TopK, inputs: Inputs) -> Case:
 
 
 def layer_norm(name: str, op: LayerNorm, inputs: Inputs, tolerance: tuple[float, float] = NORM) -> Case:
-    """PyTorch normalises the last axes, so those of the operator are moved there and back."""
+    """PyTorch normalizes the last axes, so those of the operator are moved there and back. It computes in double
+    precision: in float32 it loses digits of inputs that are far from zero, how many depends on the CPU."""
 
-    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    def run(*inputs: torch.Tensor) -> torch.Tensor:
+        x, weight, bias = (t.double() for t in inputs)
         end = tuple(range(x.dim() - len(op.axes), x.dim()))
         moved = x.movedim(op.axes, end)
         shape = moved.shape[end[0] :]
@@ -89,18 +91,18 @@ def layer_norm(name: str, op: LayerNorm, inputs: Inputs, tolerance: tuple[float,
             y = F.layer_norm(moved, shape, weight.expand(shape), bias.expand(shape), op.eps)
         else:
             y = F.rms_norm(moved, shape, weight.expand(shape), op.eps) + bias
-        return y.movedim(end, op.axes)
+        return y.movedim(end, op.axes).float()
 
     return Case(f"layer_norm {name}", op, inputs, run, activations=1, tolerance=tolerance)
 
 
 def group_norm(name: str, op: GroupNorm, inputs: Inputs, tolerance: tuple[float, float] = NORM) -> Case:
-    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    def run(*inputs: torch.Tensor) -> torch.Tensor:
+        x, weight, bias = (t.double() for t in inputs)
         moved = x.movedim(op.axis, 1)
         channels = moved.shape[1]
-        return F.group_norm(moved, op.groups, weight.expand(channels), bias.expand(channels), op.eps).movedim(
-            1, op.axis
-        )
+        y = F.group_norm(moved, op.groups, weight.expand(channels), bias.expand(channels), op.eps)
+        return y.movedim(1, op.axis).float()
 
     return Case(f"group_norm {name}", op, inputs, run, activations=1, tolerance=tolerance)
 
@@ -282,7 +284,7 @@ ALONG = (
 )
 
 EPS = 1e-5
-OFFSET = (1e-6, 3.5e-3)  # how far PyTorch is off for numbers around 1e4, whose mean it rounds to float
+OFFSET = (1e-6, 2e-3)  # float32 has steps of 1e-3 around 1e4, and the mean is one of these numbers
 
 NORMS = (
     layer_norm("last", LayerNorm((1,), EPS), normal((3, 16), (16,), (16,))),
