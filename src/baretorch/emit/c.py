@@ -9,7 +9,7 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.escape import c_name
-from baretorch.ir.graph import Array
+from baretorch.ir.graph import Array, numbered
 from baretorch.ops.helpers.kernel import Literal
 
 _C_TYPES = {
@@ -25,11 +25,7 @@ _C_TYPES = {
 
 def unique(text: str, taken: set[str]) -> str:
     """Convert `text` to a C name that is not in `taken`, and add it."""
-    name = base = c_name(text)
-    n = 1
-    while name in taken:
-        n += 1
-        name = f"{base}_{n}"
+    name = next(name for name in numbered(c_name(text)) if name not in taken)
     taken.add(name)
     return name
 

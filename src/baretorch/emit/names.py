@@ -8,7 +8,7 @@ from functools import cached_property
 
 from baretorch.emit.c import unique
 from baretorch.escape import c_name, c_prefix, is_limit
-from baretorch.ir.graph import Array, Graph
+from baretorch.ir.graph import Array, Graph, numbered
 from baretorch.plan.schedule import Operand
 from baretorch.plan.types import Bank, FromStream, Place, Plan, WithCaller
 
@@ -153,12 +153,9 @@ def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> C
 
 def _prefix(model: str, method: str, taken: set[str]) -> str:
     """Return the prefix of a method's functions, and reserve their names."""
-    base = prefix = c_prefix(f"{model}_{method}")
-    n = 1
-    while not taken.isdisjoint(functions := {f"{prefix}_{own}" for own in OF_METHODS}):
-        n += 1
-        prefix = f"{base}_{n}"
-    taken |= functions
+    prefixes = numbered(c_prefix(f"{model}_{method}"))
+    prefix = next(p for p in prefixes if taken.isdisjoint(f"{p}_{own}" for own in OF_METHODS))
+    taken |= {f"{prefix}_{own}" for own in OF_METHODS}
     return prefix
 
 
@@ -182,10 +179,7 @@ def output_labels(graph: Graph) -> tuple[str, ...]:
 
 def _port(plan: Plan, prefix: str, operand: Operand, text: str, taken: set[str], macros: set[str]) -> CPort:
     name = unique(text, taken)
-    base = macro = f"{prefix}_{name}".upper()
-    n = 1
-    while is_limit(macro) or any(f"{macro}{more}" in macros for more in ("", *MORE)):
-        n += 1
-        macro = f"{base}_{n}"
+    free = (m for m in numbered(f"{prefix}_{name}".upper()) if macros.isdisjoint(f"{m}{more}" for more in ("", *MORE)))
+    macro = next(m for m in free if not is_limit(m))
     macros |= {f"{macro}{more}" for more in ("", *MORE)}
     return CPort(name, macro, operand, plan.layout.place(operand))

@@ -7,10 +7,11 @@ returns another. `ir/verify.py` checks the grammar after every pass, `interpret`
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from itertools import count
 from math import prod
 from typing import Any, ClassVar, TypeAlias
 
@@ -452,11 +453,13 @@ def interpret(
 
 def fresh(graph: Graph, taken: Container[str], stem: str) -> str:
     """Return a tensor name that is not in use."""
-    name, n = stem, 1
-    while name in graph.tensors or name in taken:
-        n += 1
-        name = f"{stem}_{n}"
-    return name
+    return next(name for name in numbered(stem) if name not in graph.tensors and name not in taken)
+
+
+def numbered(stem: str) -> Iterator[str]:
+    """Yield `stem`, `stem_2`, `stem_3` … without end."""
+    yield stem
+    yield from (f"{stem}_{n}" for n in count(2))
 
 
 def with_data(t: Tensor, data: Array) -> Tensor:

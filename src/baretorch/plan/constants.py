@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from baretorch.ir.graph import Array
+from baretorch.ir.graph import Array, numbered
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed
 from baretorch.plan.memory.packing import ALIGNMENT
 from baretorch.plan.schedule import Operand
@@ -87,17 +87,10 @@ class Constants:
         """Return the name of these bytes: `stem`, unless other bytes have it, or these are stored already."""
         content = (packed or not self.apart, *what.content)
         if content not in self._by_content:
-            name = self._by_content[content] = self._fresh_name(stem)
+            name = self._by_content[content] = next(n for n in numbered(stem) if n not in self.known)
             self._stems.setdefault(stem, []).append((name, *what.content))
             self.known[name] = Constant(name, what.data)
         return self._by_content[content]
-
-    def _fresh_name(self, stem: str) -> str:
-        name, n = stem, 1
-        while name in self.known:
-            n += 1
-            name = f"{stem}_{n}"
-        return name
 
 
 def _content(data: Array) -> tuple[str, bytes]:

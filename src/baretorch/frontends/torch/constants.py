@@ -17,6 +17,7 @@ from torch.fx import GraphModule, Node
 
 from baretorch.frontends.torch.modes import FirstOfEquals
 from baretorch.frontends.torch.plain import attribute, is_random, is_tensor, writes
+from baretorch.ir.graph import numbered
 from baretorch.passes.fold import LARGEST
 
 aten = torch.ops.aten
@@ -67,10 +68,8 @@ class ProgramConstants:
 
     def _new(self, value: torch.Tensor, stem: str) -> str:
         parent, _, leaf = stem.rpartition(".")
-        owner, name, n = self.module.get_submodule(parent), leaf, 1
-        while hasattr(owner, name):
-            n += 1
-            name = f"{leaf}_{n}"
+        owner = self.module.get_submodule(parent)
+        name = next(name for name in numbered(leaf) if not hasattr(owner, name))
         owner.register_buffer(name, value)
         return f"{parent}.{name}" if parent else name
 

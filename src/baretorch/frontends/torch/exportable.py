@@ -26,6 +26,7 @@ from torch.export.graph_signature import InputKind
 from torch.nn.modules import module as torch_module
 
 from baretorch.frontends.torch.calls import entry
+from baretorch.ir.graph import numbered
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _Slot = tuple[dict[str, Any], str]  # the buffers of a module, and the name of one
@@ -126,10 +127,7 @@ def _rename_paths(paths: Iterable[str]) -> dict[str, str]:
 
 def _unique_path(above: str, name: str, taken: set[str]) -> str:
     base = name if _is_plain(name) else "_" + re.sub(r"\W", "_", name, flags=re.ASCII)
-    path, n = f"{above}{base}", 1
-    while path in taken:
-        n += 1
-        path = f"{above}{base}_{n}"
+    path = next(path for path in numbered(f"{above}{base}") if path not in taken)
     taken.add(path)
     return path
 

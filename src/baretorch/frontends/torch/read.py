@@ -16,7 +16,7 @@ from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.lowering import DTYPES
 from baretorch.frontends.torch.plain import attribute, is_tensor, writes
 from baretorch.frontends.user_code import show_value
-from baretorch.ir.graph import Array, DType, Origin
+from baretorch.ir.graph import Array, DType, Origin, numbered
 
 # View and in-place spellings of one operator.
 SUFFIXES = ("_copy", "_")
@@ -98,11 +98,9 @@ def _names(module: Any, beside: Iterable[Any]) -> tuple[dict[str, str], dict[str
 
 def _free_name(name: str, taken: set[str]) -> str:
     """Return `name`, with a number if it is in use, and reserve it."""
-    n = 2
-    while f"{name}_{n}" in taken:
-        n += 1
-    taken.add(f"{name}_{n}")
-    return f"{name}_{n}"
+    free = next(other for other in numbered(name) if other not in taken)
+    taken.add(free)
+    return free
 
 
 def _call(node: Any, names: dict[str, str]) -> AtenCall:
