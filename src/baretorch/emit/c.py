@@ -9,18 +9,8 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.escape import c_name
-from baretorch.ir.graph import Array, numbered
+from baretorch.ir.graph import Array, DType, numbered
 from baretorch.ops.helpers.kernel import Literal
-
-_C_TYPES = {
-    "float32": "float",
-    "int8": "int8_t",
-    "uint8": "uint8_t",
-    "int16": "int16_t",
-    "int32": "int32_t",
-    "int64": "int64_t",
-    "bool": "uint8_t",
-}
 
 
 def unique(text: str, taken: set[str]) -> str:
@@ -31,7 +21,9 @@ def unique(text: str, taken: set[str]) -> str:
 
 
 def c_type(data: Array) -> str:
-    return _C_TYPES[data.dtype.name]
+    dtype = DType.of(data.dtype.name)
+    assert dtype is not None, f"C has no type for {data.dtype}"
+    return dtype.c
 
 
 def literal(value: Literal) -> str:
