@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
-from baretorch.ir.graph import Graph, Node, Op, Quant, Shape, Tensor
+from baretorch.ir.graph import Graph, Node, Op, Quant, Tensor
 from baretorch.ops import scaling_of
 from baretorch.ops.elementwise import Clamp
 from baretorch.ops.int8.quantize import Dequantize, Quantize
@@ -47,8 +46,8 @@ def note_scales(graph: Graph) -> Graph:
         _share(graph, noted, noted.get(node.outputs[0], graph[node.outputs[0]]).quant, x)
     for node in views:
         x = rename.get(node.inputs[0], node.inputs[0])
-        seen = noted.get(x, graph[x]).quant
-        _share(graph, noted, seen and _through(node.op, graph[x].shape, seen), node.outputs[0])
+        (signature,) = node.op.infer([noted.get(x, graph[x])])
+        _share(graph, noted, signature.quant, node.outputs[0])
     return rebuild(graph, nodes, noted.values(), rename)
 
 
@@ -88,18 +87,3 @@ def _share(graph: Graph, noted: dict[str, Tensor], quant: Quant | None, to: str)
     """Give a view the scale of its input, or the input the scale of its view."""
     if quant is not None and graph[to].data is None and noted.get(to, graph[to]).quant is None:
         noted[to] = replace(graph[to], quant=quant)
-
-
-def _through(op: Op, shape: Shape, quant: Quant) -> Quant | None:
-    """Return the scales of a permuted or reshaped tensor, or None if the channels of a weight spread over several
-    dimensions."""
-    if quant.axis is None:
-        return quant
-    if isinstance(op, Permute):
-        return replace(quant, axis=op.dims.index(quant.axis))
-    assert isinstance(op, Reshape)
-    before, size = prod(shape[: quant.axis]), shape[quant.axis]
-    for axis, n in enumerate(op.shape):
-        if n == size and prod(op.shape[:axis]) == before:
-            return replace(quant, axis=axis)
-    return None
