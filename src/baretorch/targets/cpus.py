@@ -9,9 +9,6 @@ from baretorch.targets.features import Feature
 
 _ELF_MACHINES = {"arm-none-eabi-": 40, "riscv64-unknown-elf-": 243, "avr-": 83, "": 62}  # the last is x86-64
 
-# Zig ignores -mfpu and -mfloat-abi: the FPU is spelled as CPU features, or it silently emits soft-float calls.
-_ZIG_SOFT = ("-target", "thumb-freestanding-eabi")
-_ZIG_HARD = ("-target", "thumb-freestanding-eabihf")
 _ZIG_RV32 = ("-target", "riscv32-freestanding-none", "-mabi=ilp32", "-mcmodel=medany")
 
 # A pointer to flash must not become one to RAM; the linker script has no place for tables of jumps; and gcc would leave
@@ -59,77 +56,47 @@ class Cpu:
         return Feature.FPU in self.features
 
 
+def _cortex_m(
+    name: str, zig: str, timing: cycles.Timing, *features: Feature, gcc: str = "", fpu: str = "", unicorn: str = ""
+) -> Cpu:
+    """Return a Cortex-M with its name and features in Zig, its name in gcc if that differs, gcc's name of its FPU where
+    the core does not imply it, and the last part of Unicorn's name."""
+    hard = Feature.FPU in features
+    # Zig ignores -mfpu and -mfloat-abi: without the FPU among its features it silently emits soft-float calls.
+    flags = (f"-mcpu={gcc or name}", "-mthumb", *((f"-mfpu={fpu}",) if fpu else ()))
+    return Cpu(
+        name=name,
+        features=frozenset(features),
+        gcc=(*flags, "-mfloat-abi=hard") if hard else flags,
+        gcc_prefix="arm-none-eabi-",
+        zig=("-target", f"thumb-freestanding-eabi{'hf' if hard else ''}", f"-mcpu={zig}"),
+        unicorn=f"UC_CPU_ARM_CORTEX_{unicorn}" if unicorn else None,
+        timing=timing,
+    )
+
+
+_M4 = (Feature.V7M, Feature.DSP, Feature.FPU)
+_M55 = (*_M4, Feature.DP, Feature.MVE)
+
 CPUS: tuple[Cpu, ...] = (
-    Cpu(
-        name="cortex-m0",
-        features=frozenset({Feature.V6M}),
-        gcc=("-mcpu=cortex-m0", "-mthumb"),
-        gcc_prefix="arm-none-eabi-",
-        zig=(*_ZIG_SOFT, "-mcpu=cortex_m0"),
-        unicorn="UC_CPU_ARM_CORTEX_M0",
-        timing=cycles.CORTEX_M0,
+    _cortex_m("cortex-m0", "cortex_m0", cycles.CORTEX_M0, Feature.V6M, unicorn="M0"),
+    # Unicorn has no M0+, whose instructions are those of an M0.
+    _cortex_m("cortex-m0plus", "cortex_m0plus", cycles.CORTEX_M0PLUS, Feature.V6M, unicorn="M0"),
+    _cortex_m("cortex-m3", "cortex_m3", cycles.CORTEX_M3, Feature.V7M, unicorn="M3"),
+    _cortex_m(
+        "cortex-m4f",
+        "cortex_m4+vfp4d16sp",
+        cycles.CORTEX_M4F,
+        *_M4,
+        gcc="cortex-m4",
+        fpu="fpv4-sp-d16",
+        unicorn="M4",
     ),
-    Cpu(
-        name="cortex-m0plus",
-        features=frozenset({Feature.V6M}),
-        gcc=("-mcpu=cortex-m0plus", "-mthumb"),
-        gcc_prefix="arm-none-eabi-",
-        zig=(*_ZIG_SOFT, "-mcpu=cortex_m0plus"),
-        unicorn="UC_CPU_ARM_CORTEX_M0",  # the same instructions; Unicorn has no M0+
-        timing=cycles.CORTEX_M0PLUS,
-    ),
-    Cpu(
-        name="cortex-m3",
-        features=frozenset({Feature.V7M}),
-        gcc=("-mcpu=cortex-m3", "-mthumb"),
-        gcc_prefix="arm-none-eabi-",
-        zig=(*_ZIG_SOFT, "-mcpu=cortex_m3"),
-        unicorn="UC_CPU_ARM_CORTEX_M3",
-        timing=cycles.CORTEX_M3,
-    ),
-    Cpu(
-        name="cortex-m4f",
-        features=frozenset({Feature.V7M, Feature.DSP, Feature.FPU}),
-        gcc=("-mcpu=cortex-m4", "-mthumb", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"),
-        gcc_prefix="arm-none-eabi-",
-        zig=(*_ZIG_HARD, "-mcpu=cortex_m4+vfp4d16sp"),
-        unicorn="UC_CPU_ARM_CORTEX_M4",
-        timing=cycles.CORTEX_M4F,
-    ),
-    Cpu(
-        name="cortex-m7",
-        features=frozenset({Feature.V7M, Feature.DSP, Feature.FPU, Feature.DP}),
-        gcc=("-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-d16", "-mfloat-abi=hard"),
-        gcc_prefix="arm-none-eabi-",
-        zig=(*_ZIG_HARD, "-mcpu=cortex_m7+fp_armv8d16"),
-        unicorn="UC_CPU_ARM_CORTEX_M7",
-        timing=cycles.CORTEX_M7,
-    ),
-    Cpu(
-        name="cortex-m33",
-        features=frozenset({Feature.V7M, Feature.DSP, Feature.FPU}),
-        gcc=("-mcpu=cortex-m33", "-mthumb", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard"),
-        gcc_prefix="arm-none-eabi-",
-        zig=(*_ZIG_HARD, "-mcpu=cortex_m33+dsp+fp_armv8d16sp"),
-        unicorn="UC_CPU_ARM_CORTEX_M33",
-        timing=cycles.CORTEX_M33,
-    ),
-    Cpu(
-        name="cortex-m55",
-        features=frozenset({Feature.V7M, Feature.DSP, Feature.FPU, Feature.DP, Feature.MVE}),
-        gcc=("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
-        gcc_prefix="arm-none-eabi-",
-        zig=(*_ZIG_HARD, "-mcpu=cortex_m55+mve_fp+fp_armv8d16"),
-        timing=cycles.CORTEX_M55,
-    ),
-    Cpu(
-        name="cortex-m85",
-        features=frozenset({Feature.V7M, Feature.DSP, Feature.FPU, Feature.DP, Feature.MVE}),
-        gcc=("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),  # gcc 12 has no cortex-m85; M55 code runs on it
-        gcc_prefix="arm-none-eabi-",
-        zig=(*_ZIG_HARD, "-mcpu=cortex_m85+mve_fp+fp_armv8d16"),
-        timing=cycles.CORTEX_M85,
-    ),
+    _cortex_m("cortex-m7", "cortex_m7+fp_armv8d16", cycles.CORTEX_M7, *_M4, Feature.DP, fpu="fpv5-d16", unicorn="M7"),
+    _cortex_m("cortex-m33", "cortex_m33+dsp+fp_armv8d16sp", cycles.CORTEX_M33, *_M4, fpu="fpv5-sp-d16", unicorn="M33"),
+    _cortex_m("cortex-m55", "cortex_m55+mve_fp+fp_armv8d16", cycles.CORTEX_M55, *_M55),
+    # gcc 12 has no cortex-m85, and code for an M55 runs on it.
+    _cortex_m("cortex-m85", "cortex_m85+mve_fp+fp_armv8d16", cycles.CORTEX_M85, *_M55, gcc="cortex-m55"),
     Cpu(
         name="rv32",
         features=frozenset({Feature.RV32, Feature.FPU}),
