@@ -205,19 +205,9 @@ def _npz(data: bytes) -> _Parts:
                 tuple(_npz_slots(array, "input")),
                 tuple(_npz_slots(array, "output")),
             )
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        RuntimeError,
-        EOFError,
-        OSError,
-        ValueError,
-        struct.error,
-    ) as error:
-        raise _Damaged(f"the archive is damaged ({type(error).__name__})") from None
-    except Exception as error:  # zlib's own, and whatever a damaged header makes of NumPy's reader
-        if isinstance(error, _Damaged | MemoryError):
-            raise
+    except (_Damaged, MemoryError):
+        raise
+    except Exception as error:  # zipfile's and zlib's own, and whatever a damaged header makes of NumPy's reader
         raise _Damaged(f"the archive is damaged ({type(error).__name__})") from None
 
 
