@@ -12,6 +12,7 @@ from baretorch.machines.npu.faults import FaultKind, NpuFault
 from baretorch.machines.npu.registers import BlockShape, Int64s, Surface
 
 Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
+Stored: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 Flags: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 INTERNAL = 8  # the number of the memory inside the NPU, after those of the regions
@@ -100,12 +101,7 @@ class NpuMemory:
         marks[spread - addresses.min()] = True
         if np.count_nonzero(marks) != spread.size:
             raise NpuFault(FaultKind.STRICT, f"{surface.name} has elements that share a byte")
-        raw = values.astype(surface.element.dtype)[..., None].view(np.uint8)
-        region.data[spread] = raw
-        if region.known is not None:
-            region.known[spread] = True
-        _notify(region, int(addresses.min()), int(addresses.max()) + size)
-        self.touched.writes.append(access(region, spread))
+        self._store(region, spread, values.astype(surface.element.dtype)[..., None].view(np.uint8))
         self.touched.made = values
 
     def read_bytes(self, number: int, address: int, length: int, name: str) -> bytes:
@@ -118,24 +114,26 @@ class NpuMemory:
         region = self._range(number, address, len(data), name)
         if region.constant:
             raise NpuFault(FaultKind.BUS, f"{name} is in region {number}, which cannot be written")
-        region.data[address : address + len(data)] = np.frombuffer(data, np.uint8)
-        if region.known is not None:
-            region.known[address : address + len(data)] = True
-        _notify(region, address, address + len(data))
-        self.touched.writes.append(access(region, np.arange(address, address + len(data))))
+        self._store(region, np.arange(address, address + len(data)), np.frombuffer(data, np.uint8))
 
     def copy(self, out_of: int, begin: int, into: int, end: int, length: int, name: str) -> None:
         """Copy bytes. Bytes that were never written may be copied; only an operation that reads them is at fault."""
         source, target = self._range(out_of, begin, length, name), self._range(into, end, length, name)
         if target.constant:
             raise NpuFault(FaultKind.BUS, f"{name} writes to region {into}, which is constant")
-        target.data[end : end + length] = source.data[begin : begin + length].copy()
-        if target.known is not None:
-            known = True if source.known is None else source.known[begin : begin + length].copy()
-            target.known[end : end + length] = known
-        _notify(target, end, end + length)
-        self.touched.reads.append(access(source, np.arange(begin, begin + length)))
-        self.touched.writes.append(access(target, np.arange(end, end + length)))
+        given = np.arange(begin, begin + length)
+        known = True if source.known is None else source.known[given]
+        self._store(target, np.arange(end, end + length), source.data[given], known)
+        self.touched.reads.append(access(source, given))
+
+    def _store(self, region: NpuRegion, addresses: Int64s, data: Stored, known: Flags | bool = True) -> None:
+        """Write bytes; `known` is whether they were ever written at their source."""
+        region.data[addresses] = data
+        if region.known is not None:
+            region.known[addresses] = known
+        if region.wrote is not None:
+            region.wrote(int(addresses.min()), int(addresses.max()) + 1)
+        self.touched.writes.append(access(region, addresses))
 
     def forget(self, number: int, address: int, length: int) -> None:
         """Make the contents invalid."""
@@ -169,8 +167,3 @@ class NpuMemory:
         if not known.all():
             first = int(addresses.reshape(-1)[int(np.argmin(known.reshape(-1)))])
             raise NpuFault(FaultKind.STRICT, f"{name} reads byte {first:#x}, which was never written")
-
-
-def _notify(region: NpuRegion, low: int, end: int) -> None:
-    if region.wrote is not None:
-        region.wrote(low, end)

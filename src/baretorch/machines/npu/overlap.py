@@ -33,9 +33,8 @@ class Queues:
     """The kernels and DMA transfers that may still run."""
 
     def __init__(self, family: Family) -> None:
-        self._kernels: deque[Touched] = deque()
-        self._dmas: deque[Touched] = deque()
-        self._most_dmas = MOST_DMAS[family]
+        self._kernels: deque[Touched] = deque(maxlen=MOST_KERNELS)
+        self._dmas: deque[Touched] = deque(maxlen=MOST_DMAS[family])
         self._before: FinishedOperation | None = None
 
     def kernel(self, core: NpuCore, touched: Touched, what: Do, parameter: int) -> None:
@@ -48,8 +47,6 @@ class Queues:
         for other in self._dmas:
             _check(touched, other, f"{what.name} runs during a DMA transfer, without a DMA_WAIT between them")
         self._kernels.append(touched)
-        while len(self._kernels) > MOST_KERNELS:
-            self._kernels.popleft()
 
     def dma(self, touched: Touched) -> None:
         for other in self._kernels:
@@ -57,8 +54,6 @@ class Queues:
         for other in self._dmas:
             _check(touched, other, "two DMA transfers run at the same time, without a DMA_WAIT between them")
         self._dmas.append(touched)
-        while len(self._dmas) > self._most_dmas:
-            self._dmas.popleft()
 
     def wait_kernel(self, left: int) -> None:
         if left == 0:
