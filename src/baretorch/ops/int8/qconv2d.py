@@ -21,7 +21,7 @@ from baretorch.ops.int8.layer import layer_of, need_accumulator
 from baretorch.ops.int8.qpool import QMaxPool16
 from baretorch.ops.int8.rules import Walk
 from baretorch.ops.packing import avr, dsp, int4, mve, sparse, triples, xcv
-from baretorch.ops.packing.layer import conv_params, pack_layer
+from baretorch.ops.packing.layer import CONVOLUTION, pack_layer
 from baretorch.ops.pool import MaxPool2d
 from baretorch.targets.features import ANY_CPU, DSP
 
@@ -109,10 +109,8 @@ _INT8: tuple[Kernel[QConv2d], ...] = (
     *triples.CONVOLUTIONS,
     *avr.CONVOLUTIONS,
     *sparse.convolutions(ANY_CPU),
-    Kernel(
-        "bt_qconv2d_ref",
-        "qconv2d/ref.c",
-        conv_params,
+    replace(
+        CONVOLUTION,
         fits=has_constants,
         pack=pack_layer,
         splits=cut.rows_and_channels(1),

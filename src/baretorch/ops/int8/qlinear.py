@@ -19,7 +19,7 @@ from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.rules import Walk
 from baretorch.ops.linear import Linear, RowByRow
 from baretorch.ops.packing import avr, dsp, int4, mve, sparse, triples, xcv
-from baretorch.ops.packing.layer import pack_layer, row_params
+from baretorch.ops.packing.layer import LINEAR, pack_layer
 from baretorch.targets.features import ANY_CPU, AVR, DSP
 
 
@@ -113,9 +113,7 @@ def _thin(call: Call[QLinear]) -> bool:
     return has_constants(call) and 1 in call.inputs[1].shape
 
 
-_REF: Kernel[QLinear] = Kernel(
-    "bt_qlinear_ref", "qlinear/ref.c", row_params, fits=has_constants, pack=pack_layer, splits=cut.rows_or_channels(1)
-)
+_REF = replace(LINEAR, fits=has_constants, pack=pack_layer, splits=cut.rows_or_channels(1))
 KERNELS: tuple[Kernel[QLinear], ...] = (
     *(_of_pixels(k) for k in qconv2d.KERNELS if k.needs and k.needs != AVR),
     *int4.LINEARS,

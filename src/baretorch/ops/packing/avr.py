@@ -10,7 +10,7 @@ import numpy as np
 from baretorch.ops.conv2d import pixel_distances
 from baretorch.ops.helpers import overlap
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, data_of
-from baretorch.ops.packing.layer import conv_params, row_params
+from baretorch.ops.packing.layer import CONVOLUTION, LINEAR
 from baretorch.ops.packing.triples import small_outputs
 from baretorch.targets.features import AVR
 
@@ -46,11 +46,9 @@ def _fits(call: Call[Any]) -> bool:
 
 
 CONVOLUTIONS: tuple[Kernel[Any], ...] = (
-    Kernel(
-        "bt_qconv2d_avr",
-        "qconv2d/avr.c",
-        conv_params,
-        needs=AVR,
+    CONVOLUTION.for_cpu(
+        "avr",
+        AVR,
         fits=lambda call: call.op.groups == 1 and call.op.pool == (1, 1) and _fits(call),
         pack=_pack,
         scratch=lambda call: prod(call.inputs[1].shape[1:]),
@@ -58,11 +56,9 @@ CONVOLUTIONS: tuple[Kernel[Any], ...] = (
     ),
 )
 LINEARS: tuple[Kernel[Any], ...] = (
-    Kernel(
-        "bt_qlinear_avr",
-        "qlinear/avr.c",
-        row_params,
-        needs=AVR,
+    LINEAR.for_cpu(
+        "avr",
+        AVR,
         fits=_fits,
         pack=_pack,
         overlap=overlap.rows(1),

@@ -10,7 +10,7 @@ import numpy as np
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, data_of, has_constants
-from baretorch.ops.packing.layer import conv_params, pack_weight, row_params
+from baretorch.ops.packing.layer import CONVOLUTION, LINEAR, pack_weight, to_multiple
 from baretorch.targets.features import DSP
 
 LINE = 24  # BT_LINE of kernels/qconv2d/depthwise3_dsp.c
@@ -21,10 +21,6 @@ def fits_pairs(weight: Array) -> bool:
     Quantizers rarely use -128, and then other kernels serve."""
     second, first = weight[1::2], weight[: weight.shape[0] - weight.shape[0] % 2 : 2]
     return not bool(((second == -128) & (first < 0)).any())
-
-
-def _round_up(n: int, step: int) -> int:
-    return -(-n // step) * step
 
 
 def _pad(rows: Array, out: int, in_: int) -> Array:
@@ -40,7 +36,7 @@ def _pack_linear(call: Call[Any]) -> tuple[Packed, ...]:
 
 def four_rows(weight: Array) -> Array:
     """Return two rows in a halfword, four inputs and four rows together; see kernels/qlinear/qlinear.h."""
-    return pack_words(_pad(weight, _round_up(weight.shape[0], 4), _round_up(weight.shape[1], 4)))
+    return pack_words(_pad(weight, to_multiple(weight.shape[0], 4), to_multiple(weight.shape[1], 4)))
 
 
 def pack_words(full: Array) -> Array:
@@ -54,7 +50,7 @@ def pack_words(full: Array) -> Array:
 def _channel_pairs(weight: Array) -> Array:
     """Return words [out / 2, taps / 2] of two channels and two taps each, eight taps together; see qconv2d.h."""
     out, taps = weight.shape[0], prod(weight.shape[1:])
-    return pack_pair_words(_pad(weight.reshape(out, taps), _round_up(out, 2), _round_up(taps, 8)))
+    return pack_pair_words(_pad(weight.reshape(out, taps), to_multiple(out, 2), to_multiple(taps, 8)))
 
 
 def pack_pair_words(full: Array) -> Array:
@@ -78,14 +74,14 @@ def _pack_pairs(call: Call[Any]) -> tuple[Packed, ...]:
 
 def _scratch_pairs(call: Call[Any]) -> int:
     pairs: int = max(1, -(-prod(call.op.pool) // 2))
-    return 4 * _round_up(prod(call.inputs[1].shape[1:]), 8) * pairs + _window_bytes(call)
+    return 4 * to_multiple(prod(call.inputs[1].shape[1:]), 8) * pairs + _window_bytes(call)
 
 
 def _window_bytes(call: Call[Any]) -> int:
     """Return the bytes of a window that is not contiguous in the image."""
     shape = call.inputs[1].shape[1:]
     plain = shape[:2] == (1, 1) and shape[2] % 4 == 0 and not any(call.op.padding)
-    return 0 if plain else _round_up(prod(shape), 4)
+    return 0 if plain else to_multiple(prod(shape), 4)
 
 
 def fits_three(call: Call[Any]) -> bool:
@@ -111,7 +107,7 @@ def order_taps(weight: Array) -> Array:
 
 def _pack_three(call: Call[Any]) -> tuple[Packed, ...]:
     taps = order_taps(data_of(call.inputs, 1))
-    return pack_three(call, pack_pair_words(_pad(taps, taps.shape[0], _round_up(taps.shape[1], 4))), 2)
+    return pack_three(call, pack_pair_words(_pad(taps, taps.shape[0], to_multiple(taps.shape[1], 4))), 2)
 
 
 def pack_three(call: Call[Any], weight: Array, before: int = 0) -> tuple[Packed, ...]:
@@ -128,8 +124,8 @@ def scratch_three(call: Call[Any], fours: int = 1) -> int:
     """Return the bytes of three windows in multiples of four taps, of what computes them, and of a window or the
     remaining taps of three windows."""
     kernel_h, kernel_w, channels = call.inputs[1].shape[1:]
-    left_over = 3 * _round_up(kernel_h * (kernel_w * channels % 4), 4)
-    return 6 * _round_up(kernel_h * kernel_w * channels, 4 * fours) + 32 + max(_window_bytes(call), left_over)
+    left_over = 3 * to_multiple(kernel_h * (kernel_w * channels % 4), 4)
+    return 6 * to_multiple(kernel_h * kernel_w * channels, 4 * fours) + 32 + max(_window_bytes(call), left_over)
 
 
 def overlap_positions(call: Call[Any], together: int) -> Distances:
@@ -211,43 +207,35 @@ def _overlap_depthwise3(call: Call[Any]) -> Distances:
 
 
 CONVOLUTIONS: tuple[Kernel[Any], ...] = (
-    Kernel(
-        "bt_qconv2d_depthwise3_rows_dsp",
-        "qconv2d/depthwise3_rows_dsp.c",
-        conv_params,
-        needs=DSP,
+    CONVOLUTION.for_cpu(
+        "depthwise3_rows_dsp",
+        DSP,
         fits=lambda call: _fits_depthwise3(call) and call.op.stride == (1, 1),
         pack=_pack_depthwise3,
         scratch=_scratch_depthwise3_rows,
         overlap=lambda call: (0,),
         splits=cut.rows,
     ),
-    Kernel(
-        "bt_qconv2d_depthwise3_dsp",
-        "qconv2d/depthwise3_dsp.c",
-        conv_params,
-        needs=DSP,
+    CONVOLUTION.for_cpu(
+        "depthwise3_dsp",
+        DSP,
         fits=_fits_depthwise3,
         pack=_pack_depthwise3,
         scratch=_scratch_depthwise3,
         overlap=_overlap_depthwise3,
         splits=cut.rows,
     ),
-    Kernel(
-        "bt_qconv2d_depthwise_dsp",
-        "qconv2d/depthwise_dsp.c",
-        conv_params,
-        needs=DSP,
+    CONVOLUTION.for_cpu(
+        "depthwise_dsp",
+        DSP,
         fits=fits_depthwise,
         pack=_pack_depthwise,
         scratch=scratch_depthwise,
         splits=cut.rows,
     ),
-    Kernel(
-        "bt_qconv2d_dsp",
-        "qconv2d/dsp.c",
-        conv_params,
-        needs=DSP,
+    CONVOLUTION.for_cpu(
+        "dsp",
+        DSP,
         fits=fits_three,
         pack=_pack_three,
         scratch=scratch_three,
@@ -255,11 +243,9 @@ CONVOLUTIONS: tuple[Kernel[Any], ...] = (
         splits=cut.rows_and_channels(2),
         channels="bt_qconv2d_channels_dsp",
     ),
-    Kernel(
-        "bt_qconv2d_pairs_dsp",
-        "qconv2d/pairs_dsp.c",
-        conv_params,
-        needs=DSP,
+    CONVOLUTION.for_cpu(
+        "pairs_dsp",
+        DSP,
         fits=_fits_dense,
         pack=_pack_pairs,
         scratch=_scratch_pairs,
@@ -269,11 +255,9 @@ CONVOLUTIONS: tuple[Kernel[Any], ...] = (
     ),
 )
 LINEARS: tuple[Kernel[Any], ...] = (
-    Kernel(
-        "bt_qlinear_dsp",
-        "qlinear/dsp.c",
-        row_params,
-        needs=DSP,
+    LINEAR.for_cpu(
+        "dsp",
+        DSP,
         fits=lambda call: has_constants(call) and fits_pairs(data_of(call.inputs, 1)),
         pack=_pack_linear,
         overlap=overlap.rows(1),

@@ -18,7 +18,7 @@ from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, data_of, has_constants
 from baretorch.ops.int8.groups_of_inputs import GROUP, split_groups
 from baretorch.ops.packing import dsp, mve, triples
-from baretorch.ops.packing.layer import conv_params, pack_weight, row_params, weight_rows
+from baretorch.ops.packing.layer import CONVOLUTION, conv_params, pack_weight, row_params, weight_rows
 from baretorch.targets.features import ANY_CPU, DSP, MVE, TRIPLES, Needs
 
 ADDED = 8
@@ -193,22 +193,18 @@ _ROWS = Kernel[Any](
     splits=cut.rows_or_channels(2),
 )
 LINEARS: tuple[Kernel[Any], ...] = (
-    replace(_ROWS, symbol="bt_qlinear4_mve", source="qlinear/int4_mve.c", needs=MVE),
-    Kernel(
-        "bt_qlinear4_dsp",
-        "qlinear/int4_dsp.c",
-        row_params,
-        needs=DSP,
+    _ROWS.for_cpu("mve", MVE),
+    _ROWS.for_cpu(
+        "dsp",
+        DSP,
         fits=lambda call: _fits(call) and call.x.shape[-1] % 4 == 0 and call.x.shape[-1] <= LONGEST,
         pack=lambda call: pack_weight(call, _four_rows(data_of(call.inputs, 1))),
         overlap=overlap.rows(1),
         splits=cut.rows_or_channels(4),
     ),
-    replace(
-        _ROWS,
-        symbol="bt_qlinear4_pairs",
-        source="qlinear/int4_pairs.c",
-        needs=TRIPLES,
+    _ROWS.for_cpu(
+        "pairs",
+        TRIPLES,
         fits=lambda call: _fits(call) and call.x.shape[-1] % 2 == 0,
         pack=lambda call: pack_weight(call, _pairs(data_of(call.inputs, 1))),
         splits=cut.rows_or_channels(4),
@@ -225,44 +221,37 @@ _CONV = Kernel[Any](
     pack=lambda call: pack_weight(call, _pack_nibbles(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
     splits=cut.rows,
 )
-_WINDOWS = replace(
-    _CONV,
-    symbol="bt_qconv2d4_windows_ref",
-    source="qconv2d/int4_windows_ref.c",
+_WINDOWS = _CONV.for_cpu(
+    "windows_ref",
+    ANY_CPU,
     fits=lambda call: _fits(call) and call.op.groups == 1 and call.op.pool == (1, 1),
     scratch=lambda call: prod(call.inputs[1].shape[1:]),
 )
 _OF_8_BITS = {k.symbol: k for k in (*mve.CONVOLUTIONS, *triples.CONVOLUTIONS)}
 CONVOLUTIONS: tuple[Kernel[Any], ...] = (
     _depthwise(_OF_8_BITS["bt_qconv2d_depthwise_mve"], "mve", 8),
-    replace(_WINDOWS, symbol="bt_qconv2d4_windows_mve", source="qconv2d/int4_windows_mve.c", needs=MVE),
-    Kernel(
-        "bt_qconv2d_depthwise4_dsp",
-        "qconv2d/depthwise4_dsp.c",
-        conv_params,
-        needs=DSP,
+    _WINDOWS.for_cpu("mve", MVE),
+    CONVOLUTION.for_cpu(
+        "depthwise4_dsp",
+        DSP,
         fits=lambda call: _fits(call) and dsp.fits_depthwise(call),
         pack=lambda call: pack_weight(call, _four_channels(data_of(call.inputs, 1))),
         scratch=dsp.scratch_depthwise,
         splits=cut.rows,
     ),
-    Kernel(
-        "bt_qconv2d4_dsp",
-        "qconv2d/int4_dsp.c",
-        conv_params,
-        needs=DSP,
+    _CONV.for_cpu(
+        "dsp",
+        DSP,
         fits=lambda call: _fits(call) and dsp.fits_three(call),
         pack=lambda call: dsp.pack_three(call, _channel_pairs(data_of(call.inputs, 1))),
         scratch=lambda call: dsp.scratch_three(call, 2) + 24,
         overlap=lambda call: dsp.overlap_positions(call, 3),
-        splits=cut.rows,
     ),
     _depthwise(_OF_8_BITS["bt_qconv2d_depthwise_triples"], "triples", 0),
-    replace(
-        _WINDOWS,
-        symbol="bt_qconv2d4_pairs",
-        source="qconv2d/int4_pairs.c",
-        needs=TRIPLES,
+    _CONV.for_cpu(
+        "pairs",
+        TRIPLES,
+        scratch=_WINDOWS.scratch,
         fits=lambda call: _WINDOWS.fits(call) and prod(call.inputs[1].shape[1:]) % 2 == 0,
         pack=lambda call: pack_weight(call, _pairs(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
     ),

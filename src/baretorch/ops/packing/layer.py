@@ -7,7 +7,7 @@ from typing import Any
 
 from baretorch.ir.graph import Array
 from baretorch.ops.conv2d import geometry_params
-from baretorch.ops.helpers.kernel import Call, Packed, Params, data_of, fields_of, pack_inputs, with_pitch
+from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, fields_of, pack_inputs, with_pitch
 
 
 def conv_params(call: Call[Any]) -> Params:
@@ -24,6 +24,11 @@ def row_params(call: Call[Any]) -> Params:
     return Params("bt_qlinear", (*sizes, *fields_of(call.op, "shift", "zero", "lo", "hi")))
 
 
+# `for_cpu` derives the kernels of int8 layers from these.
+CONVOLUTION = Kernel[Any]("bt_qconv2d_ref", "qconv2d/ref.c", conv_params)
+LINEAR = Kernel[Any]("bt_qlinear_ref", "qlinear/ref.c", row_params)
+
+
 def pack_layer(call: Call[Any]) -> tuple[Packed, ...]:
     """Return the constants of an int8 layer as they are."""
     return pack_inputs(call, "weight", "bias", "multiplier")
@@ -32,6 +37,10 @@ def pack_layer(call: Call[Any]) -> tuple[Packed, ...]:
 def pack_weight(call: Call[Any], weight: Array) -> tuple[Packed, ...]:
     """Return these weights, and the other constants of an int8 layer as they are."""
     return (Packed("weight", weight), *pack_inputs(call, "bias", "multiplier", first=2))
+
+
+def to_multiple(count: int, to: int) -> int:
+    return -(-count // to) * to
 
 
 def weight_rows(call: Call[Any]) -> Array:

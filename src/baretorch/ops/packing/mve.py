@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, data_of, has_constants
-from baretorch.ops.packing.layer import conv_params, pack_layer, row_params
+from baretorch.ops.packing.layer import CONVOLUTION, LINEAR, pack_layer
 from baretorch.targets.features import MVE
 
 LANES = 16  # bytes in a vector
@@ -175,67 +175,57 @@ def _plane(call: Call[Any]) -> int:
 
 
 _CHANNELS = cut.rows_or_channels(TOGETHER)
-_WINDOWS = Kernel[Any](
-    "bt_qconv2d_mve",
-    "qconv2d/mve.c",
-    conv_params,
+_WINDOWS = CONVOLUTION.for_cpu(
+    "mve",
     MVE,
-    lambda call: _fits_windows(call) and call.op.pool == (1, 1),
-    _pack_windows,
-    _scratch_columns,
-    _overlap_columns,
+    fits=lambda call: _fits_windows(call) and call.op.pool == (1, 1),
+    pack=_pack_windows,
+    scratch=_scratch_columns,
+    overlap=_overlap_columns,
     splits=_CHANNELS,
 )
-_ROWS = Kernel[Any](
-    "bt_qlinear_rows_mve",
-    "qlinear/mve.c",
-    row_params,
+_ROW = LINEAR.for_cpu(
+    "mve",
     MVE,
-    _fits_rows,
-    _pack_linear,
-    _scratch_rows,
-    overlap.rows(0),
-    splits=_CHANNELS,
+    fits=_fits_row,
+    pack=pack_layer,
+    overlap=overlap.rows(1),
+    splits=cut.where_ends_fit(_fits_row, _CHANNELS),
 )
 CONVOLUTIONS: tuple[Kernel[Any], ...] = (
-    Kernel(
-        "bt_qconv2d_depthwise_mve",
-        "qconv2d/depthwise_mve.c",
-        conv_params,
+    CONVOLUTION.for_cpu(
+        "depthwise_mve",
         MVE,
-        _fits_depthwise,
-        _pack_depthwise,
-        _scratch_depthwise,
-        _overlap_rows_once,
+        fits=_fits_depthwise,
+        pack=_pack_depthwise,
+        scratch=_scratch_depthwise,
+        overlap=_overlap_rows_once,
         splits=cut.rows,
     ),
     replace(
         _WINDOWS, symbol="bt_qconv2d_pixels_mve", fits=_fits_pixels, scratch=_scratch_rows, overlap=overlap.rows(0)
     ),
-    Kernel(
-        "bt_qconv2d_threes_mve",
-        "qconv2d/threes_mve.c",
-        conv_params,
+    CONVOLUTION.for_cpu(
+        "threes_mve",
         MVE,
-        _fits_threes,
-        _pack_threes,
-        _scratch_threes,
-        _overlap_rows_once,
+        fits=_fits_threes,
+        pack=_pack_threes,
+        scratch=_scratch_threes,
+        overlap=_overlap_rows_once,
         splits=_CHANNELS,
     ),
     _WINDOWS,
     replace(_WINDOWS, symbol="bt_qconv2d_pool_mve", fits=_fits_windows, scratch=_scratch_pool),
 )
 LINEARS: tuple[Kernel[Any], ...] = (
-    Kernel(
-        "bt_qlinear_mve",
-        "qlinear/mve.c",
-        row_params,
-        MVE,
-        _fits_row,
-        pack_layer,
-        overlap=overlap.rows(1),
-        splits=cut.where_ends_fit(_fits_row, _CHANNELS),
+    _ROW,
+    replace(
+        _ROW,
+        symbol="bt_qlinear_rows_mve",
+        fits=_fits_rows,
+        pack=_pack_linear,
+        scratch=_scratch_rows,
+        overlap=overlap.rows(0),
+        splits=_CHANNELS,
     ),
-    _ROWS,
 )

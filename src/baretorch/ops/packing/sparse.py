@@ -16,7 +16,7 @@ import numpy as np
 from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, has_constants, pack_inputs
-from baretorch.ops.packing.layer import row_params, weight_rows
+from baretorch.ops.packing.layer import LINEAR, weight_rows
 from baretorch.targets.features import ANY_CPU, DSP, Feature, Needs, needs
 
 V6M, V7M, RV32 = needs(Feature.V6M), needs(Feature.V7M), needs(Feature.RV32)
@@ -132,6 +132,5 @@ def _pack(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _kernel(cpu: Needs) -> Kernel[Any]:
-    name = "dsp" if cpu == DSP else "ref"
-    common = Kernel[Any](f"bt_qlinear_sparse_{name}", f"qlinear/sparse_{name}.c", row_params, needs=cpu, pack=_pack)
-    return replace(common, overlap=overlap.rows(TOGETHER))
+    variant = "sparse_dsp" if cpu == DSP else "sparse_ref"
+    return LINEAR.for_cpu(variant, cpu, pack=_pack, overlap=overlap.rows(TOGETHER))

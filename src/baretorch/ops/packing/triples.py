@@ -12,7 +12,7 @@ from baretorch.ir.graph import Array
 from baretorch.ops.conv2d import pixel_distances, pointwise_back
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Lattice, Packed, Split, data_of, has_constants
-from baretorch.ops.packing.layer import conv_params, row_params
+from baretorch.ops.packing.layer import CONVOLUTION, LINEAR
 from baretorch.targets.features import TRIPLES
 
 TAPS = 64  # BT_TRIPLES_TAPS
@@ -146,11 +146,9 @@ def _three_rows(call: Call[Any], together: int) -> int:
 
 
 CONVOLUTIONS: tuple[Kernel[Any], ...] = (
-    Kernel(
-        "bt_qconv2d_depthwise_triples",
-        "qconv2d/depthwise_triples.c",
-        conv_params,
-        needs=TRIPLES,
+    CONVOLUTION.for_cpu(
+        "depthwise_triples",
+        TRIPLES,
         fits=_fits_depthwise,
         pack=_pack_depthwise,
         scratch=_scratch_depthwise,
@@ -158,11 +156,9 @@ CONVOLUTIONS: tuple[Kernel[Any], ...] = (
         nearer=_nearer_depthwise,
         splits=cut.rows,
     ),
-    Kernel(
-        "bt_qconv2d_triples",
-        "qconv2d/triples.c",
-        conv_params,
-        needs=TRIPLES,
+    CONVOLUTION.for_cpu(
+        "triples",
+        TRIPLES,
         fits=_fits_dense,
         pack=_pack_dense,
         scratch=_scratch_dense,
@@ -174,11 +170,9 @@ CONVOLUTIONS: tuple[Kernel[Any], ...] = (
     ),
 )
 LINEARS: tuple[Kernel[Any], ...] = (
-    Kernel(
-        "bt_qlinear_fours",
-        "qlinear/fours.c",
-        row_params,
-        needs=TRIPLES,
+    LINEAR.for_cpu(
+        "fours",
+        TRIPLES,
         fits=small_outputs,
         pack=_pack_fours,
         overlap=overlap.rows(1),

@@ -13,7 +13,7 @@ from baretorch.ir.graph import Array
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.kernel import Call, Distances, Kernel, Packed, Params, data_of, has_constants
 from baretorch.ops.int8.narrow_requant import NarrowRequant, narrow_form
-from baretorch.ops.packing.layer import conv_params, row_params
+from baretorch.ops.packing.layer import CONVOLUTION, LINEAR, conv_params, to_multiple
 from baretorch.targets.features import XCV
 
 WORD = 4  # bytes that are multiplied at a time
@@ -132,8 +132,8 @@ def _overlap_depthwise(call: Call[Any]) -> Distances:
 
 def _scratch_windows(call: Call[Any]) -> int:
     pooled = prod(call.op.pool)
-    windows = WINDOWS * _round_up(prod(call.inputs[1].shape[1:]), WORD)
-    return windows + (pooled * _round_up(call.y.shape[3], WORD) if pooled > 1 else 0)
+    windows = WINDOWS * to_multiple(prod(call.inputs[1].shape[1:]), WORD)
+    return windows + (pooled * to_multiple(call.y.shape[3], WORD) if pooled > 1 else 0)
 
 
 def _overlap_windows(call: Call[Any]) -> Distances:
@@ -143,19 +143,13 @@ def _overlap_windows(call: Call[Any]) -> Distances:
     return overlap.windows(lambda _: steps, lambda _: op.padding, 0)(call)
 
 
-def _round_up(count: int, to: int) -> int:
-    return -(-count // to) * to
-
-
-_DEPTHWISE = Kernel[Any](
-    "bt_qconv2d_depthwise_xcv",
-    "qconv2d/depthwise_xcv.c",
-    conv_params,
+_DEPTHWISE = CONVOLUTION.for_cpu(
+    "depthwise_xcv",
     XCV,
-    _fits_depthwise,
-    _pack_depthwise,
-    _scratch_depthwise,
-    _overlap_depthwise,
+    fits=_fits_depthwise,
+    pack=_pack_depthwise,
+    scratch=_scratch_depthwise,
+    overlap=_overlap_depthwise,
     splits=cut.rows_and_own_channels(WORD),
     channels="bt_qconv2d_channels_depthwise_xcv",
 )
@@ -170,28 +164,24 @@ _PIXELS = Kernel[Any](
     splits=cut.rows_and_channels(TOGETHER),
     channels="bt_qconv2d_pixels_channels_xcv",
 )
-_WINDOWS = Kernel[Any](
-    "bt_qconv2d_xcv",
-    "qconv2d/xcv.c",
-    conv_params,
+_WINDOWS = CONVOLUTION.for_cpu(
+    "xcv",
     XCV,
-    _fits_windows,
-    _pack,
-    _scratch_windows,
-    _overlap_windows,
+    fits=_fits_windows,
+    pack=_pack,
+    scratch=_scratch_windows,
+    overlap=_overlap_windows,
     splits=cut.rows_and_channels(TOGETHER),
     channels="bt_qconv2d_channels_xcv",
 )
 CONVOLUTIONS = tuple(k for kernel in (_DEPTHWISE, _PIXELS, _WINDOWS) for k in (_narrow(kernel), kernel))
-_LINEAR = Kernel[Any](
-    "bt_qlinear_xcv",
-    "qlinear/xcv.c",
-    row_params,
+_LINEAR = LINEAR.for_cpu(
+    "xcv",
     XCV,
-    has_constants,
-    _pack,
-    lambda call: _round_up(call.x.shape[-1], WORD),
-    overlap.rows(0),
+    fits=has_constants,
+    pack=_pack,
+    scratch=lambda call: to_multiple(call.x.shape[-1], WORD),
+    overlap=overlap.rows(0),
     splits=cut.rows_or_channels(TOGETHER),
 )
 LINEARS = (_narrow(_LINEAR), _LINEAR)
