@@ -124,6 +124,12 @@ class Tensor:
         return self.quant is not None and self.dtype in (DType.INT8, DType.INT16)
 
     @property
+    def numbers(self) -> Array:
+        """Return the data of a constant."""
+        assert self.data is not None, f"{self} is not constant"
+        return self.data
+
+    @property
     def count(self) -> int:
         return prod(self.shape)
 

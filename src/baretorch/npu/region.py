@@ -31,8 +31,7 @@ class RegionValues:
     def value(self, t: Tensor) -> TosaValue:
         """Return a tensor's value; a constant is added if it is new."""
         if t.name not in self.values:
-            assert t.data is not None, f"{t} has no source"
-            self.values[t.name] = self.block.const(t.data, TosaKind.INT8)
+            self.values[t.name] = self.block.const(t.numbers, TosaKind.INT8)
         return self.values[t.name]
 
     def rescale(

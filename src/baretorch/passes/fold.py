@@ -64,15 +64,13 @@ def fold_affine(graph: Graph) -> Graph:
             continue
         layer = nodes[index]
         x, weight = layer.inputs[0], tensors[layer.inputs[1]]
-        assert weight.data is not None
-        bias = tensors[layer.inputs[2]].data if len(layer.inputs) > 2 else np.zeros(weight.shape[0], np.float32)
-        assert bias is not None
+        bias = tensors[layer.inputs[2]].numbers if len(layer.inputs) > 2 else np.zeros(weight.shape[0], np.float32)
         channels = np.broadcast_to(factor.astype(np.float64), (weight.shape[0],))
         weight_name = weight.name
         if isinstance(node.op, Mul):
             column = channels.reshape(-1, *(1,) * (len(weight.shape) - 1))
             scaled = replace(weight, quant=weight.quant and _scale(weight.quant, channels))
-            weight_name = constant(weight.name, scaled, weight.data * column)
+            weight_name = constant(weight.name, scaled, weight.numbers * column)
             bias = bias * channels
         else:
             bias = bias + channels

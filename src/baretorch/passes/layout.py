@@ -211,8 +211,7 @@ class _Walk:
     def linear(self, node: Node) -> None:
         base, order = self.columns[node.inputs[0]]
         weight = self.graph[node.inputs[1]]
-        assert weight.data is not None
-        name = self.constant(weight, weight.data[:, order])
+        name = self.constant(weight, weight.numbers[:, order])
         self.emit(node.op, (base, name, *node.inputs[2:]), node.outputs)
 
     # --- small things -------------------------------------------------------------------------------------

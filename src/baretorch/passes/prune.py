@@ -308,8 +308,7 @@ def _cut(graph: Graph, found: Channels, kept: Array) -> Graph:
 
     def cut(name: str, axis: int) -> None:
         """Remove channels of a constant, along an axis in which they may be repeated."""
-        data = tensors[name].data
-        assert data is not None
+        data = tensors[name].numbers
         shape = data.shape
         two = (found.count, -1) if found.heads else (-1, found.count)
         parts = data.reshape(*shape[:axis], *two, *shape[axis + 1 :]).take(kept, axis if found.heads else axis + 1)

@@ -49,10 +49,8 @@ def split_linear(graph: Graph) -> Graph:
     def part(layer: Node, start: int, stop: int) -> str:
         constants = []
         for name in layer.inputs[1:]:
-            data = graph[name].data
-            assert data is not None
             constants.append(fresh(graph, new, name))
-            rows = with_data(replace(graph[name], name=constants[-1]), data[start:stop])
+            rows = with_data(replace(graph[name], name=constants[-1]), graph[name].numbers[start:stop])
             new[constants[-1]] = replace(rows, quant=_rows_of(rows.quant, start, stop))
         y = graph[layer.outputs[0]]
         return add(layer.op, (layer.inputs[0], *constants), replace(y, origin=_named(y, y.origin.source)))

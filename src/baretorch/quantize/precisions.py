@@ -166,9 +166,8 @@ FITS = {
 
 def _in_int4(weight: Tensor, name: str, precision: Precision) -> Tensor:
     """Return a separate weight of 4 bits, since other layers may have the same in int8."""
-    assert weight.data is not None
     group = GROUP if precision is Precision.INT4G32 else 0
-    return replace(weight, name=name, quant=per_channel(weight.data, 4, group))
+    return replace(weight, name=name, quant=per_channel(weight.numbers, 4, group))
 
 
 def convert_to_float16(graph: Graph, node: Node, tensors: dict[str, Tensor]) -> list[Node]:
@@ -177,8 +176,7 @@ def convert_to_float16(graph: Graph, node: Node, tensors: dict[str, Tensor]) -> 
     Both are exact, so that only the rounding of float16 itself remains."""
     op, (x, weight, *bias) = node.op, node.inputs
     assert isinstance(op, (Linear, Conv2d))
-    data = graph[weight].data
-    assert data is not None
+    data = graph[weight].numbers
     added = graph[bias[0]].data if bias else None
     powers = _powers(data, np.zeros(len(data)) if added is None else np.abs(added.astype(np.float64)))
     if not powers.any():
@@ -188,9 +186,8 @@ def convert_to_float16(graph: Graph, node: Node, tensors: dict[str, Tensor]) -> 
 
     def scaled(name: str) -> str:
         own, t = fresh(graph, tensors, f"{name}_scaled"), graph[name]
-        assert t.data is not None
         by = factors.reshape(-1, *[1] * (len(t.shape) - 1))
-        tensors[own] = replace(t, name=own, quant=None, data=np.asarray(t.data * by, np.float32))
+        tensors[own] = replace(t, name=own, quant=None, data=np.asarray(t.numbers * by, np.float32))
         return own
 
     def value(suffix: str, shape: tuple[int, ...], made: Array | None = None) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor, with_data
+from baretorch.ir.graph import Array, Graph, Node, Quant, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8.groups_of_inputs import factors_of
 from baretorch.ops.layout import Reshape
@@ -54,14 +54,12 @@ def round_weights(
     tensors, right = dict(graph.tensors), {}
     for node in layers:
         weight, x = tensors[node.inputs[1]], moments[node.outputs[0]]
-        assert weight.data is not None
-        flat = weight.data.reshape(len(weight.data), -1).astype(np.float64)
+        flat = weight.numbers.reshape(len(weight.numbers), -1).astype(np.float64)
         made = _round_columns(flat, grids[node.outputs[0]], x)
         tensors[weight.name] = with_data(weight, made.reshape(weight.shape))
         if len(node.inputs) > 2:
             bias = graph[node.inputs[2]]
-            assert bias.data is not None
-            right[bias.name] = with_data(bias, bias.data + (flat - made) @ means[node.outputs[0]])
+            right[bias.name] = with_data(bias, bias.numbers + (flat - made) @ means[node.outputs[0]])
     plain = replace(graph, tensors=tensors)
     return plain, replace(plain, tensors={**tensors, **right})
 
@@ -162,11 +160,11 @@ def balance_channels(graph: Graph, samples: Iterable[Sequence[Array]], runner: O
         (maker,) = found.makers
         for name in maker.inputs[1:]:
             by = (1 / factor).reshape(-1, *[1] * (len(tensors[name].shape) - 1))
-            tensors[name] = _scale(tensors[name], np.broadcast_to(by, tensors[name].shape))
+            tensors[name] = with_data(tensors[name], tensors[name].numbers * by)
         for node in found.readers:
             weight = tensors[node.inputs[1]]
             parts = np.broadcast_to(factor, (weight.count // found.count, found.count))
-            tensors[weight.name] = _scale(weight, parts.reshape(weight.shape))
+            tensors[weight.name] = with_data(weight, weight.numbers * parts.reshape(weight.shape))
     return replace(graph, tensors=tensors)
 
 
@@ -179,11 +177,6 @@ def _scales_freely(graph: Graph, found: Channels) -> bool:
     between = [n for n in graph.nodes if found.tensors.intersection(n.inputs) and n not in found.readers]
     limits = {maker.op.lo, maker.op.hi} <= {0.0, float("inf"), float("-inf")}
     return limits and all(isinstance(n.op, (Reshape, MaxPool2d, AvgPool2d)) for n in between)
-
-
-def _scale(t: Tensor, factor: Array) -> Tensor:
-    assert t.data is not None
-    return with_data(t, t.data * factor)
 
 
 def find_obstacle(graph: Graph) -> str | None:

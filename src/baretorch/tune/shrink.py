@@ -105,9 +105,8 @@ def remove_channels(graph: Graph, removed: Mapping[Channels, Sequence[int]], mom
             tensors[name] = with_data(weight, rows.reshape(weight.shape))
             if len(node.inputs) > 2 and constants.any():
                 bias = tensors[node.inputs[2]]
-                assert bias.data is not None
                 added = constants.reshape(weight.shape[0], -1).sum(axis=1)
-                tensors[bias.name] = with_data(bias, bias.data + added)
+                tensors[bias.name] = with_data(bias, bias.numbers + added)
     return drop_channels(replace(graph, tensors=tensors), {found.name: numbers for found, numbers in removed.items()})
 
 
@@ -124,9 +123,7 @@ def _compensate(graph: Graph, node: Node, count: int, kept: Array, moments: Mome
 
 
 def _rows(graph: Graph, node: Node, count: int) -> Array:
-    weight = graph[node.inputs[1]].data
-    assert weight is not None
-    return weight.reshape(-1, count).astype(np.float64)
+    return graph[node.inputs[1]].numbers.reshape(-1, count).astype(np.float64)
 
 
 def _has_constant(node: Node) -> bool:
@@ -166,8 +163,7 @@ def thin_weights(
     tensors = dict(graph.tensors)
     for node in layers:
         weight = tensors[node.inputs[1]]
-        assert weight.data is not None
-        rows = weight.data.reshape(len(weight.data), -1).astype(np.float64)
+        rows = weight.numbers.reshape(len(weight.numbers), -1).astype(np.float64)
         known = moments.get(node.outputs[0])
         made = _keep_fours(rows, kept[node.outputs[0]], np.eye(rows.shape[1]) if known is None else known)
         tensors[weight.name] = with_data(weight, made.reshape(weight.shape))
@@ -191,7 +187,6 @@ def _keep_fours(rows: Array, part: float, moments: Array) -> Array:
 
 def mask_of(graph: Graph, node: Node) -> Array:
     """Return 1 for weights in fours that are not all zero, else 0."""
-    weight = graph[node.inputs[1]].data
-    assert weight is not None
+    weight = graph[node.inputs[1]].numbers
     used = weight.reshape(-1, FOUR).any(axis=1)
     return np.repeat(used, FOUR).reshape(weight.shape).astype(np.float32)

@@ -215,9 +215,7 @@ def bias_of(call: Call[Any]) -> Array:
 
 def data_of(tensors: Sequence[Tensor], index: int) -> Array:
     """Return the constant data of input `index`."""
-    data = tensors[index].data
-    assert data is not None, f"{tensors[index]} is not constant"
-    return data
+    return tensors[index].numbers
 
 
 def in_eights(rows: Array) -> Array:
