@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from baretorch.ir.graph import Graph
-from baretorch.npu.accelerators import by_name
+from baretorch.npu.accelerators import ACCELERATORS_BY_NAME
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
 from baretorch.npu.vela import VelaRefused, VelaResult
 from baretorch.ops.delegate import ALIGNED
@@ -26,10 +26,10 @@ class StandIn:
         self.graphs.append(graph)
         if any(node.op.name == self.refuses for node in graph.nodes):
             raise VelaRefused(f"{self.refuses} could not run on NPU")
-        accelerator = by_name(npu.accelerator)
-        assert accelerator is not None
         inputs, outputs = (self._slots(graph, names, region) for names, region in _sides(graph))
-        return VelaResult(Payload(accelerator, bytes(64), bytes(48), self.scratch, 0, inputs, outputs), 1000)
+        return VelaResult(
+            Payload(ACCELERATORS_BY_NAME[npu.accelerator], bytes(64), bytes(48), self.scratch, 0, inputs, outputs), 1000
+        )
 
     def _slots(self, graph: Graph, names: tuple[str, ...], region: int) -> tuple[Slot, ...]:
         found, at = [], 0

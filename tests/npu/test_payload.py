@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.npu.accelerators import ACCELERATORS, by_config, by_name
+from baretorch.npu.accelerators import ACCELERATORS, ACCELERATORS_BY_NAME, by_config
 from baretorch.npu.payload import INPUT, OUTPUT, SCRATCH, WEIGHTS, Payload, read_payload
 
 HERE = Path(__file__).parent / "payloads"
@@ -105,7 +105,7 @@ def test_what_executorch_packs_is_the_same() -> None:
 def test_accelerators_are_distinguished() -> None:
     assert len({a.config for a in ACCELERATORS}) == len(ACCELERATORS)
     for each in ACCELERATORS:
-        assert by_config(each.config) is each is by_name(each.name)
+        assert by_config(each.config) is each is ACCELERATORS_BY_NAME[each.name]
     assert by_config(0) is None
 
 

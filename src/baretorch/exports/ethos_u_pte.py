@@ -20,7 +20,7 @@ from baretorch.ir.graph import DType, Graph, Node, Port
 from baretorch.ir.io import store_inputs
 from baretorch.machines.npu.stream_check import Judgement
 from baretorch.npu import vela
-from baretorch.npu.accelerators import by_name
+from baretorch.npu.accelerators import ACCELERATORS_BY_NAME
 from baretorch.npu.lower import to_tosa
 from baretorch.npu.partition import Partition, layer_name_of, make_partition
 from baretorch.npu.payload import read_payload, to_blocks
@@ -75,8 +75,7 @@ def write_npu_pte(model: LoweredModel, board: Board, path: Path) -> PteInfo:
 
 
 def _compile(region: Graph, npu: Npu) -> bytes:
-    accelerator = by_name(npu.accelerator)
-    return to_blocks(vela.raw(to_tosa(region, None if accelerator is None else accelerator.family), npu))
+    return to_blocks(vela.raw(to_tosa(region, ACCELERATORS_BY_NAME[npu.accelerator].family), npu))
 
 
 def _need_all(graph: Graph, found: Partition, board: Board) -> None:

@@ -20,7 +20,7 @@ from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.machines.process import CHUNK, Process
 from baretorch.machines.types import DeviceFault, DeviceHang, Driver
-from baretorch.npu.accelerators import by_name
+from baretorch.npu.accelerators import ACCELERATORS_BY_NAME
 from baretorch.targets.types import Board, Fvp
 
 START_SECONDS = 60.0  # until it prints where its terminal is: it is a large program, and may need a licence
@@ -122,9 +122,8 @@ def arguments(image: Image, fvp: Fvp) -> Iterator[str]:
     settings = [f"{fvp.terminal}.{what}" for what in ("start_telnet=0", "mode=raw", "quiet=0")]
     settings += [f"{name}=1" for name in fvp.on]
     settings += [f"{name}={chip.memory(chip.code).origin:#x}" for name in fvp.vectors]
-    accelerator = by_name(chip.npu.accelerator) if chip.npu else None
-    if accelerator is not None and fvp.npu is not None:
-        settings.append(f"{fvp.npu}.num_macs={accelerator.macs}")
+    if chip.npu is not None and fvp.npu is not None:
+        settings.append(f"{fvp.npu}.num_macs={ACCELERATORS_BY_NAME[chip.npu.accelerator].macs}")
     yield from ("-a", str(image.elf))
     for setting in settings:
         yield from ("-C", setting)

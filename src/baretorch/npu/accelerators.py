@@ -43,9 +43,7 @@ ACCELERATORS: tuple[Accelerator, ...] = (
 )
 
 
-def by_name(name: str) -> Accelerator | None:
-    """Return the accelerator that Vela calls by this name."""
-    return next((a for a in ACCELERATORS if a.name == name), None)
+ACCELERATORS_BY_NAME = {a.name: a for a in ACCELERATORS}
 
 
 def by_config(word: int) -> Accelerator | None:

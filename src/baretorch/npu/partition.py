@@ -21,7 +21,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Graph, Node, Op, Tensor, fresh
-from baretorch.npu.accelerators import by_name
+from baretorch.npu.accelerators import ACCELERATORS_BY_NAME
 from baretorch.npu.lower import to_tosa, why_not
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
 from baretorch.npu.vela import VelaRefused, VelaResult, compile_tosa
@@ -97,8 +97,7 @@ def accept(region: Graph, payload: Payload) -> None:
 
 
 def compile_with_vela(graph: Graph, npu: Npu) -> VelaResult:
-    accelerator = by_name(npu.accelerator)
-    return compile_tosa(to_tosa(graph, None if accelerator is None else accelerator.family), npu)
+    return compile_tosa(to_tosa(graph, ACCELERATORS_BY_NAME[npu.accelerator].family), npu)
 
 
 def make_partition(

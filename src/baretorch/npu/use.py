@@ -8,7 +8,7 @@ from dataclasses import replace
 from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Graph, Node
 from baretorch.npu import vela
-from baretorch.npu.accelerators import by_config, by_name
+from baretorch.npu.accelerators import ACCELERATORS_BY_NAME, by_config
 from baretorch.npu.lower import why_not
 from baretorch.npu.partition import DelegatedRegion, Judge, Left, Partition, accept, layer_name_of, make_partition
 from baretorch.ops.delegate import Delegate
@@ -79,10 +79,9 @@ def _rows(graph: Graph) -> set[str]:
 def _need_npu(op: Delegate, board: Board, options: Options) -> Npu:
     accelerator, npu = by_config(op.config), board.chip.npu
     wanted = accelerator.name if accelerator else f"an NPU {op.config:#x}"
-    there = by_name(npu.accelerator) if npu else None
-    if npu is None or there is None:
+    if npu is None:
         have = f"{board.name} has no NPU"
-    elif there.config != op.config:
+    elif ACCELERATORS_BY_NAME[npu.accelerator].config != op.config:
         have = f"{board.name} has {npu.accelerator}"
     elif options.npu is UseNpu.OFF:
         have = "--npu off"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
-from baretorch.npu.accelerators import ACCELERATORS
+from baretorch.npu.accelerators import ACCELERATORS_BY_NAME
 from baretorch.targets.toml import Key, keys_of
 
 _REGISTERS = Key("address of its registers", register=True)
@@ -156,7 +156,7 @@ class Npu:
     driver: Annotated[str, _driver("npu")]
     accelerator: Annotated[
         str,
-        Key("Vela's name for it", choices=tuple(a.name for a in ACCELERATORS), example='"ethos-u55-256"'),
+        Key("Vela's name for it", choices=tuple(ACCELERATORS_BY_NAME), example='"ethos-u55-256"'),
     ]
     base: Registers
     system_config: Annotated[

@@ -18,7 +18,7 @@ from baretorch.machines.process import HasFileno, Process
 from baretorch.machines.qemu.npu import AttachedNpu
 from baretorch.machines.qemu.npu import NpuPlace as NpuPlace
 from baretorch.machines.types import Block
-from baretorch.npu.accelerators import by_name
+from baretorch.npu.accelerators import ACCELERATORS_BY_NAME
 from baretorch.targets.types import Board
 
 PROGRAMS = {ARM: "qemu-system-arm", RISCV: "qemu-system-riscv32"}
@@ -108,11 +108,9 @@ def _npu(board: Board) -> AttachedNpu | None:
     npu, chip = board.chip.npu, board.chip
     if npu is None:
         return None
-    accelerator = by_name(npu.accelerator)
-    assert accelerator is not None, npu.accelerator
     reached = (chip.memory(name) for name in dict.fromkeys((npu.ram, npu.constants)))
     place = NpuPlace(npu.base, npu.irq, tuple((m.origin, m.size) for m in reached))
-    return AttachedNpu(accelerator, place, board.qemu_machine or "")
+    return AttachedNpu(ACCELERATORS_BY_NAME[npu.accelerator], place, board.qemu_machine or "")
 
 
 def _escape(path: Path) -> str:

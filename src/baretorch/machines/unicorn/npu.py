@@ -14,7 +14,7 @@ from baretorch.machines.npu.memory import NpuRegion
 from baretorch.machines.unicorn.core import Core, SharedMemory
 from baretorch.machines.unicorn.device import ChipDevice
 from baretorch.machines.unicorn.state import NEVER, ChipState, StopReason
-from baretorch.npu.accelerators import by_name
+from baretorch.npu.accelerators import ACCELERATORS_BY_NAME
 from baretorch.targets.parts import Npu
 from baretorch.targets.types import Chip
 
@@ -25,15 +25,13 @@ class NpuPort(ChipDevice):
     faults: ClassVar[Mapping[type[Exception], str]] = {Misuse: "the NPU is used wrongly:", NpuFault: "the NPU:"}
 
     def __init__(self, npu: Npu, chip: Chip, memories: Sequence[SharedMemory], state: ChipState) -> None:
-        accelerator = by_name(npu.accelerator)
-        assert accelerator is not None, npu.accelerator
         reached = {npu.ram, npu.constants}
         banks = [
             NpuBank(m.origin, NpuRegion(np.frombuffer(m.bytes, np.uint8), constant=chip.memory(m.name).kind == "flash"))
             for m in memories
             if m.name in reached
         ]
-        self.device = NpuDevice(accelerator, banks)
+        self.device = NpuDevice(ACCELERATORS_BY_NAME[npu.accelerator], banks)
         self._npu, self._state = npu, state
 
     def attach(self, core: Core) -> None:
