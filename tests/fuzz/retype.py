@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from baretorch.frontends.flatbuffer import Bytes, Table
+from baretorch.frontends.pte.schema import IDENTIFIER
 
 KINDS = {1: "None", 2: "int", 3: "bool", 4: "float", 5: "Tensor", 6: "str", 7: "int[]", 10: "Tensor[]", 11: "Tensor?[]"}
 
@@ -25,7 +26,7 @@ class PteCall:
 
 def calls(data: bytes) -> Iterator[PteCall]:
     """Find all calls of a sound file."""
-    file = Bytes(data, ".pte")
+    file = Bytes(data, ".pte", IDENTIFIER, "an ExecuTorch program")
     root = Table(file, file.integer("I", 0))
     for plan in root.tables(1):
         kinds = [v._field(0) for v in plan.tables(2)]

@@ -16,7 +16,14 @@ from baretorch.frontends.untrusted import damaged_file
 class Bytes:
     """The file's bytes. Reads stay within its bounds, and their number is limited."""
 
-    def __init__(self, data: bytes, kind: str) -> None:
+    def __init__(self, data: bytes, kind: str, identifier: bytes, what: str) -> None:
+        """Raise CompileError if the bytes do not have the identifier of a file that is `what`."""
+        if len(data) < 8 or data[4:8] != identifier:
+            raise CompileError(
+                f"not {what}",
+                have=f"{len(data)} bytes with the identifier {data[4:8]!r}",
+                need=f"a {kind} file, identifier {identifier!r}",
+            )
         self.data = data
         self._kind = kind
         self._budget = 1000 + 4 * len(data)  # items; an honest file needs far less than one per byte

@@ -143,13 +143,7 @@ class Program:
     value."""
 
     def __init__(self, data: bytes) -> None:
-        if len(data) < 8 or data[4:8] != IDENTIFIER:
-            raise CompileError(
-                "not an ExecuTorch program",
-                have=f"{len(data)} bytes with the identifier {data[4:8]!r}",
-                need=f"a .pte file, identifier {IDENTIFIER!r}",
-            )
-        self._file = Bytes(data, ".pte")
+        self._file = Bytes(data, ".pte", IDENTIFIER, "an ExecuTorch program")
         self._segment_base = 0
         if len(data) >= 8 + HEADER.size and data[8:12] == b"eh00":
             _, _, size, self._segment_base = HEADER.unpack_from(data, 8)

@@ -143,13 +143,7 @@ class TfModel:
 
 def read_model(data: bytes) -> TfModel:
     """Return all subgraphs of a file."""
-    if len(data) < 8 or data[4:8] != IDENTIFIER:
-        raise CompileError(
-            "not a TensorFlow Lite model",
-            have=f"{len(data)} bytes with the identifier {data[4:8]!r}",
-            need=f"a .tflite file, identifier {IDENTIFIER!r}",
-        )
-    file = Bytes(data, KIND)
+    file = Bytes(data, KIND, IDENTIFIER, "a TensorFlow Lite model")
     root = Table(file, file.integer("I", 0))
     if (version := root.integer(0, "I")) != 3:
         raise CompileError(f"version {version} of the .tflite format is not supported", need="version 3")
