@@ -224,10 +224,6 @@ def _iterates(value: Any) -> bool:
     return isinstance(value, Iterator) and type(value).__module__ in ("itertools", "builtins")
 
 
-def _same_elements(a: list[Any], b: list[Any]) -> bool:
-    return len(a) == len(b) and all(map(same_value, a, b))
-
-
 def _keep(value: Any, before: Any) -> None:
     """Restore nothing: the parts do not change, and Python iterators only go forward."""
 
@@ -255,7 +251,7 @@ _ASPECTS = (
     *map(_table, ("_parameters", "_buffers", "_modules")),
     Aspect(lambda v: isinstance(v, type) and not is_foreign(v), _class_attributes, _put_class_attributes),
     Aspect(lambda v: isinstance(v, MutableMapping), dict, refill, suffix="[{!r}]"),
-    Aspect(lambda v: isinstance(v, (MutableSequence, tuple)), list, _put_elements, _same_elements, suffix="[{}]"),
+    Aspect(lambda v: isinstance(v, (MutableSequence, tuple)), list, _put_elements, same_value, suffix="[{}]"),
     Aspect(lambda v: isinstance(v, MutableSet), set, _put_set, lambda a, b: a == b),
     Aspect(lambda v: isinstance(v, FunctionType) and not is_foreign(v), _captured, _put_captured),
     Aspect(lambda v: type(v) in _PARTS, lambda v: {name: getattr(v, name) for name in _PARTS[type(v)]}, _keep),
