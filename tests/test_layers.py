@@ -28,7 +28,7 @@ LAYERS: dict[str, str] = {
     "ir": "errors",
     "ir.verify": "errors ir",
     "ops": "errors ir targets.features",
-    "ir.text": "errors escape ir ir.verify ops",
+    "ir.text": "escape ir",
     "ir.io": "errors ir ops",
     "ir.ties": "ir ops",
     "passes": "errors ir ir.verify ops",

@@ -7,7 +7,6 @@ it goes through here.
 
 from __future__ import annotations
 
-import ast
 import html
 import re
 
@@ -37,8 +36,6 @@ _TAKEN = frozenset(_C_WORDS.split())
 _TYPES = re.compile(r"u?int(_fast|_least)?(8|16|32|64|ptr|max)_t|s?size_t|ptrdiff_t|wint_t|max_align_t|sig_atomic_t")
 _LIMITS = re.compile(r"(U?INT\w*|S?SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC|CHAR|SHRT|LONG)_(MAX|MIN|C|WIDTH|BIT)")
 _PLAIN = re.compile(r"[\w.]+")
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-GRAPH_NAME = rf"(?:{_PLAIN.pattern}|{_QUOTED})"  # a regular expression for results of `graph_name`
 _BRACKET = re.compile(r"(\\*)\[([a-z#/@][^[]*?\])?")  # with the rest of a tag, if it is one to rich
 _NO_STYLE = "[none][/none]"  # no text, and an end to what could become a tag
 _GRAMMAR = frozenset(""",;=#()":\\ """)  # what the text form of a Graph has between names
@@ -150,13 +147,6 @@ def graph_name(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return text
     return '"' + "".join(f"\\u{ord(c):04x}" if c in _GRAMMAR else _to_ascii(c) for c in text) + '"'
-
-
-def parse_graph_name(text: str) -> str:
-    """Return the name that `graph_name` wrote; ValueError if it is not valid."""
-    if not re.fullmatch(GRAPH_NAME, text):
-        raise ValueError(f"{text!r} is not a name")
-    return str(ast.literal_eval(text)) if text.startswith('"') else text
 
 
 def _escape_bracket(found: re.Match[str]) -> str:

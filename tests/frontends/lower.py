@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from tests.graph_text import parse
 from torch import Tensor, nn
 
 from baretorch.frontends import from_module
 from baretorch.ir.graph import Graph, interpret
-from baretorch.ir.text import parse, to_text
+from baretorch.ir.text import to_text
 from baretorch.passes.order import PASSES
 from baretorch.pipeline import optimize, verify
 

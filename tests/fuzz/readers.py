@@ -27,12 +27,13 @@ from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.frontends.source import random_inputs
 from baretorch.frontends.tflite import source
 from baretorch.ir.graph import interpret
-from baretorch.ir.text import parse, to_text
+from baretorch.ir.text import to_text
 from baretorch.machines.frames import KINDS, Decoder, Frame, encode_frame
 from baretorch.pipeline import optimize
 from baretorch.targets.boards import load_board
 from tests.fuzz.mutate import damaged_bytes, damaged_json, damaged_text, json_text
 from tests.fuzz.retype import retyped
+from tests.graph_text import parse
 
 DATA = Path(__file__).parents[1] / "frontends" / "data"
 ETHOS_U = Path(__file__).parents[1] / "npu" / "executorch"

@@ -13,11 +13,11 @@ from baretorch.firmware.uf2 import check_uf2, decode_uf2
 from baretorch.frontends.aten.methods import share_state
 from baretorch.frontends.aten.program import check_program_sizes
 from baretorch.frontends.pte.reader import read_pte_methods
-from baretorch.ir.text import parse
 from baretorch.targets.boards import load_board
 from tests.cli.program import check_golden
 from tests.fuzz.readers import DATA, uf2s
 from tests.fuzz.retype import calls, with_arguments, with_kind
+from tests.graph_text import parse
 
 SINE = (DATA / "sine.pte").read_bytes()
 UF2 = uf2s()[0]

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
 from baretorch.ir.graph import Builder, DType, Origin, State, interpret
-from baretorch.ir.text import parse, to_text
+from baretorch.ir.text import to_text
 from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.linear import Linear
 from baretorch.pipeline import optimize
+from tests.graph_text import parse
 from tests.models import cnn, cnn_input
 
 

@@ -2,7 +2,7 @@
 
 A Graph is tensors by name and nodes in execution order. Everything is frozen: a pass takes a Graph and
 returns another. `ir/verify.py` checks the grammar after every pass, `interpret` gives the meaning.
-`ir/text.py` prints a Graph and parses it back.
+`ir/text.py` prints a Graph.
 """
 
 from __future__ import annotations

@@ -182,7 +182,6 @@ PLAN_OPS: tuple[OpRow, ...] = (
 )
 
 _BY_TYPE = {row.op: row for row in (*OPS, *PLAN_OPS)}
-_BY_NAME = {row.op.name: row.op for row in OPS}
 
 
 def kernels_of(op: Op) -> tuple[Kernel[Any], ...]:
@@ -202,7 +201,3 @@ def scaling_of(op: Op) -> Scaled | None:
     """Return which scales the operator's int8 form needs, or None if it needs no scale or uses those that exist."""
     row = _BY_TYPE.get(type(op))
     return row.scaled if row else None
-
-
-def find_op(name: str) -> type[Op] | None:
-    return _BY_NAME.get(name)
