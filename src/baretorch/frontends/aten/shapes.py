@@ -138,10 +138,6 @@ def slice_(g: Lowering, x: str, axis: int = 0, start: int | None = None, stop: i
     return g.b.add(Slice(axis, begin, max(begin, end), step), x)
 
 
-def narrow(g: Lowering, x: str, axis: int, start: int, length: int) -> str:
-    return slice_(g, x, axis, start, start + length)
-
-
 def select(g: Lowering, x: str, axis: int, index: int) -> str:
     axis = g.axis(x, axis)
     at = index + g.shape(x)[axis] if index < 0 else index
