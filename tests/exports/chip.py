@@ -17,7 +17,7 @@ def said_on_chip(elf: Path, model: str, board: Board, end: str, times: int = 1) 
     if board.chip.boot == "boot2":  # which SDKs do behind the linker, too
         elf.write_bytes(sign_boot2(elf.read_bytes()))
     sizes = FlashUse(0, 0, 0, 0), RamUse(0, 0, 0, 0, 0, 0, 0)
-    image = Image(model, board.with_console(Console.UART), "gcc", elf, None, None, None, elf, *sizes, {})
+    image = Image(model, board.with_console(Console.UART), "gcc", elf, None, None, None, elf, *sizes)
     machine = UnicornMachine(image, f"{model}_run")
     said = b""
     try:

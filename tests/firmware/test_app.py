@@ -18,6 +18,7 @@ from baretorch.machines.types import Machine
 from baretorch.options import Console
 from baretorch.targets.boards import load_board
 from tests.machines.images import GLUE, REVERSE, RUN
+from tests.symbols import symbols_of
 
 ASKS = """\
 #include "bt_runtime.h"
@@ -97,7 +98,7 @@ def test_it_runs_instead_of_the_server(tmp_path: Path) -> None:
         assert said(machine, b"\n") == b" on mps2-an386\n"
     finally:
         machine.close()
-    assert "bt_serve" not in image.symbols
+    assert "bt_serve" not in symbols_of(image.elf)
 
 
 @pytest.mark.skipif(not is_installed(), reason="rp2040js is not installed")

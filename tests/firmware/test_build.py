@@ -16,6 +16,7 @@ from baretorch.firmware.types import Image
 from baretorch.options import Optimize
 from baretorch.targets.boards import board_names, load_board
 from tests.firmware.conftest import DUMMY, SOURCES, Build
+from tests.symbols import symbols_of
 
 TOOLCHAINS = ["gcc", "zig"]
 SLOW = pytest.param("virt-rv32", "zig", marks=pytest.mark.slow)
@@ -30,8 +31,9 @@ def test_every_board_builds(image_of: Build, name: str, toolchain: str) -> None:
     chip = image.board.chip
     elf = read_elf(image.elf.read_bytes())
     assert elf.machine == chip.cpu.elf_machine and image.toolchain == toolchain
-    assert image.symbols["dummy_run"] == elf.symbol("dummy_run").address
-    assert 0 < image.symbols["bt_model_returned"] - image.symbols["bt_model_call"] < 100
+    symbols = symbols_of(elf)
+    assert symbols["dummy_run"] == elf.symbol("dummy_run").address
+    assert 0 < symbols["bt_model_returned"] - symbols["bt_model_call"] < 100
     assert (image.uf2 is not None) == (chip.uf2_family is not None)
     assert (image.bin is None) == (image.hex is None) == image.board.hosted
     if not image.board.hosted:

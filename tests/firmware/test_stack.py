@@ -19,6 +19,7 @@ from baretorch.targets.boards import load_board
 from baretorch.targets.linker import linker_script
 from tests.firmware.conftest import Build
 from tests.machines.images import image as toy
+from tests.symbols import symbols_of
 
 SOURCE = Path(__file__).parent / "stack.c"
 TOOLCHAINS = ["gcc", "zig"]
@@ -94,7 +95,8 @@ def used_by_run(image: Image) -> int:
         core.mem_map(bank.origin, bank.size)
     assert image.bin is not None
     core.mem_write(chip.memory(chip.code).origin, image.bin.read_bytes())
-    top, back = image.symbols["bt_stack_top"], image.symbols["bt_reset"]
+    symbols = symbols_of(image.elf)
+    top, back = symbols["bt_stack_top"], symbols["bt_reset"]
     lowest = top
 
     def watch(uc: unicorn.Uc, *_: object) -> None:
@@ -102,10 +104,10 @@ def used_by_run(image: Image) -> int:
         lowest = min(lowest, uc.reg_read(arm_const.UC_ARM_REG_SP))
 
     core.hook_add(unicorn.UC_HOOK_CODE, watch)
-    arena = image.symbols["dummy_arena"]
+    arena = symbols["dummy_arena"]
     for register, value in (("SP", top), ("LR", back | 1), ("R0", arena), ("R1", arena + 32), ("R2", 3)):
         core.reg_write(getattr(arm_const, f"UC_ARM_REG_{register}"), value)
-    core.emu_start(image.symbols["dummy_run"] | 1, back, count=100_000)
+    core.emu_start(symbols["dummy_run"] | 1, back, count=100_000)
     return top - lowest
 
 

@@ -155,7 +155,6 @@ def elfs() -> tuple[bytes, ...]:
 def read_elf_whole(data: bytes) -> None:
     elf = read_elf(data)
     load_chunks(elf)
-    elf.globals()
     for symbol in elf.symbols:
         section = elf.section_at(symbol.address)
         if section is not None and section.data:

@@ -22,6 +22,7 @@ from baretorch.options import Console
 from baretorch.targets.boards import load_board
 from tests.machines.images import GLUE, RUN, TWO_CORES, image
 from tests.machines.two_cores import ANSWER, BOARDS, DATA, machine, run
+from tests.symbols import symbols_of
 
 
 def with_driver(body: str, folder: Path, board: str = "pico2w") -> Image:
@@ -220,7 +221,8 @@ def test_a_stack_overflow_is_reported_with_its_core(core: int) -> None:
     with pytest.raises(DeviceFault) as caught:
         run("pico", overflowed(core))
     assert caught.value.what.startswith(f"the device stopped: FAULT: core {core}: ")
-    address = image("pico", overflowed(core), cores=2).symbols["bt_core1_stack_limit" if core else "bt_stack_limit"]
+    elf = image("pico", overflowed(core), cores=2).elf
+    address = symbols_of(elf)["bt_core1_stack_limit" if core else "bt_stack_limit"]
     assert f"the stack has overflowed its limit {address:#010x}" in caught.value.have
 
 

@@ -16,6 +16,7 @@ from baretorch.measure.cycles import time_of
 from baretorch.targets.boards import load_board
 from tests.cli.program import baretorch
 from tests.machines.images import REVERSE, RUN, image
+from tests.symbols import symbols_of
 
 BOARDS = ("arduino-uno", "arduino-mega")
 DATA = bytes(range(100, 116))
@@ -159,7 +160,7 @@ def test_a_wrong_rate(tmp_path: Path) -> None:
     made = image("arduino-uno", body=REVERSE)
     assert made.bin is not None
     raw = bytearray(made.bin.read_bytes())
-    start = made.symbols["bt_console_init"]
+    start = symbols_of(made.elf)["bt_console_init"]
     divider = raw.index(bytes.fromhex("80e1"), start)  # ldi r24, 16: the divider less one
     assert divider < start + 40
     raw[divider] = 0x82

@@ -13,6 +13,7 @@ from baretorch.firmware.toolchain import find_toolchain
 from baretorch.options import Optimize
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.linker import linker_script
+from tests.symbols import symbols_of
 
 BARE = [name for name in board_names() if load_board(name).chip.boot not in ("host", "avr")]
 NOBITS = 8
@@ -65,7 +66,7 @@ def _linked(board: str, toolchain: str, folder: Path) -> tuple[dict[str, Section
 
 def _copies(elf: Elf) -> list[tuple[int, int, int]]:
     """Return the copies of start-up code: from, to, up to."""
-    value = elf.globals()
+    value = symbols_of(elf)
     raw = next(
         s.data[value["bt_copies"] - s.address : value["bt_copies_end"] - s.address]
         for s in elf.segments
@@ -107,7 +108,7 @@ def test_everything_in_its_bank(board: str, toolchain: str, tmp_path: Path) -> N
     assert all(sections[name].type == NOBITS for name in (".bss", ".arena", ".stack"))
 
     assert (sections[".data"].size, sections[".bss"].size) == (12, 20), "unused data must be left out"
-    value = elf.globals()
+    value = symbols_of(elf)
     assert value["bt_stack_top"] == data.origin + data.size
     assert value["bt_stack_top"] - value["bt_stack_limit"] == chip.stack_bytes == sections[".stack"].size
     assert value["bt_data_end"] - value["bt_data_start"] == 12
@@ -165,7 +166,7 @@ def test_two_address_spaces(board: str, tmp_path: Path) -> None:
     assert (sections[".weights.SRAM"].address, sections[".weights.SRAM"].size) == (data.origin, 10)
     assert (sections[".data"].address, sections[".data"].size) == (data.origin + 10, 10), "constants are there too"
     assert [sections[name].size for name in (".bss", ".arena")] == [5, 128]
-    value = elf.globals()
+    value = symbols_of(elf)
     (segment,) = [s for s in elf.segments if s.address == data.origin and s.data]
     assert (segment.data[0], len(segment.data)) == (17, 20)
     assert sections[".weights"].address + 100 <= segment.physical <= sections[".text"].address - 20
@@ -204,7 +205,7 @@ def test_each_core_has_a_stack(board: str, toolchain: str, tmp_path: Path) -> No
     chip = load_board(board).chip
     elf = _link(board, toolchain, tmp_path, cores=2)
     assert isinstance(elf, Elf), elf
-    value, size = elf.globals(), chip.stack_bytes
+    value, size = symbols_of(elf), chip.stack_bytes
     top = value["bt_stack_top"]
     assert top == chip.memory(chip.data).origin + chip.memory(chip.data).size
     assert (value["bt_stack_limit"], value["bt_core1_stack_limit"]) == (top - size, top - 2 * size)

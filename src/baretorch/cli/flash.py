@@ -78,5 +78,4 @@ def _image(path: Path, board: Board) -> Image:
         map=path,
         flash=FlashUse(0, 0, 0, 0),
         ram=RamUse(0, 0, 0, 0, 0, 0, 0),
-        symbols={},
     )

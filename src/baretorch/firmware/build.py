@@ -127,7 +127,6 @@ def build(
             _roots(run_symbol, cores, board.chip.is_team),
             stack,
         )
-        symbols = read_elf(files.elf.read_bytes()).globals()
         done = {path.name: folder / path.name for path in files.made()}
         with open_folder(folder) as target:
             target.put({path.name: path for path in files.made()})
@@ -142,7 +141,6 @@ def build(
         map=done[files.map.name],
         flash=flash,
         ram=ram,
-        symbols=symbols,
         cores=used,
         run_stack=run_stack,
     )

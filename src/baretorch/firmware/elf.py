@@ -118,11 +118,6 @@ class Elf:
                 return s
         raise CompileError(f"the ELF file has no symbol {name}")
 
-    def globals(self) -> dict[str, int]:
-        """Return the address of each global symbol, with the Thumb bit cleared."""
-        found = (s for s in self.symbols if s.binding != LOCAL and s.section != UNDEFINED and s.name)
-        return {s.name: s.address for s in sorted(found, key=lambda s: s.name)}
-
 
 @dataclass(frozen=True)
 class _Layout:

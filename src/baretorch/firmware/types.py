@@ -45,7 +45,6 @@ class Image:
     map: Path
     flash: FlashUse
     ram: RamUse
-    symbols: dict[str, int]  # address of each global symbol, Thumb bit cleared
     cores: int = 1  # the number of cores that it uses
     run_stack: int | None = None  # a bound on what a call of the run function needs
 

@@ -43,7 +43,7 @@ def an_image(folder: Path, board: str) -> Image:
     flash_use, ram_use = FlashUse(0, 0, 0, 0), RamUse(0, 0, 0, 0, 0, 0, 0)
     target = load_board(board)
     uf2 = names["uf2"] if "uf2" in target.flash_methods else None
-    return Image("toy", target, "gcc", names["elf"], None, names["hex"], uf2, names["map"], flash_use, ram_use, {})
+    return Image("toy", target, "gcc", names["elf"], None, names["hex"], uf2, names["map"], flash_use, ram_use)
 
 
 def a_drive(folder: Path, board_id: str) -> Path:
