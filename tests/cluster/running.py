@@ -8,8 +8,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
-from baretorch.machines.cluster.simulator import CLUSTER_STRUCTS, ClusterStop, Event, FaultReport, Simulator, add_unit
+from baretorch.machines.cluster.simulator import CLUSTER_STRUCTS, ClusterStop, FaultReport, Simulator, add_unit
 from tests.cluster.judge import judge
+from tests.cluster.requests import Event, events, peek, trace
 from tests.cluster.sequences import CODE, EVENTS, L1, L2, UART
 
 DMA, GEMM = 0x1A108000, 0x1A10C000
@@ -52,12 +53,12 @@ def run_program(
     try:
         assert simulator.load(CODE, code)
         if traced:
-            simulator.trace(ROOM)
+            trace(simulator, ROOM)
         if rtl:
             judge(simulator, cycles, 1)
         else:
             assert simulator.run(cycles) in (ClusterStop.HAS_OUTPUT, ClusterStop.TIME, ClusterStop.FAULT)
-        return _ran(simulator.events(), simulator.peek(L1, 0x80000), simulator.report())
+        return _ran(events(simulator), peek(simulator, L1, 0x80000), simulator.report())
     finally:
         simulator.close()
 

@@ -14,7 +14,7 @@ from baretorch.firmware.chunks import load_chunks
 from baretorch.firmware.types import Image
 from baretorch.ir.io import store_inputs
 from baretorch.machines.cluster.machine import ClusterMachine, config_of
-from baretorch.machines.cluster.simulator import Event, Simulator
+from baretorch.machines.cluster.simulator import Simulator
 from baretorch.machines.code import read_code
 from baretorch.machines.link import Link
 from baretorch.machines.run import call_image
@@ -23,6 +23,7 @@ from baretorch.pipeline import Compiled
 from baretorch.targets.boards import load_board
 from baretorch.targets.checks import need_cores
 from tests.cluster.judge import judge, missing
+from tests.cluster.requests import Event, events, trace
 from tests.models import compile_model, int8_file
 from tests.zoo.zoo import MODELS, lowered
 
@@ -76,13 +77,13 @@ def replayed(image: Image, run: str, told: bytes, rtl_answers: int = 0) -> list[
     try:
         for chunk in load_chunks(code.elf):
             assert simulator.load(chunk.address, chunk.data)
-        simulator.trace(ROOM, registers=True)
+        trace(simulator, ROOM, registers=True)
         simulator.write(told)
         if rtl_answers:
             judge(simulator, 1 << 40, rtl_answers)
         else:
             simulator.run(1 << 40)
-        return [e for e in simulator.events() if e.write]
+        return [e for e in events(simulator) if e.write]
     finally:
         simulator.close()
 

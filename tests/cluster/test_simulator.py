@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from baretorch.machines.cluster.simulator import ClusterFault, ClusterStop, Simulator
+from tests.cluster.requests import events, peek, trace
 from tests.cluster.running import DMA, GEMM, chip, run_program
 from tests.cluster.sequences import (
     CODE,
@@ -107,11 +108,11 @@ def test_dma_moves_rows_in_time() -> None:
     data = np.random.default_rng(1).integers(0, 256, 400, np.uint8)
     simulator.load(FAR, data.tobytes())
     simulator.load(CODE, words(*dma(3, 50), WAIT, *TELL))
-    simulator.trace(1000)
+    trace(simulator, 1000)
     simulator.run(1000)
-    assert simulator.peek(DATA, 150) == b"".join(data[at : at + 50].tobytes() for at in (0, 100, 200))
-    started = next(e for e in simulator.events() if e.address == DMA + 24)
-    waited = next(e for e in simulator.events() if e.address == DMA + 0x4C)
+    assert peek(simulator, DATA, 150) == b"".join(data[at : at + 50].tobytes() for at in (0, 100, 200))
+    started = next(e for e in events(simulator) if e.address == DMA + 24)
+    waited = next(e for e in events(simulator) if e.address == DMA + 0x4C)
     # one register cycle, 20 cycles until the first byte, 7 beats of 8 bytes for each row
     assert waited.cycle + waited.answer == started.cycle + 1 + 20 + 3 * 7
 
@@ -177,13 +178,13 @@ def test_gemm_is_a_product_with_requantization() -> None:
     wait = i_type(4 * 26, 6, 3, 7, CUSTOM0)
     code = [*registers(GEMM, *(value & 0xFFFFFFFF for value in values)), s_type(4 * 25, 0, 6, 2, STORE), wait, *TELL]
     simulator.load(CODE, words(*code))
-    simulator.trace(1000)
+    trace(simulator, 1000)
     assert simulator.run(10_000) is ClusterStop.HAS_OUTPUT
     sums = (a.astype(np.int64) @ b.T.astype(np.int64) + bias) << 2
     wanted = np.clip(3 + ((sums * multiplier + (1 << 31)) >> 32), -100, 90).astype(np.int8)
-    assert simulator.peek(where[4], rows * columns) == wanted.tobytes()
-    started = next(e for e in simulator.events() if e.address == GEMM + 4 * 25)
-    waited = next(e for e in simulator.events() if e.address == GEMM + 4 * 26)
+    assert peek(simulator, where[4], rows * columns) == wanted.tobytes()
+    started = next(e for e in events(simulator) if e.address == GEMM + 4 * 25)
+    waited = next(e for e in events(simulator) if e.address == GEMM + 4 * 26)
     assert waited.cycle + waited.answer == started.cycle + 1 + 16 + 2 * 1 * 8, "outputs leave 8 in a cycle"
 
 

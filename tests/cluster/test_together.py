@@ -20,6 +20,7 @@ from baretorch.targets.linker import linker_script
 from baretorch.targets.runtime import RUNTIME, board_header
 from baretorch.targets.types import Board
 from tests.cluster.judge import judge, missing
+from tests.cluster.requests import events, peek, trace
 
 HERE = Path(__file__).parent
 WHY = missing()
@@ -79,7 +80,7 @@ def test_what_is_forgotten_is_reported(tmp_path: Path, forgotten: str, fault: Cl
 
 
 def product_cycles(simulator: Simulator, elf: Elf) -> int:
-    (cycles,) = struct.unpack("<I", simulator.peek(elf.symbol("bt_product_cycles").address, 4))
+    (cycles,) = struct.unpack("<I", peek(simulator, elf.symbol("bt_product_cycles").address, 4))
     return int(cycles)
 
 
@@ -107,12 +108,12 @@ def test_the_rtl_takes_the_same_cycles(program: str, cores: int, defines: list[s
     elf = built(board, tmp_path, *defines, program=program)
     ours, rtl = started(board, elf), started(board, elf)
     for simulator in (ours, rtl):
-        simulator.trace(1 << 20, registers=True)  # the RTL asks at a barrier in every cycle
+        trace(simulator, 1 << 20, registers=True)  # the RTL asks at a barrier in every cycle
     ours.run(1_000_000)
     judge(rtl, 1_000_000, 1)
-    (said,), (told,) = ([e for e in s.events() if e.write and e.address == board.chip.uart.base] for s in (ours, rtl))
+    (said,), (told,) = ([e for e in events(s) if e.write and e.address == board.chip.uart.base] for s in (ours, rtl))
     assert said == told and chr(said.data) == "y"
     for memory in board.chip.memories:
-        assert ours.peek(memory.origin, memory.size) == rtl.peek(memory.origin, memory.size)
+        assert peek(ours, memory.origin, memory.size) == peek(rtl, memory.origin, memory.size)
     if program == "product.c":
         assert product_cycles(ours, elf) == product_cycles(rtl, elf) > 0

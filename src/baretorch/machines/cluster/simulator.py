@@ -65,20 +65,6 @@ class FaultReport:
     other_writes: bool
 
 
-@dataclass(frozen=True)
-class Event:
-    """A core's request for bytes (a bit each) of a word. `answer` is the number of cycles until it is granted; negative
-    values mean not yet."""
-
-    cycle: int
-    core: int
-    address: int
-    bytes: int
-    write: bool
-    data: int
-    answer: int
-
-
 class Simulator:
     """A running cluster. Its memory is empty at first. `units` are the names of its accelerator units."""
 
@@ -98,12 +84,6 @@ class Simulator:
         """Copy data to memory; return False if there is no memory for it."""
         return bool(self.library.bt_cluster_load(self.handle, address, data, len(data)))
 
-    def peek(self, address: int, size: int) -> bytes:
-        room = (ctypes.c_uint8 * size)()
-        if not self.library.bt_cluster_peek(self.handle, address, room, size):
-            raise ValueError(f"no memory at {address:#x}")
-        return bytes(room)
-
     def write(self, data: bytes) -> None:
         if not self.library.bt_cluster_input(self.handle, data, len(data)):
             raise MemoryError("no memory for the console's input")
@@ -114,17 +94,6 @@ class Simulator:
 
     def run(self, cycles: int) -> ClusterStop:
         return ClusterStop(self.library.bt_cluster_run(self.handle, cycles))
-
-    def trace(self, room: int, registers: bool = False) -> None:
-        """Record the first `room` requests: all, or only those to registers."""
-        if not self.library.bt_cluster_trace(self.handle, room, registers):
-            raise MemoryError("no memory for the trace")
-
-    def events(self) -> list[Event]:
-        return [
-            Event(e.cycle, e.core, e.address, e.bytes, bool(e.write), e.data & _lanes(e), e.answer)
-            for e in self._rows("bt_cluster_events")
-        ]
 
     def spans(self) -> tuple[CoreSpan, ...]:
         """Return the spans of the last call of the run function, in the order in which visits ended."""
@@ -153,10 +122,6 @@ class Simulator:
         return list(rows[: count.value]) if count.value else []
 
 
-def _lanes(event: ctypes.Structure) -> int:
-    return sum(0xFF << 8 * i for i in range(4) if event.bytes >> i & 1)
-
-
 def _flatten(struct: ctypes.Structure) -> Iterator[int]:
     """Yield the numbers of a structure, and of those that it contains."""
     for name, *_ in struct._fields_:
@@ -182,12 +147,9 @@ def load_library() -> ctypes.CDLL:
         ("bt_cluster_new", c_void_p, (POINTER(CLUSTER_STRUCTS["bt_config"]),)),
         ("bt_cluster_free", None, (c_void_p,)),
         ("bt_cluster_load", c_bool, (c_void_p, c_uint32, bytes_in, c_uint32)),
-        ("bt_cluster_peek", c_bool, (c_void_p, c_uint32, POINTER(c_uint8), c_uint32)),
         ("bt_cluster_input", c_bool, (c_void_p, bytes_in, c_uint64)),
         ("bt_cluster_output", c_uint32, (c_void_p, POINTER(c_uint8), c_uint32)),
-        ("bt_cluster_trace", c_bool, (c_void_p, c_uint64, c_bool)),
         ("bt_cluster_report", POINTER(CLUSTER_STRUCTS["bt_report"]), (c_void_p,)),
-        ("bt_cluster_events", POINTER(CLUSTER_STRUCTS["bt_event"]), (c_void_p, count)),
         ("bt_cluster_spans", POINTER(CLUSTER_STRUCTS["bt_span"]), (c_void_p, count)),
         ("bt_cluster_pauses", POINTER(CLUSTER_STRUCTS["bt_pause"]), (c_void_p, count)),
         ("bt_cluster_works", POINTER(CLUSTER_STRUCTS["bt_work"]), (c_void_p, count)),
