@@ -23,7 +23,6 @@ class LayerAccuracy:
 
     name: str
     op: str
-    at: str
     sqnr_db: float | None
     alone_db: float | None
 
@@ -132,14 +131,9 @@ def sqnr_db(signal: float, error: float) -> float | None:
 
 
 def _layer(graph: Graph, name: str, sums: _Noise) -> LayerAccuracy:
-    origin = graph[sums.node.outputs[0]].origin
-    return LayerAccuracy(
-        origin.path or name,
-        sums.node.op.name,
-        str(origin),
-        sqnr_db(sums.signal, sums.error),
-        sqnr_db(sums.signal, sums.alone),
-    )
+    path = graph[sums.node.outputs[0]].origin.path
+    alone = sqnr_db(sums.signal, sums.alone)
+    return LayerAccuracy(path or name, sums.node.op.name, sqnr_db(sums.signal, sums.error), alone)
 
 
 def power(x: Array) -> float:

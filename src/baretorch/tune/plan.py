@@ -23,9 +23,7 @@ TRIED = (24, 16, 8)  # parts of a set that are kept while its harm is measured
 THIN_TRIED = (12, 8, 4)  # parts of a layer's weights that are kept; with more parts, it is kept whole
 DENSE = 4 / 5  # bytes of dense weights, compared with fours that are stored one by one
 JUDGED = 64  # samples at most
-FINER = 0.9  # of the noise of int8: a finer precision must have less noise to be worth its bytes
 WHOLE: Arguments = {}
-COARSER = (Precision.INT4, Precision.INT4G32)
 BITS = {
     Precision.INT4: 4.0,
     Precision.INT4G32: 4.25,
@@ -44,12 +42,6 @@ class Harm:
     int8: float
     layers: Mapping[str, Mapping[Precision, float]]
     sets: Mapping[str, Mapping[int, float]]
-
-    def precisions(self, layer: str) -> list[Precision]:
-        """Return the precisions that may be useful: int4, and finer ones that reduce the noise."""
-        finer = [p for p, noise in self.layers[layer].items() if p not in COARSER and noise < FINER * self.int8]
-        coarser = [p for p in self.layers[layer] if p in COARSER]
-        return [Precision.INT8, *coarser, *finer]
 
     def of(self, choice: Choice, parts: Mapping[str, int]) -> float:
         """Estimate the harm of a choice as the sum of its parts."""

@@ -9,7 +9,6 @@ import time
 from baretorch.machines.gdb import PacketBuffer, encode_packet
 from baretorch.machines.types import DeviceFault
 
-PACKET = 0x1000  # characters of a packet, as in QEMU
 CHUNK = 0x700  # bytes that fit into one as hexadecimal digits
 PATIENCE = 30.0  # seconds
 INTERRUPT = b"\x03"

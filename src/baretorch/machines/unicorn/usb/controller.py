@@ -14,7 +14,6 @@ from baretorch.machines.unicorn.device import Stopped
 from baretorch.machines.unicorn.usb.bus import ACK, NAK, PACKET, SILENCE, STALL, Handshake, Packet
 
 DPRAM_BYTES = 0x1000  # bytes
-REGISTERS = 0x10000  # from the memory's start
 CONTROLS = range(0x80, 0x100)  # buffer controls, in memory
 ENDPOINTS = range(0x08, 0x80)
 EP0_PLACE, FREE_PLACE = 0x100, 0x180
