@@ -11,7 +11,7 @@ import torch
 from tests.frontends.test_assigned import Average, Net, Queue, X
 from torch import nn
 
-from baretorch import frontends
+from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends.torch import exportable
 from baretorch.ir.equivalence import WrongStep
@@ -64,6 +64,24 @@ class Aliases(Net):
         y = self.h + self.p
         self.h = self.p = self.a(x)
         return y
+
+
+class Turning(Net):
+    """A filter with complex state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("z", torch.zeros(1, 4, dtype=torch.complex64))
+
+    def forward(self, x: Any) -> Any:
+        self.z = self.z * 0.5j + x
+        return self.a(self.z.real)
+
+
+def test_complex_state() -> None:
+    with pytest.raises(CompileError, match=r"^the state z has type complex64") as caught:
+        pipeline.lower(frontends.from_module(Turning(), (X,), "net"))
+    assert "torch.view_as_real(z)" in str(caught.value.try_)
 
 
 def test_buffers_that_become_one() -> None:

@@ -38,7 +38,7 @@ from baretorch.frontends.aten import (
 )
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenProgram, Ref, refs, show
 from baretorch.frontends.aten.rows import AtenRow
-from baretorch.frontends.lowering import UNFIT, Build, Complex, Lowering, Result, unsupported
+from baretorch.frontends.lowering import DTYPES, UNFIT, Build, Complex, Lowering, Result, unsupported
 from baretorch.ir.graph import Builder, DType, Graph, State
 from baretorch.ir.verify import verify
 from baretorch.ops.move import Choose
@@ -85,7 +85,12 @@ def to_graph(program: AtenProgram) -> Graph:
     for s in program.state:
         initial = program.constants[s.name]
         dtype = DType.of(initial.dtype.name)
-        assert dtype is not None
+        if dtype is None:
+            raise CompileError(
+                f"the state {s.name} has type {initial.dtype.name}",
+                need=DTYPES,
+                try_="torch.view_as_real(z) to store its two parts, and torch.view_as_complex() to use them",
+            )
         g.values[s.name] = b.input(s.name, initial.shape, dtype)
     for call in program.calls:
         b.origin = call.origin
