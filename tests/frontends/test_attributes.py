@@ -282,6 +282,37 @@ class CachedInObject(Net):
         return self.a(x) + self.h.n
 
 
+class CachedMask(Net):
+    """Written once, with a value that happens to be the same for all inputs that are tried."""
+
+    def forward(self, x: Any) -> Any:
+        if self.h is None:
+            mask = torch.zeros(2, 4)
+            mask[1:] = x > 2.5
+            self.h = mask[1]  # changed
+        return self.a(x) + self.h
+
+
+class CachedNumber(Net):
+    def forward(self, x: Any) -> Any:
+        if self.h is None:
+            self.h = max(3.0, x.max().item())  # changed
+        return self.a(x) / self.h
+
+
+class InList(Net):
+    """A layer that only a list holds: torch.export loses the changes of its buffers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.h = [nn.Module()]
+        self.h[0].register_buffer("k", torch.zeros(1, 4))
+
+    def forward(self, x: Any) -> Any:
+        self.h[0].k = self.h[0].k * 0.5 + x  # changed
+        return self.a(self.h[0].k)
+
+
 class HookCounts(Net):
     def __init__(self) -> None:
         super().__init__()
@@ -333,6 +364,9 @@ BAD = [
     (OfMethod(), "OfMethod.forward.n", "self.register_buffer("),
     (PastModule(h=0), "h", "self.register_buffer("),
     (CachedInObject(h=SimpleNamespace(n=None)), "h.n", "self.register_buffer("),
+    (CachedMask(h=None), "h", "self.register_buffer("),
+    (CachedNumber(h=None), "h", "self.register_buffer("),
+    (InList(), "h[0].k", "in forward: self.h_0_k instead of self.h[0].k"),
     (HookCounts(), "a._forward_hooks[", "self.register_buffer("),
     (nn.Sequential(nn.ReLU(), nn.Sequential(Tensor(h=torch.zeros(1, 4)))), "1.0.h", "self.register_buffer("),
 ]
@@ -386,6 +420,15 @@ class Memo(Net):
         return self.a(x) * self.masks[key]
 
 
+class LikeInput(Net):
+    """A cache of the shape and type of the input, in a model with control flow."""
+
+    def forward(self, x: Any) -> Any:
+        if self.h is None:
+            self.h = torch.full_like(x, 2.0) + x.new_ones(4) + torch.zeros_like(x).index_fill_(1, torch.tensor([1]), 3)
+        return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - 1, (self.a(x) + self.h,))
+
+
 class Same(Net):
     def forward(self, x: Any) -> Any:
         self.scale = self.scale.to(x.dtype)
@@ -423,6 +466,7 @@ GOOD = [
     Table(),
     Table(table=None),
     Memo(masks={}),
+    LikeInput(h=None),
     Same(scale=torch.ones(1), window=torch.ones(4)),
     Hooked(),
     Streaming(),
@@ -459,6 +503,17 @@ class Global(Net):
         return self.a(x) * COUNT[0]
 
 
+REMEMBERED = {"h": torch.zeros(1, 4)}
+
+
+class GlobalSelection(Net):
+    """Depends on earlier calls for other inputs only."""
+
+    def forward(self, x: Any) -> Any:
+        REMEMBERED["h"] = torch.where(x > 99, x, REMEMBERED["h"])
+        return self.a(x) + REMEMBERED["h"]
+
+
 class Periodic(Net):
     """Comes round with every third call."""
 
@@ -472,7 +527,7 @@ class Random(Net):
         return self.a(x) * random.random()
 
 
-@pytest.mark.parametrize("net", [Global(), Periodic(), Random()], ids=lambda net: type(net).__name__)
+@pytest.mark.parametrize("net", [Global(), GlobalSelection(), Periodic(), Random()], ids=lambda net: type(net).__name__)
 def test_what_is_remembered_elsewhere(net: nn.Module) -> None:
     with pytest.raises(CompileError, match=r"^forward\(\) returns another result when it is called again"):
         frontends.from_module(net, (X,), "net")
@@ -496,6 +551,20 @@ class Coder(Net):
 
     def decode(self, x: Any) -> Any:
         return x + self.code
+
+
+class GlobalOfSecond(Net):
+    def encode(self, x: Any) -> Any:
+        return self.a(x)
+
+    def decode(self, x: Any) -> Any:
+        last, REMEMBERED["code"] = REMEMBERED.get("code", x), x
+        return self.a(last)
+
+
+def test_what_the_second_method_remembers_elsewhere() -> None:
+    with pytest.raises(CompileError, match=r"^decode\(\) returns another result when it is called again"):
+        frontends.from_methods(GlobalOfSecond(), {"encode": (X,), "decode": (X,)}, "net")
 
 
 def test_what_one_method_leaves_to_another() -> None:

@@ -4,8 +4,8 @@
 the call, without an error. Such a model is accepted only where it makes no difference to any later call:
 
 - the attribute is always assigned before it is read, as `self.last_attention = weights` is; or
-- it is a cache: only the first call assigns it, to a value that does not depend on the inputs, and the model gives the
-  same results with it and without it.
+- it is a cache: only the first call assigns it, to a value that is not computed from those of the inputs, and the model
+  gives the same results with it and without it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends.inputs import COUNT, variations
-from baretorch.frontends.torch.calls import LineTracer, flat_tensors, place_of, types
+from baretorch.frontends.torch.calls import LineTracer, flat_tensors, place_of, remembers_elsewhere, types
+from baretorch.frontends.torch.modes import FromInputs
 from baretorch.frontends.torch.plain import tensor_array
 from baretorch.frontends.torch.snapshot import AttributeChange, Snapshot, Watch
 from baretorch.ir.graph import Array
@@ -77,7 +78,9 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
                 apart = _run_calls(module, before, calls, run, reads)
             alive = [change for key, change in together.changed.items() if key in reads.alive]
             dead = [change for key, change in together.changed.items() if key not in reads.alive]
-            lost = [c for c in alive if not _is_cache(c, calls, together, apart)]
+            caches = {c.key: c for c in alive if _is_cache(c, calls, together, apart)}
+            lost = [c for c in alive if c.key not in caches]
+            lost += _computed_from_inputs(before, calls, caches.values(), run)
             if not all(map(_same, together.results, apart.results)):
                 lost = lost or alive or dead
             if dead and not lost:
@@ -87,9 +90,10 @@ def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], 
                 raise _lost_attributes(before, calls, lost, run)
         for _ in range(2):  # twice, so that a global counter with a period of two is found
             before.restore()
-            again = _run_calls(module, before, calls[:1], run)
-            if not _same(together.results[0], again.results[0]):
-                raise _remembers_elsewhere(calls[0].method)
+            again = _run_calls(module, before, calls[: len(methods)], run)
+            for each, a, b in zip(calls, together.results, again.results, strict=False):
+                if not _same(a, b):
+                    raise remembers_elsewhere(each.method)
         _check_memory(module, together.state & together.written, together.state)
         before.restore()  # because a call may replace a buffer by a parameter
         _check_memory(module, together.state)
@@ -175,6 +179,24 @@ def _is_cache(change: AttributeChange, calls: Sequence[MethodCall], together: _C
     return _is_varied(calls, apart) and all(map(first.equals, others))
 
 
+def _computed_from_inputs(
+    before: Snapshot, calls: Sequence[MethodCall], caches: Collection[AttributeChange], run: Run
+) -> list[AttributeChange]:
+    """Return the caches that are computed from the values of inputs: other inputs may give others, even if the three
+    sets do not. Calls that do not run in the mode are left out."""
+    if not caches:
+        return []
+    before.restore()
+    with FromInputs(flat_tensors([each.inputs for each in calls])) as mode:
+        for number, each in enumerate(calls):
+            try:
+                with _seed(number):
+                    run(each.method, each.inputs)
+            except CompileError:
+                torch._dynamo.reset()  # it would remember the failure of torch.cond
+    return [c for c in caches if mode.numbers or any(map(mode.computed, Snapshot(c.now()).tensors()))]
+
+
 def _is_varied(calls: Sequence[MethodCall], found: _Calls) -> bool:
     """Report whether each method that takes tensors was called with at least two different sets of inputs."""
     given: dict[str, list[list[Array]]] = {}
@@ -219,18 +241,6 @@ def shared_memory(name: str, other: str) -> CompileError:
         f"self.{name} and self.{other} share memory, and a call changes it",
         need="memory of its own for each buffer that changes",
         try_=f"self.{name} = tensor.clone(), where the model shares it with self.{other}",
-    )
-
-
-def _remembers_elsewhere(method: str) -> CompileError:
-    return CompileError(
-        f"{method}() returns another result when it is called again with the same inputs",
-        have="no attribute of the model explains it",
-        need="results that depend on the inputs, the parameters and registered buffers only",
-        try_=[
-            'self.register_buffer("NAME", tensor) for state in a global variable or a closure',
-            "inputs of the model for random numbers and for the time",
-        ],
     )
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._subclasses import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
 
 from baretorch.errors import CompileError
 from baretorch.frontends.torch.modes import FirstOfEquals
@@ -53,6 +55,8 @@ def call_method(module: Any, method: str, inputs: Sequence[Any], ordered: bool =
             for path, mode in _modes(module).items():
                 if mode != modes.get(path, mode):
                     raise _other_mode(method, path)
+            if any(isinstance(x, (FakeTensor, FunctionalTensor)) for x in flat_tensors(results)):
+                raise remembers_elsewhere(method)  # torch.export ran the method, and left what it computed
             return results
     except (KeyboardInterrupt, CompileError):
         raise
@@ -77,6 +81,19 @@ def _other_mode(method: str, path: str) -> CompileError:
         at=path or None,
         need="a model that stays in eval mode, in which it is compiled",
         try_="a registered buffer for state; train() and eval() outside of forward()",
+    )
+
+
+def remembers_elsewhere(method: str) -> CompileError:
+    """Return the error for state that no module holds."""
+    return CompileError(
+        f"{method}() returns another result when it is called again with the same inputs",
+        have="no attribute of the model explains it",
+        need="results that depend on the inputs, the parameters and registered buffers only",
+        try_=[
+            'self.register_buffer("NAME", tensor) for state in a global variable or a closure',
+            "inputs of the model for random numbers and for the time",
+        ],
     )
 
 

@@ -1,5 +1,5 @@
-"""Modes in which PyTorch runs the model that Baretorch is compared with: with equal elements in order, or in double
-precision.
+"""Modes in which PyTorch runs the model that Baretorch is compared with: with equal elements in order, in double
+precision, or while it is recorded what is computed from the inputs.
 
 torch.topk, sort without `stable`, kthvalue, median, nanmedian and mode return any of the indices of equal elements, and
 which one depends on the algorithm: after a ReLU, where many elements are 0, it is seldom the first. No comparison can
@@ -10,12 +10,14 @@ have returned. argmax, argmin, and max and min along a dimension are documented 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator
+from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 aten = torch.ops.aten
@@ -113,3 +115,33 @@ def _wider(x: Any) -> Any:
     if isinstance(x, torch.Tensor):
         return x.double() if x.dtype is torch.float32 else x
     return torch.float64 if x is torch.float32 else x
+
+
+class FromInputs(TorchDispatchMode):  # type: ignore[misc]
+    """A mode that records which memory holds what is computed from the values of these tensors. `numbers` reports
+    whether Python numbers are. PyTorch's control flow does not run in it."""
+
+    def __init__(self, inputs: Iterable[Any]) -> None:
+        super().__init__()
+        self.numbers = False
+        self._found: set[StorageWeakRef] = set()
+        self._add(inputs)
+
+    def computed(self, tensor: Any) -> bool:
+        return tensor.layout is torch.strided and StorageWeakRef(tensor.untyped_storage()) in self._found
+
+    def _add(self, values: Any) -> None:
+        for x in torch.utils._pytree.tree_leaves(values):
+            if isinstance(x, torch.Tensor) and x.layout is torch.strided:
+                self._found.add(StorageWeakRef(x.untyped_storage()))
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = [x for x in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        results = func(*args, **(kwargs or {}))
+        if any(map(self.computed, given)) and not _FROM_SHAPES.search(func.name()):
+            self._add((results, given if isinstance(func, OpOverload) and func._schema.is_mutable else ()))
+            self.numbers |= isinstance(results, (bool, int, float, complex))
+        return results
+
+
+_FROM_SHAPES = re.compile(r"^aten::(new_|\w+_like(\.|$)|(zero|fill)_|sym_)")  # operators that read no values

@@ -76,18 +76,19 @@ class AttributeChange:
 @dataclass(frozen=True)
 class _Held:
     """An aspect of an object at the time of the snapshot. `root` is the attribute by which a module or class holds the
-    object."""
+    object. If the object `owns` its entries, they are such attributes."""
 
     path: str
     value: Any
     aspect: Aspect
     before: Any
     root: _Root
+    owns: bool
 
     def root_of(self, key: Any) -> _Root:
         """Return the attribute of a module or class that an entry belongs to."""
-        own = isinstance(self.value, (nn.Module, type)) and isinstance(self.before, dict)
-        return (self.value, key, self.aspect.table) if own else self.root
+        owns = self.owns and isinstance(self.before, dict)
+        return (self.value, key, self.aspect.table) if owns else self.root
 
     def changes(self) -> Iterator[AttributeChange]:
         """Yield the differences to the current state."""
@@ -125,7 +126,7 @@ class _Held:
 
     def put_back(self, state: bool) -> None:
         """Undo changes. Without `state`, registered buffers keep their values."""
-        if not state and self.aspect.table == "_buffers":
+        if not state and self.owns and self.aspect.table == "_buffers":
             now = vars(self.value)["_buffers"]
             refill(now, {**self.before, **{n: v for n, v in now.items() if n in self.before}})
         elif state or self.aspect is not NUMBERS_INSIDE or self.root[2] != "_buffers":
@@ -170,9 +171,9 @@ class Snapshot:
     def _walk(self, first: Any) -> None:
         seen: set[int] = set()
         pending: deque[tuple[Any, str, _Root]] = deque()
-        for path, inner in (
-            first.named_modules() if isinstance(first, nn.Module) else ()
-        ):  # first: a buffer that a list holds, too, is a buffer
+        modules = dict(first.named_modules()) if isinstance(first, nn.Module) else {}
+        owners = set(map(id, modules.values()))  # modules that only a list holds have no buffers that torch.export sees
+        for path, inner in modules.items():  # first: a buffer that a list holds, too, is a buffer
             for table in ("_parameters", "_buffers"):
                 pending += ((t, f"{path}.{n}".lstrip("."), (inner, n, table)) for n, t in vars(inner)[table].items())
         pending.append((first, "", (first, "", "")))
@@ -184,7 +185,8 @@ class Snapshot:
             elif id(value) not in seen:
                 seen.add(id(value))
                 for aspect in found:
-                    held = _Held(path, value, aspect, aspect.read(value), root)
+                    owns = isinstance(value, type) or id(value) in owners
+                    held = _Held(path, value, aspect, aspect.read(value), root, owns)
                     self._held.append(held)
                     pending += (
                         (inner, f"{path}{end}".lstrip("."), held.root_of(key))
