@@ -70,6 +70,7 @@ FLOATS: dict[str, Callable[..., Any]] = {
         torch.xlogy(x, y.abs()),
         torch.sinc(x),
         torch.logit(x, 0.1),
+        torch.logit(x / 20 + 0.5),
         torch.hypot(x, y),
         x.exp2(),
     ),

@@ -147,6 +147,16 @@ def test_numbers_that_int8_hardly_distinguishes_are_a_warning_before_they_do_har
     assert len(warnings) == len(told) == bool(side), warnings
 
 
+def test_the_limits_of_logit_do_no_harm() -> None:
+    class Scores(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.sigmoid().logit(1e-3)
+
+    draw = torch.Generator().manual_seed(0)
+    data = [torch.randn(1, 40, generator=draw) for _ in range(16)]
+    assert int8(Scores(), data[0], data).warnings == ()
+
+
 def test_they_arrive_in_python() -> None:
     with pytest.warns(UserWarning):
         model = baretorch.compile(seeded_lost().eval(), (X,), board="host", int8=True, calibration=[(X,)])

@@ -29,7 +29,7 @@ from baretorch.ops.elementwise import (
     Unary,
 )
 from baretorch.ops.fft import Magnitude
-from baretorch.ops.functions import Abs, Cos, Reciprocal, Round, Rounding, Rsqrt, Sin, Sqrt
+from baretorch.ops.functions import Abs, Cos, Log, Reciprocal, Round, Rounding, Rsqrt, Sin, Sqrt
 from baretorch.ops.logic import (
     BOOL,
     BitAnd,
@@ -148,6 +148,16 @@ def tan(g: Lowering, x: str) -> str:
     return g.b.add(Div(), g.b.add(Sin(), x), g.b.add(Cos(), x))
 
 
+def logit(g: Lowering, x: str, eps: float | None = None) -> str:
+    """Lower logit. Its limits are a clamp, because torch's own decomposition compares, which int8 can get wrong."""
+    (x,) = to_float(g, x)
+    if eps is not None and eps > 0.5:
+        raise CompileError(f"logit: eps={eps} exceeds 0.5, so that its limits cross", need="eps of at most 0.5")
+    if eps is not None and eps >= 0:
+        x = clamp(g, x, float(eps), 1.0 - eps)
+    return g.b.add(Log(), div(g, x, sub(g, 1.0, x)))
+
+
 # --- truth values -----------------------------------------------------------------------------------------
 
 
@@ -250,6 +260,7 @@ ROWS: dict[str, AtenRow] = {
     **rows("abs", lambda g, x: g.b.add(Abs(), x), Abs, Magnitude),
     **rows("round", round_, Mul, Div, Round),
     **rows("tan", tan, Div, Sin, Cos),
+    **rows("logit", logit, Clamp, Sub, Mul, Div, Log),
     **rows("gt", lambda g, x, y: compare(g, Lt(), y, x), Lt),
     **rows("ge", lambda g, x, y: compare(g, Le(), y, x), Le),
     **rows("isnan", lambda g, x: compare(g, Ne(), x, x), Ne),
