@@ -143,12 +143,14 @@ def compile(
     calibration: Iterable[Any] | str | Path | None = None,
     **options: Any,
 ) -> Model:
-    """Compile a model for a board: an nn.Module or a callable of tinygrad with example inputs, or a model file (.py,
-    .pt2, .pte, .onnx). `inputs` is a tuple of tensors, a single tensor, or a dict by the names of parameters. With
-    `int8` or `calibration`, inputs of the kind it will see, or a file of them, it is quantized; a model file brings its
-    own. A model of `trainable` has its inputs and its scales. The options below are those of the command line, with the
-    same words; `keep_float` is a list of layers, `place` a dict of layers and banks. A .py file runs; nothing in the
-    others does, unless `trust` says so. Calibration that does not fit is a Python warning, too."""
+    """Compile a model for a board.
+
+    `model` is an nn.Module, a tinygrad callable, a module of `trainable`, or the path of a model file (.py, .pt2, .pte,
+    .onnx, .tflite). A .py file is executed; other files are data, and nothing in them runs unless `trust` is set.
+    `inputs` are example inputs: a tuple of tensors, a single tensor, or a dict by parameter names. Model files and
+    modules of `trainable` have their own. `calibration` is an iterable of such inputs, or the path of an .npz file, and
+    quantizes the model to int8. All other options have the names and values of the command line; `keep_float` is a
+    list of layers, and `place` a dict from layers to banks. Warnings are Python warnings."""
     if calibration is not None:
         options |= {"int8": True}
     if isinstance(calibration, (str, Path)):

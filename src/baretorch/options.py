@@ -111,14 +111,15 @@ class Options:
     calibration: Annotated[
         str | None,
         About(
-            "Read calibration data from this .npz or folder of .npy. Default: [NAME.]calibration.npz next to MODEL.",
+            "Read calibration data from this .npz or folder of .npy. Default: MODEL.calibration.npz or calibration.npz "
+            "next to MODEL.",
             "PATH",
         ),
     ] = None
     keep_float: Annotated[tuple[str, ...], About("Keep this layer in float. Repeatable.", "LAYER")] = ()
     config: Annotated[
         str | None,
-        About("Quantize as this TOML states: the precision of each layer, and channels to remove.", "FILE"),
+        About("Read each layer's precision, and channels to remove, from this TOML.", "FILE"),
     ] = None
     observer: Annotated[
         Observer,
@@ -144,7 +145,7 @@ class Options:
     weights: Annotated[
         Weights | None,
         About(
-            "Select where weights are read: `auto` (copy to RAM what speeds up the run), `flash`, `ram` (copy as many "
+            "Where weights are stored: `auto` (copy to RAM what speeds up the run), `flash`, `ram` (copy as many "
             "as fit at start-up), `stream` (also by DMA during the run). Default: auto for images, flash for C."
         ),
     ] = None

@@ -96,7 +96,7 @@ def _for_model(file: str, model: str, options: Options) -> str:
 
 
 def _without_inputs(text: str) -> str:
-    """Remove inputs(): the first sample next to the model is used instead."""
+    """Remove inputs(); the first sample of the .npz next to the model replaces it."""
     head, _, rest = text.partition("def inputs()")
     _, _, tail = rest.partition("    )\n")
     head = head.replace("from typing import Any\n\nimport numpy as np\n", "")

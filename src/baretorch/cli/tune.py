@@ -86,7 +86,7 @@ TIME = Quantity("time", float, TIMES, 1e-9, 1e9, "30ms or 1.5s")
 @out_option("build/MODEL-BOARD-tuned")
 @gather_options
 def tune(as_json: bool, model: str, board: Board, options: Options, **request: Any) -> Answer:
-    """Search precisions and channels that meet budgets.
+    """Search for precisions and channels that meet your budgets.
 
     Candidates are built and measured; the model file's evaluate(run) returns their accuracy. The best is written as a
     TOML for --config and confirmed on the emulated board. If the file has train(model), it retrains the model after

@@ -186,7 +186,7 @@ def _ran(compiled: Compiled) -> list[bool]:
 
 
 def _sum_visits(blocks: Iterable[Block]) -> Iterable[Block]:
-    """Merge the blocks of each place of a site, in the order in which sites were first visited."""
+    """Merge blocks with the same call site and address, in the order of the first visit."""
     executed: Counter[tuple[int, int, int]] = Counter()
     taken: Counter[tuple[int, int, int]] = Counter()
     for b in blocks:

@@ -152,8 +152,8 @@ def log_softmax(g: Lowering, x: str, axis: int, dtype: str | bool | None = None)
 
 
 def middle(quiet: bool) -> Build:
-    """Return the row of median, or of the `quiet` nanmedian. Without an axis it is that of all elements, and only the
-    value is returned."""
+    """Return the lowering of median, or of nanmedian if `quiet`. Without an axis, reduce all elements and
+    return only the value."""
 
     def build(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> Result:
         if axis is None:

@@ -20,7 +20,8 @@ from baretorch.ops.upsample import (
 
 
 def nearest(g: Lowering, x: str, size: Ints | None, *scales: Any) -> str:
-    """Lower upsample_nearest1d or 2d. PyTorch ignores the scale of a side that it keeps or doubles, in images only."""
+    """Lower upsample_nearest1d or 2d. For images, PyTorch ignores the scale of a dimension whose size
+    stays or doubles."""
     have = g.shape(x)[2:]
     sizes, steps = _steps(g, x, size, scales)
     if len(sizes) == 2:

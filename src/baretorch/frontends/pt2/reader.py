@@ -65,7 +65,7 @@ def inputs_in_file(samples: Any, program: AtenProgram) -> tuple[Any, ...] | None
 
 
 def given_inputs(inputs: Sequence[Any], program: AtenProgram) -> tuple[Any, ...]:
-    """Return the example inputs of a Python file that names this one, as tensors."""
+    """Return, as tensors, the example inputs of the Python file whose model() returned this file's path."""
     return _fitting(tuple(torch.as_tensor(as_array(x)) for x in inputs), {}, program, "the result of inputs() is", None)
 
 

@@ -18,7 +18,7 @@ _FRAME, _FLOATS = struct.Struct("<8I"), struct.Struct("<8QII")
 
 
 def clear_it_state(engine: uc.Uc) -> None:
-    """Undo what Unicorn does before it calls a hook of memory inside an IT block: see hooks/unicorn.h."""
+    """Restore the IT state, which Unicorn changes before a memory hook inside an IT block; see hooks/unicorn.h."""
     psr = engine.reg_read(arm.UC_ARM_REG_XPSR)
     if psr & IT_STATE:
         engine.reg_write(arm.UC_ARM_REG_XPSR, psr & ~IT_STATE)

@@ -30,7 +30,7 @@ def compose_orders(dims: Dims, then: Dims) -> Dims:
 
 
 def permuted_steps(shape: Shape, dims: Dims) -> Dims:
-    """Return the elements from one index to the next, per dimension of the permuted operand."""
+    """Return the strides, in elements, of each dimension of the permuted operand."""
     return permute_shape(strided.steps(shape), dims)
 
 

@@ -57,7 +57,7 @@ class Simple:
 
 
 def steps(shape: Shape) -> Shape:
-    """Return the elements from one index to the next, along each dimension of a contiguous tensor."""
+    """Return the strides, in elements, of each dimension of a contiguous tensor."""
     return tuple(prod(shape[i + 1 :]) for i in range(len(shape)))
 
 

@@ -49,8 +49,8 @@ class ClusterTeam(Team):
         return sum(kernel.scratch(part.call) for part in parts)
 
     def may_cut(self, step: Step, parts: Sequence[Part]) -> bool:
-        """Return whether each part reads of an input in the output's memory what it writes, and no more; so does a
-        kernel that renews some channels of each pixel."""
+        """Return whether each part reads only those bytes of an in-place input that it overwrites. A kernel that
+        replaces some channels of each pixel does the same."""
         (y,) = step.writes
         return all(
             step.reads[i].offset + part.offsets[i] == y.offset + part.at

@@ -125,8 +125,8 @@ class Packing:
         return times, np.cumsum(change)
 
     def bound(self) -> int:
-        """Return a lower bound of the arena: the most bytes alive in half a step, or in a whole step with overlaps,
-        where a pair counts as its union."""
+        """Return a lower bound of the arena: the most bytes alive while a step reads, or while it writes; or in
+        the whole step with overlaps, where a pair counts as its union."""
         if not len(self):
             return 0
         times, load = self.load()

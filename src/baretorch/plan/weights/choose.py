@@ -139,7 +139,7 @@ def _copies(constants: Sequence[Constant], banks: Mapping[Content, str]) -> dict
 
 
 def _free(plans: Mapping[str, Plan], chip: Chip, cores: int) -> dict[str, int]:
-    """Return the bytes of each bank of RAM that no method needs, the bank of the program's data last."""
+    """Return the free bytes of each RAM bank, with the bank that holds program data last."""
     fast = (m.name for m in chip.memories if m.kind == "ram" and not m.slow)
     names = sorted(fast, key=lambda name: name == chip.data)
     used = {
