@@ -59,25 +59,26 @@ class Table:
 
     def __init__(self, file: Bytes, at: int) -> None:
         self._file = file
-        self._at = at
+        self._start = at
         self._fields = at - file.integer("i", at)
         self._size = file.integer("H", self._fields)
 
-    def _field(self, slot: int) -> int | None:
+    def at(self, slot: int) -> int | None:
+        """Return the place of a field in the file, or None if it is absent."""
         place = 4 + 2 * slot
         offset = self._file.integer("H", self._fields + place) if place + 2 <= self._size else 0
-        return self._at + offset if offset else None
+        return self._start + offset if offset else None
 
     def _target(self, slot: int) -> int | None:
-        at = self._field(slot)
+        at = self.at(slot)
         return None if at is None else at + self._file.integer("I", at)
 
     def integer(self, slot: int, format: str, default: int = 0) -> int:
-        at = self._field(slot)
+        at = self.at(slot)
         return default if at is None else self._file.integer(format, at)
 
     def real(self, slot: int, format: str) -> float:
-        at = self._field(slot)
+        at = self.at(slot)
         return 0.0 if at is None else self._file.real(format, at)
 
     def table(self, slot: int) -> Table | None:
