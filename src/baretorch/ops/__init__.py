@@ -35,7 +35,10 @@ from baretorch.ops import (
 )
 from baretorch.ops.helpers.kernel import Kernel
 from baretorch.ops.int8 import (
+    litert,
     litert_lstm,
+    litert_softmax,
+    litert_svdf,
     lookup,
     qattention,
     qbinary,
@@ -156,6 +159,10 @@ OPS: tuple[OpRow, ...] = (
     OpRow(qrecurrent.QGru, qrecurrent.GRU),
     OpRow(qrecurrent.QRnn, qrecurrent.RNN),
     OpRow(litert_lstm.LiteRtLstm, litert_lstm.KERNELS),
+    *(OpRow(op, kernels) for op, kernels in litert.KERNELS.items()),
+    OpRow(litert_softmax.LiteRtSoftmax8, litert_softmax.SOFTMAX8),
+    OpRow(litert_softmax.LiteRtSoftmax16, litert_softmax.SOFTMAX16),
+    OpRow(litert_svdf.LiteRtSvdf, litert_svdf.KERNELS),
     OpRow(move.Slice, move.SLICE, qmove.move, Scaled.ALIKE),
     OpRow(move.Cat, (), qmove.move, Scaled.ALIKE),
     OpRow(move.SliceScatter, (), qmove.move, Scaled.ALIKE),

@@ -23,6 +23,7 @@ from tests.ops.cases import (
     int16,
     layers,
     layout,
+    litert,
     litert_lstm,
     logic,
     narrow,
@@ -71,6 +72,7 @@ TABLE: tuple[Case, ...] = (
     *int8_small.CASES,
     *int8_more.CASES,
     *int8_recurrent.CASES,
+    *litert.CASES,
     *litert_lstm.CASES,
     *padding.CASES,
 )

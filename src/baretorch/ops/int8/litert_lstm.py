@@ -16,6 +16,7 @@ from baretorch.ir.graph import Array, DType, Node, Quant, Signature, Tensor
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, fields_of, has_constants, pack_inputs
 from baretorch.ops.int8.gates import GATE_BITS, clip_to_int16, half_up
+from baretorch.ops.int8.litert import away, scaled
 from baretorch.ops.int8.qrecurrent import add_state, int_output, last_time, recurrent
 from baretorch.ops.int8.quantize import FromFixed
 from baretorch.ops.int8.rules import Walk, fits_32_bits
@@ -71,12 +72,12 @@ class LiteRtLstm(OverTime, name="litert_lstm", last_weight=4):
         by_row = np.repeat(scales, w_hh.shape[1], axis=0).T
         y = np.empty((*x.shape[:2], w_hh.shape[1]), np.int8)
         for t in range(len(x)):
-            from_x = clip_to_int16(_round_twice(x[t] @ w_ih.T + biases[:, 0], by_row[0], by_row[1]))
-            from_h = _round_twice(h @ w_hh.T + biases[:, 1], by_row[2], by_row[3])
+            from_x = clip_to_int16(scaled(x[t] @ w_ih.T + biases[:, 0], by_row[0], by_row[1]))
+            from_h = scaled(h @ w_hh.T + biases[:, 1], by_row[2], by_row[3])
             i, f, g, o = np.split(clip_to_int16(from_x + from_h), GATES, axis=1)
-            added = _away(sigmoid(i) * tanh(g, GATE_BITS), 2 * UNIT_BITS - self.cell.bits)
-            c = np.clip(_away(sigmoid(f) * c, UNIT_BITS) + added, self.cell.lo, self.cell.hi)
-            h = _round_twice(sigmoid(o) * tanh(c, self.cell.bits), np.array(self.multiplier), np.array(self.shift))
+            added = away(sigmoid(i) * tanh(g, GATE_BITS), 2 * UNIT_BITS - self.cell.bits)
+            c = np.clip(away(sigmoid(f) * c, UNIT_BITS) + added, self.cell.lo, self.cell.hi)
+            h = scaled(sigmoid(o) * tanh(c, self.cell.bits), np.array(self.multiplier), np.array(self.shift))
             y[t] = h = np.clip(h + self.zero, -128, 127)
         return (y.swapaxes(0, 1) if self.batch_first else y, c.astype(np.int16))
 
@@ -117,18 +118,6 @@ def _reciprocal(e: Array) -> Array:
 
 def _product(a: Array, b: Array | int) -> Array:
     return half_up(a * b, UNIT_BITS)
-
-
-def _away(v: Array, bits: Array | int) -> Array:
-    """Return v / 2^bits, with half rounded away from zero."""
-    half = (1 << np.asarray(bits)) >> 1
-    return np.asarray((v + half - ((v < 0) & (half > 0))) >> bits)
-
-
-def _round_twice(v: Array, multiplier: Array, shift: Array) -> Array:
-    """Return v * multiplier / 2^(31 - shift), rounded to whole numbers, and again if the shift is to the right."""
-    scaled = ((v << np.maximum(shift, 0)) * multiplier + (1 << 30)) >> 31
-    return _away(scaled, np.maximum(-shift, 0))
 
 
 def lstm(walk: Walk, node: Node) -> None:
