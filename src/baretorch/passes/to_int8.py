@@ -85,8 +85,8 @@ def _cut(walk: Walk, node: Node) -> list[Node]:
 
 
 def _convert(walk: Walk, node: Node) -> None:
-    if walk.graph[node.outputs[0]].dtype is DType.INT8 and not isinstance(node.op, Quantize):
-        raise StaysFloat("it is int8 already")
+    if walk.graph[node.outputs[0]].dtype in (DType.INT8, DType.INT16) and not isinstance(node.op, Quantize):
+        raise StaysFloat("it is quantized already")
     rule = int8_rule(node.op)
     if rule is None:
         raise NoInt8(f"{node.op.name} has no int8 form")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import named_operators
+from baretorch.frontends.tflite import sixteen
 from baretorch.frontends.tflite.call import Field, TfliteCall
-from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, graph_type_of, stored_as
-from baretorch.ir.graph import Op
+from baretorch.frontends.tflite.lowering import BYTES, TfliteLowering, TfliteRow, as_real, graph_type_of, is_raw, stored_as
+from baretorch.frontends.tflite.schema import LEAST_SCALE, TfTensor
+from baretorch.ir.graph import DType, Op
 from baretorch.ops.activations import Elu, Gelu, LeakyRelu, Prelu
 from baretorch.ops.elementwise import Add, Arithmetic, Clamp, Div, Mul, Sub
-from baretorch.ops.functions import Rsqrt
+from baretorch.ops.functions import Rsqrt, Sigmoid, Tanh
+from baretorch.ops.int8.litert import Rescale, rescale_of
+from baretorch.ops.int8.litert_softmax import LiteRtSoftmax8
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.layout import Expand
 from baretorch.ops.logic import Cast, Le, Lt, Where
@@ -19,6 +25,7 @@ from baretorch.ops.norm import LayerNorm
 from baretorch.ops.reduce import Sum
 from baretorch.ops.softmax import LogSoftmax, Softmax
 
+RESCALED = (*BYTES, "int16", "int32")
 L2_LEAST = 1e-6  # the smallest sum of squares that LiteRT divides by
 
 
@@ -33,7 +40,7 @@ def arithmetic(op: type[Arithmetic]) -> TfliteRow:
     def build(g: TfliteLowering, call: TfliteCall) -> str:
         return g.apply(op(*call.limits(0)), call)
 
-    return TfliteRow(build, (op,))
+    return TfliteRow(build, (op,), sixteen=lambda g, call: sixteen.arithmetic(g, call, op))
 
 
 def swap_operands(op: Op) -> TfliteRow:
@@ -63,13 +70,67 @@ def prelu(g: TfliteLowering, call: TfliteCall) -> str:
 
 
 def softmax(g: TfliteLowering, call: TfliteCall) -> str:
-    """Lower softmax of the last axis. A beta is a factor of the input's scale."""
+    """Lower softmax of the last axis. A beta is a factor of the input's scale. A result of 16 bits is LiteRT's."""
     beta, x = call.real(0), call.x()
+    if is_raw(call.y):
+        return _softmax8(g, call)
     if beta != 1.0:
         if g[x].quant is not None:
             raise CompileError(f"SOFTMAX: beta {beta:g} is not supported in int8", need="beta 1")
         x = g.b.add(Mul(), x, g.b.const("beta", np.array(beta, np.float32)))
     return g.b.add(Softmax(len(g.shape(x)) - 1), x)
+
+
+def _softmax8(g: TfliteLowering, call: TfliteCall) -> str:
+    """Lower a softmax from int8 to int16 with a zero point."""
+    t, y, beta = call.operands[0], call.y, call.real(0)
+    quant = None if t is None else stored_as(t)
+    fits = y.quant is not None and y.quant.zero_point == (-32768,) and abs(y.scale * 65536 - 1) <= 0.001
+    if t is None or t.type != "int8" or quant is None or not fits or beta <= 0:
+        raise CompileError(
+            "SOFTMAX: this result with a zero point is not supported",
+            have=str(y),
+            need="an int8 input, and the scale 1/65536 and zero point -32768",
+        )
+    return g.b.add(LiteRtSoftmax8(quant.scale[0] * beta), g.int8(call.x(), quant))
+
+
+def quantize(g: TfliteLowering, call: TfliteCall) -> str:
+    """Lower QUANTIZE. Between real numbers and 8 bits the number stays, and the scale of the result defines the rest.
+    All other integers are rescaled as LiteRT does it."""
+    t, y, x = call.operands[0], call.y, call.x()
+    assert t is not None
+    if {t.type, y.type} <= {"float32", *BYTES} or (t.type == "float32" and y.type == "int16" and not is_raw(y)):
+        return x
+    if not all(u.type in RESCALED and u.quant and u.quant.axis is None and u.scale >= LEAST_SCALE for u in (t, y)):
+        need = f"float32 and 8 bits, or two of {', '.join(RESCALED)}, each with one scale"
+        raise CompileError(f"QUANTIZE: {t.type} to {y.type} is not supported", have=str(y), need=need)
+    x_quant, quant = stored_as(t), stored_as(y)
+    if x_quant is not None:
+        x = g.int16(x, t.scale) if x_quant.bits == 16 else g.int8(x, x_quant)
+    to = "int8" if y.type in BYTES else y.type
+    made = g.b.add(rescale_of(t.scale, _zero_point(t), y.scale, _zero_point(y), to), x)
+    if quant is None:
+        return made
+    return g.from_int16(made, y.scale) if quant.bits == 16 else g.b.add(as_real(quant), made)
+
+
+def _zero_point(t: TfTensor) -> int:
+    """Return the zero point in the Graph, where uint8 is int8."""
+    assert t.quant is not None
+    return t.quant.zero_point[0] - (128 if t.type == "uint8" else 0)
+
+
+def dequantize(g: TfliteLowering, call: TfliteCall) -> str:
+    """Lower DEQUANTIZE: the number stays, or is computed from the stored one."""
+    t = call.operands[0]
+    if t is None or g[call.x()].dtype is DType.FLOAT32:
+        return call.x()
+    if t.quant is None or t.quant.axis is not None:
+        raise CompileError("DEQUANTIZE: the input has no scale, or several", have=str(t), need="one scale")
+    zero = g.b.const("zero", np.array(t.quant.zero_point[0], np.float32))
+    scale = g.b.const("scale", np.array(t.scale, np.float32))
+    return g.b.add(Mul(), g.b.add(Sub(), g.b.add(Cast("float32"), call.x()), zero), scale)
 
 
 def l2_normalization(g: TfliteLowering, call: TfliteCall) -> str:
@@ -121,24 +182,29 @@ ROWS: dict[str, TfliteRow] = {
     "ADD_N": TfliteRow(add_n, (Add,)),
     "GREATER": swap_operands(Lt()),
     "GREATER_EQUAL": swap_operands(Le()),
-    "RELU": plain(Clamp(0.0, np.inf)),
+    "LOGISTIC": replace(plain(Sigmoid()), sixteen=lambda g, call: sixteen.curve(g, call, tanh=False)),
+    "TANH": replace(plain(Tanh()), sixteen=lambda g, call: sixteen.curve(g, call, tanh=True)),
+    "RELU": replace(plain(Clamp(0.0, np.inf)), sixteen=lambda g, call: sixteen.leaky_relu(g, call, 0.0)),
     "RELU6": plain(Clamp(0.0, 6.0)),
     "RELU_N1_TO_1": plain(Clamp(-1.0, 1.0)),
     "RELU_0_TO_1": plain(Clamp(0.0, 1.0)),
-    "LEAKY_RELU": TfliteRow(lambda g, call: g.b.add(LeakyRelu(call.real(0)), call.x()), (LeakyRelu,)),
+    "LEAKY_RELU": TfliteRow(
+        lambda g, call: g.b.add(LeakyRelu(call.real(0)), call.x()),
+        (LeakyRelu,),
+        sixteen=lambda g, call: sixteen.leaky_relu(g, call, call.real(0)),
+    ),
     "PRELU": TfliteRow(prelu, (Prelu, Clamp, Mul, Add)),
     "GELU": TfliteRow(lambda g, call: g.b.add(Gelu(bool(call.option(Field(0, "B")))), call.x()), (Gelu,)),
     "SQUARE": TfliteRow(lambda g, call: g.b.add(Mul(), call.x(), call.x()), (Mul,)),
     "SQUARED_DIFFERENCE": TfliteRow(squared_difference, (Sub, Mul)),
-    "SOFTMAX": TfliteRow(softmax, (Softmax,)),
+    "SOFTMAX": TfliteRow(softmax, (Softmax,), sixteen=sixteen.softmax, zeros=True),
     "LOG_SOFTMAX": TfliteRow(lambda g, call: g.b.add(LogSoftmax(len(g.shape(call.x())) - 1), call.x()), (LogSoftmax,)),
     "L2_NORMALIZATION": TfliteRow(l2_normalization, (Sum, Rsqrt, Mul, LayerNorm)),
     "SELECT": TfliteRow(select, (Where,)),
     "SELECT_V2": TfliteRow(select, (Where,)),
     "CAST": TfliteRow(cast, (Cast,)),
-    # The number stays, and the scale of the result defines the rest.
-    "QUANTIZE": TfliteRow(lambda g, call: call.x(), (Quantize,)),
-    "DEQUANTIZE": TfliteRow(lambda g, call: call.x(), (Dequantize,)),
+    "QUANTIZE": TfliteRow(quantize, (Quantize, Rescale), zeros=True),
+    "DEQUANTIZE": TfliteRow(dequantize, (Dequantize,), zeros=True),
     "BROADCAST_TO": TfliteRow(broadcast_to, (Expand,)),
     "FILL": TfliteRow(zeros_like, (Expand,)),
     "ZEROS_LIKE": TfliteRow(zeros_like, (Expand,)),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import known_value
+from baretorch.frontends.tflite import sixteen
 from baretorch.frontends.tflite.call import Field, TfliteCall
 from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow
 from baretorch.frontends.windows import same_padding
@@ -130,6 +132,10 @@ def average_pool(g: TfliteLowering, call: TfliteCall) -> str:
     return g.limit(y, call.limits(5), call.y)
 
 
+def pool_of_sixteen(pool: Callable[..., str | None]) -> Callable[[TfliteLowering, TfliteCall], str | None]:
+    return lambda g, call: pool(g, call, *_window(g, call))
+
+
 def max_pool(g: TfliteLowering, call: TfliteCall) -> str:
     return g.limit(g.b.add(MaxPool2d(*_window(g, call)), call.x()), call.limits(5), call.y)
 
@@ -237,8 +243,8 @@ ROWS: dict[str, TfliteRow] = {
     "TRANSPOSE_CONV": TfliteRow(transpose_conv, (ConvTranspose2d,)),
     "FULLY_CONNECTED": TfliteRow(fully_connected, (Linear, Matmul)),
     "BATCH_MATMUL": TfliteRow(batch_matmul, (Matmul,)),
-    "AVERAGE_POOL_2D": TfliteRow(average_pool, (AvgPool2d,)),
-    "MAX_POOL_2D": TfliteRow(max_pool, (MaxPool2d,)),
+    "AVERAGE_POOL_2D": TfliteRow(average_pool, (AvgPool2d,), sixteen=pool_of_sixteen(sixteen.average_pool)),
+    "MAX_POOL_2D": TfliteRow(max_pool, (MaxPool2d,), sixteen=pool_of_sixteen(sixteen.max_pool)),
     "L2_POOL_2D": TfliteRow(l2_pool, (AvgPool2d, Sqrt)),
     "RESIZE_BILINEAR": TfliteRow(resize_bilinear, (UpsampleBilinear2d,)),
     "RESIZE_NEAREST_NEIGHBOR": TfliteRow(resize_nearest, (UpsampleNearest2d, IndexSelect)),

@@ -47,6 +47,7 @@ class TfliteLowering(Lowering):
     notes: list[str] = field(default_factory=list)
     hybrid: list[str] = field(default_factory=list)  # float layers with int8 weights
     bound: set[str] = field(default_factory=set)  # tensors of the Graph that stand for one of the file
+    shorts: dict[str, tuple[str, float]] = field(default_factory=dict)  # of real numbers, the int16 and its scale
 
     def value(self, index: int) -> str:
         if index not in self.values:
@@ -108,9 +109,10 @@ class TfliteLowering(Lowering):
         return self.b.add(op, *call.given())
 
     def variable(self, key: str, t: TfTensor, initial: Array | None = None) -> Variable:
-        """Return the state with this name; it starts with zeros."""
+        """Return the state with this name; it starts with zeros unless there are initial values."""
         if key not in self.variables:
             dtype = DType.FLOAT32 if stored_as(t) or t.type == "int16" else graph_type_of(t)
+            dtype = dtype if initial is None else DType.of(initial.dtype.name) or dtype
             first = np.zeros(t.shape, dtype.numpy) if initial is None else initial
             name = self.b.input(label(t), t.shape, dtype)
             self.bound.add(name)
@@ -129,7 +131,7 @@ class TfliteLowering(Lowering):
                 raise damaged(f"{operator.name} produces {self[made].type}, but the file states {t}")
             quant = stored_as(t)
             if quant is not None and quant.bits == 16 and operator.name not in SHORTS:
-                made = self.round(made, quant)
+                made = made if self.shorts.get(made, ("", 0.0))[1] == t.scale else self.round(made, quant)
             elif quant is not None and self[made].quant is None and made not in self.bound:
                 self.note_scale(made, quant)
             elif quant is not None and self[made].quant != quant:
@@ -141,7 +143,31 @@ class TfliteLowering(Lowering):
 
     def round(self, x: str, quant: Quant) -> str:
         """Round the numbers to this scale."""
+        if quant.bits == 16:
+            return self.from_int16(self.int16(x, quant.scale[0] / FINER), quant.scale[0] / FINER)
         return self.b.add(as_real(quant), self.b.add(as_stored(quant), x))
+
+    def int8(self, x: str, quant: Quant) -> str:
+        """Return real numbers as they are stored in int8."""
+        return self.b.add(as_stored(quant), x)
+
+    def int16(self, x: str, scale: float) -> str:
+        """Return real numbers as int16 with this scale."""
+        stored, have = self.shorts.get(x, ("", 0.0))
+        return stored if have == scale else self.b.add(Quantize16(scale), x)
+
+    def from_int16(self, stored: str, scale: float) -> str:
+        """Return int16 with this scale as real numbers."""
+        self.b.tensors[stored] = replace(self[stored], quant=Quant((scale,), (0,)))
+        real = self.b.add(Dequantize16(scale), stored)
+        self.shorts[real] = (stored, scale)
+        return real
+
+    def as_int16(self, t: TfTensor | None, name: str | None) -> str | None:
+        """Return an operand of 16 bits as it is stored, and any other one unchanged."""
+        if t is None or name is None or t.type != "int16" or t.quant is None or is_raw(t):
+            return name
+        return self.int16(name, t.scale) if t.data is None else self.b.const(f"{label(t)}_int16", t.array())
 
     def type_of(self, t: TfTensor) -> DType:
         if t.type == "float16":
@@ -171,13 +197,9 @@ def stored_as(t: TfTensor) -> Quant | None:
     """Return the scale of an int8 or uint8 tensor, the latter as int8, or that of the int8 of an int16 activation; None
     if it is not quantized."""
     if t.quant is not None and t.type == "int16" and t.data is None and not t.variable:
-        if t.quant.axis is not None or any(t.quant.zero_point):
-            raise CompileError(
-                "an int16 activation with a zero point or several scales is not supported",
-                at=str(t),
-                need="one scale, and the zero point 0",
-            )
-        return Quant((FINER * t.quant.scale[0],), (0,), bits=16)
+        if t.quant.axis is not None:
+            raise CompileError("an int16 activation with several scales is not supported", at=str(t), need="one scale")
+        return None if is_raw(t) else Quant((FINER * t.scale,), (0,), bits=16)
     if t.quant is None or t.type not in BYTES:
         return None
     zeros = tuple(z - 128 if t.type == "uint8" else z for z in t.quant.zero_point)
@@ -186,6 +208,11 @@ def stored_as(t: TfTensor) -> Quant | None:
     if any(not -128 <= z <= 127 for z in zeros):
         raise damaged(f"{t} has the zero point {t.quant.zero_point[0]}")
     return replace(t.quant, zero_point=zeros)
+
+
+def is_raw(t: TfTensor) -> bool:
+    """Report whether a tensor is an int16 activation with a zero point, which the Graph has as its stored numbers."""
+    return t.type == "int16" and t.quant is not None and t.quant.zero_point[0] != 0
 
 
 def as_stored(quant: Quant) -> Op:
@@ -219,11 +246,17 @@ def _spread(t: TfTensor, values: Sequence[float]) -> Array:
 class TfliteRow:
     """The row of an operator. `build` adds the Graph's nodes for a call and returns the name of each result. `makes`
     are the operators that compute it; operators that only move numbers are named if there is no other. `remark` is for
-    the table in the docs."""
+    the table in the docs.
+
+    `sixteen` does the same for a call of 16 bits: its operands and results are the stored numbers. It returns None if
+    the call is computed in float. `zeros`: the row also takes 16 bits with a zero point, as stored numbers.
+    """
 
     build: Callable[[TfliteLowering, TfliteCall], Result]
     makes: tuple[type[Op], ...] = ()
     remark: str = ""
+    sixteen: Callable[[TfliteLowering, TfliteCall], Result | None] | None = None
+    zeros: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +290,8 @@ def lower_operators(
         if quant is not None:
             real = g.b.add(as_real(quant), given[-1], name=f"{label(t)}_real")
             g.values[index] = real if quant.bits == 16 else g.note_scale(real, quant)
+        if quant is not None and quant.bits == 16:
+            g.shorts[g.values[index]] = (given[-1], t.scale)
         g.bound.add(g.values[index])
     for operator in operators:
         results = [subgraph.tensors[i] for i in operator.outputs]
@@ -288,7 +323,7 @@ def _store(g: TfliteLowering, x: str, quant: Quant) -> str:
     known, op = known_value(g, x), as_stored(quant)
     if known is not None:
         return g.b.const(x, op.reference(known)[0], op.infer([replace(g[x], data=None)])[0].quant)
-    return g.b.add(op, x)
+    return g.int16(x, quant.scale[0] / FINER) if quant.bits == 16 else g.b.add(op, x)
 
 
 def _lower(g: TfliteLowering, row: TfliteRow, operator: TfOperator) -> None:
@@ -303,7 +338,9 @@ def _lower(g: TfliteLowering, row: TfliteRow, operator: TfOperator) -> None:
             inputs = (g.note_scale(g.round(inputs[0], first), first), *inputs[1:])
         outputs = tuple(tensors[i] for i in operator.outputs)
         between = tuple(tensors[i] if i >= 0 else None for i in operator.between)
-        g.bind(operator, row.build(g, TfliteCall(operator.name, inputs, operands, outputs, operator.options, between)))
+        _need_zero_points(operator.name, row, (*operands, *outputs))
+        call = TfliteCall(operator.name, inputs, operands, outputs, operator.options, between)
+        g.bind(operator, _build(g, row, call))
     except CompileError as error:
         error.at = error.at or (shown,)
         error.have = error.have or tuple(str(t) for t in operands if t is not None)[:6]
@@ -319,6 +356,29 @@ def _lower(g: TfliteLowering, row: TfliteRow, operator: TfOperator) -> None:
         refused.at, refused.have = (shown,), tuple(str(t) for t in operands if t is not None)[:6]
         refused.try_ = (f"if LiteRT runs the file, report this as a bug in Baretorch: {type(error).__name__}: {error}",)
         raise refused from error
+
+
+def _build(g: TfliteLowering, row: TfliteRow, call: TfliteCall) -> Result:
+    """Add the nodes of a call, of 16 bits if all that it computes with has them."""
+    quants = [stored_as(t) for t in (*call.operands, *call.outputs) if t is not None and t.data is None]
+    if row.sixteen is not None and len(quants) > 1 and all(q is not None and q.bits == 16 for q in quants):
+        stored = tuple(g.as_int16(t, name) for t, name in zip(call.operands, call.inputs, strict=True))
+        made = row.sixteen(g, replace(call, inputs=stored))
+        if made is not None:
+            results = (made,) if isinstance(made, str) else made
+            return tuple(g.from_int16(y, t.scale) for y, t in zip(results, call.outputs, strict=False))
+    return row.build(g, call)
+
+
+def _need_zero_points(name: str, row: TfliteRow, tensors: Sequence[TfTensor | None]) -> None:
+    """Raise CompileError if an operator has an int16 activation with a zero point that it cannot read or make."""
+    for t in tensors:
+        if t is not None and t.data is None and is_raw(t) and not row.zeros:
+            raise CompileError(
+                f"{name}: an int16 activation with a zero point is not supported",
+                at=str(t),
+                need="the zero point 0, except for QUANTIZE, for the results of SOFTMAX, and where numbers only move",
+            )
 
 
 def is_kept(t: TfTensor) -> bool:

@@ -70,14 +70,24 @@ def type_name(number: int) -> str:
 IDENTIFIER = b"TFL3"
 KIND = ".tflite"
 MAX_RANK = 8
+LEAST_SCALE, LARGEST_SCALE = 1e-36, 1e30  # with their reciprocals and steps of 128 inside of float32
 ONE_SIZE = "convert the model for one size of its inputs, a batch of 1"
 damaged = partial(damaged_file, KIND)
 
 
 @dataclass(frozen=True)
+class Misstated:
+    """A number in the file that cannot be right, and its place."""
+
+    number: int
+    at: int
+
+
+@dataclass(frozen=True)
 class TfTensor:
     """A tensor of the file. `data` is set for constants, which are bytes of the file. `open` means that its shape is
-    only an example: the model was converted for inputs of any size, usually for any batch."""
+    only an example: the model was converted for inputs of any size, usually for any batch. `misstated` is set if the
+    file states a dimension for its scales that it does not have."""
 
     index: int
     name: str
@@ -87,6 +97,7 @@ class TfTensor:
     variable: bool
     data: memoryview | None
     open: bool = False
+    misstated: Misstated | None = None
 
     def __str__(self) -> str:
         return f"{self.name or f't{self.index}'} {self.type}[{', '.join(map(str, self.shape))}]"
@@ -94,6 +105,12 @@ class TfTensor:
     @property
     def count(self) -> int:
         return prod(self.shape)
+
+    @property
+    def scale(self) -> float:
+        """Return the only scale of a quantized tensor."""
+        assert self.quant is not None
+        return self.quant.scale[0]
 
     def array(self) -> Array:
         """Return the constant's numbers as they are stored in the file."""
@@ -132,6 +149,13 @@ class TfModel:
     subgraphs: tuple[Subgraph, ...]
     signatures: Mapping[str, int] = field(default_factory=dict)  # a signature's name -> its subgraph
     _spent: set[int] = field(default_factory=set)
+
+    def corrected(self) -> bytes:
+        """Return the file with dimension 0 for scales whose stated dimension does not exist."""
+        data = bytearray(self.file.data)
+        for wrong in (t.misstated for s in self.subgraphs for t in s.tensors if t.misstated is not None):
+            data[wrong.at : wrong.at + 4] = bytes(4)
+        return bytes(data)
 
     def spend(self, t: TfTensor) -> None:
         """Count a constant that is expanded: tensors can share their bytes. A constant that many layers read counts
@@ -210,27 +234,34 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> TfTens
     data = buffers[number] if number and len(buffers[number]) else None
     if data is None and 0 in shape:
         data = memoryview(b"")
-    quant, variable, open_ = (
-        _quant(shown, shape, table.table(4)),
-        table.integer(5, "B") != 0,
-        -1 in table.integers(7, "i"),
-    )
-    return TfTensor(index, name, shape, kind, quant, variable, data, open_)
+    variable, open_ = table.integer(5, "B") != 0, -1 in table.integers(7, "i")
+    quant, misstated = _quant(shown, kind, shape, table.table(4))
+    return TfTensor(index, name, shape, kind, quant, variable, data, open_, misstated)
 
 
-def _quant(shown: str, shape: Shape, table: Table | None) -> Quant | None:
-    """Return the scales, or None."""
+def _quant(shown: str, kind: str, shape: Shape, table: Table | None) -> tuple[Quant | None, Misstated | None]:
+    """Return the scales, or None, and the stated dimension if the tensor does not have it. With as many scales as a
+    tensor of one dimension has numbers, there is no doubt: converters of 2019 state 3 for biases."""
     scales = table.reals(2, "f") if table else ()
     if table is None or not scales:
-        return None
-    zeros, axis = table.integers(3, "q") or (0,) * len(scales), table.integer(6, "i")
+        return None, None
+    zeros, stated = table.integers(3, "q") or (0,) * len(scales), table.integer(6, "i")
     if len(zeros) == 1:
         zeros = zeros * len(scales)
     per_axis = len(scales) > 1
-    if len(zeros) != len(scales) or (per_axis and not (0 <= axis < len(shape) and shape[axis] == len(scales))):
+    axis = 0 if shape == (len(scales),) else stated
+    if len(zeros) != len(scales):
         raise damaged(f"{shown} has {len(scales)} scales and {len(zeros)} zero points")
-    if not all(isfinite(s) and 2.0**-100 < s < 2.0**100 for s in scales):
-        raise damaged(f"{shown} has the scale {next(s for s in scales if not 2.0**-100 < s < 2.0**100)}")
+    if per_axis and not (0 <= axis < len(shape) and shape[axis] == len(scales)):
+        raise damaged(f"{shown} has {len(scales)} scales for dimension {axis} of {list(shape)}")
+    bias = kind in ("int32", "int64")  # whose scale is a product, which may be below all numbers of float32
+    for scale in scales:
+        if not isfinite(scale) or scale < 0 or (scale == 0 and not bias):
+            raise damaged(f"{shown} has the scale {scale}")
+        if scale >= LARGEST_SCALE or (scale < LEAST_SCALE and not bias):
+            need = f"scales from {LEAST_SCALE:g} to {LARGEST_SCALE:g}"
+            raise CompileError(f"{shown}: the scale {scale:g} is not supported", need=need)
     if not all(-(1 << 31) <= z < 1 << 31 for z in zeros):
         raise damaged(f"{shown} has a zero point beyond 32 bits")
-    return Quant(scales, zeros, axis if per_axis else None)
+    at = table.at(6) if per_axis and axis != stated else None
+    return Quant(scales, zeros, axis if per_axis else None), None if at is None else Misstated(stated, at)

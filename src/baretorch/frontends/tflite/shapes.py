@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.tflite import sixteen
 from baretorch.frontends.tflite.call import Field, TfliteCall
 from baretorch.frontends.tflite.layers import permuted
 from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow
@@ -39,6 +40,10 @@ def transpose(g: TfliteLowering, call: TfliteCall) -> str:
 def concatenation(g: TfliteLowering, call: TfliteCall) -> str:
     axis = g.axis(call.x(), call.option(Field(0)))
     return g.limit(g.apply(Cat(axis), call), call.limits(1), call.y)
+
+
+def concatenation_of_sixteen(g: TfliteLowering, call: TfliteCall) -> str | None:
+    return sixteen.concatenation(g, call, Cat(g.axis(call.x(), call.option(Field(0)))))
 
 
 def split(g: TfliteLowering, call: TfliteCall) -> tuple[str, ...]:
@@ -263,28 +268,28 @@ def shape(g: TfliteLowering, call: TfliteCall) -> str:
 
 
 ROWS: dict[str, TfliteRow] = {
-    "RESHAPE": TfliteRow(reshape, (Reshape,)),
-    "SQUEEZE": TfliteRow(reshape, (Reshape,)),
-    "EXPAND_DIMS": TfliteRow(reshape, (Reshape,)),
-    "TRANSPOSE": TfliteRow(transpose, (Permute,)),
-    "CONCATENATION": TfliteRow(concatenation, (Cat,)),
-    "SPLIT": TfliteRow(split, (Slice,)),
-    "SPLIT_V": TfliteRow(split_v, (Slice,)),
-    "SLICE": TfliteRow(slice_, (Slice,)),
-    "STRIDED_SLICE": TfliteRow(strided_slice, (Slice, Flip)),
-    "PACK": TfliteRow(pack, (Cat,)),
-    "UNPACK": TfliteRow(unpack, (Slice,)),
-    "PAD": TfliteRow(pad, (Pad,)),
-    "PADV2": TfliteRow(pad, (Pad,)),
-    "MIRROR_PAD": TfliteRow(mirror_pad, (IndexSelect,)),
-    "SPACE_TO_DEPTH": TfliteRow(space_to_depth, (Permute,)),
-    "DEPTH_TO_SPACE": TfliteRow(depth_to_space, (Permute,)),
-    "SPACE_TO_BATCH_ND": TfliteRow(space_to_batch, (Pad, Permute)),
-    "BATCH_TO_SPACE_ND": TfliteRow(batch_to_space, (Permute, Slice)),
-    "GATHER": TfliteRow(gather, (IndexSelect,)),
-    "GATHER_ND": TfliteRow(gather_nd, (IndexSelect,)),
+    "RESHAPE": sixteen.moved(TfliteRow(reshape, (Reshape,))),
+    "SQUEEZE": sixteen.moved(TfliteRow(reshape, (Reshape,))),
+    "EXPAND_DIMS": sixteen.moved(TfliteRow(reshape, (Reshape,))),
+    "TRANSPOSE": sixteen.moved(TfliteRow(transpose, (Permute,))),
+    "CONCATENATION": TfliteRow(concatenation, (Cat,), sixteen=concatenation_of_sixteen, zeros=True),
+    "SPLIT": sixteen.moved(TfliteRow(split, (Slice,))),
+    "SPLIT_V": sixteen.moved(TfliteRow(split_v, (Slice,))),
+    "SLICE": sixteen.moved(TfliteRow(slice_, (Slice,))),
+    "STRIDED_SLICE": sixteen.moved(TfliteRow(strided_slice, (Slice, Flip))),
+    "PACK": sixteen.moved(TfliteRow(pack, (Cat,))),
+    "UNPACK": sixteen.moved(TfliteRow(unpack, (Slice,))),
+    "PAD": sixteen.moved(TfliteRow(pad, (Pad,))),
+    "PADV2": sixteen.moved(TfliteRow(pad, (Pad,))),
+    "MIRROR_PAD": sixteen.moved(TfliteRow(mirror_pad, (IndexSelect,))),
+    "SPACE_TO_DEPTH": sixteen.moved(TfliteRow(space_to_depth, (Permute,))),
+    "DEPTH_TO_SPACE": sixteen.moved(TfliteRow(depth_to_space, (Permute,))),
+    "SPACE_TO_BATCH_ND": sixteen.moved(TfliteRow(space_to_batch, (Pad, Permute))),
+    "BATCH_TO_SPACE_ND": sixteen.moved(TfliteRow(batch_to_space, (Permute, Slice))),
+    "GATHER": sixteen.moved(TfliteRow(gather, (IndexSelect,))),
+    "GATHER_ND": sixteen.moved(TfliteRow(gather_nd, (IndexSelect,))),
     "EMBEDDING_LOOKUP": TfliteRow(lambda g, call: g.b.add(IndexSelect(0), call.x(1), call.x(0)), (IndexSelect,)),
-    "TILE": TfliteRow(tile, (Expand,)),
+    "TILE": sixteen.moved(TfliteRow(tile, (Expand,))),
     "REVERSE_V2": TfliteRow(lambda g, call: g.b.add(Flip(axes_of(g, call, 1)), call.x()), (Flip,)),
     "SHAPE": TfliteRow(shape),
 }

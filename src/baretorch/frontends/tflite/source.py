@@ -57,7 +57,17 @@ def read_tflite(data: bytes, name: str, method: str | None = None, trust: bool =
     made = to_graph(model, subgraph, name)
     others = [m for m in methods if m != chosen]
     left = (f"only signature {chosen} is read, not {', '.join(others)}",) if others else ()
-    return Read(model, methods[chosen], made.graph, (*made.notes, *left), made.hybrid)
+    notes = (*_misstated_axes(subgraph), *made.notes, *left)
+    return Read(model, methods[chosen], made.graph, notes, made.hybrid)
+
+
+def _misstated_axes(subgraph: Subgraph) -> tuple[str, ...]:
+    """Return a note if scales are stated for a dimension that their tensors do not have."""
+    found = [(t, t.misstated.number) for t in subgraph.tensors if t.misstated is not None]
+    if not found:
+        return ()
+    (first, number), many = found[0], f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return (f"{first}{many}: the file states scales of dimension {number}, and they are read as those of dimension 0",)
 
 
 def load_tflite(request: LoadRequest) -> Source:
@@ -88,7 +98,7 @@ def load_tflite(request: LoadRequest) -> Source:
         return source
     with timed("LiteRT"):
         try:
-            return _with_answers(source, _Runtime(data, read.model, subgraph, graph))
+            return _with_answers(source, _Runtime(read.model.corrected(), read.model, subgraph, graph))
         except CompileError as error:
             error.at = error.at or (str(request.file),)
             raise
