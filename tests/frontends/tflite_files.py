@@ -89,11 +89,14 @@ class SubgraphWriter:
         o = fb.OperatorT()
         o.opcodeIndex, o.inputs, o.outputs = self.file.code(operator, custom), list(inputs), list(outputs)
         if options:
-            o.builtinOptionsType = getattr(fb.BuiltinOptions, options)
-            o.builtinOptions = getattr(fb, f"{options}T")()
+            made = getattr(fb, f"{options}T")()
+            if hasattr(fb.BuiltinOptions, options):
+                o.builtinOptionsType, o.builtinOptions = getattr(fb.BuiltinOptions, options), made
+            else:
+                o.builtinOptions2Type, o.builtinOptions2 = getattr(fb.BuiltinOptions2, options), made
             for name, value in values.items():
-                assert hasattr(o.builtinOptions, name), name
-                setattr(o.builtinOptions, name, value)
+                assert hasattr(made, name), name
+                setattr(made, name, value)
         self.graph.operators.append(o)
 
     def op(

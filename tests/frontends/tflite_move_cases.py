@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from flatbuffers import flexbuffers  # type: ignore[import-untyped]
 from tests.frontends.tflite_cases import RELU, X, both, case, real, with_constants
 from tests.frontends.tflite_files import Q, SubgraphWriter
 from tests.frontends.tflite_more_cases import CASES, IMAGE, ints
@@ -192,7 +195,7 @@ case("SVDF", svdf, relative=3e-6)
 
 
 def svdf_bytes(g: SubgraphWriter) -> None:
-    """int8 with 16 bits of memory: computed in float, and still within a step."""
+    """int8 with 16 bits of memory, bit for bit."""
     width, units, rank, memory = 5, 4, 2, 6
     kept = Q(0.002, 0, "int16")
     state = g.tensor("state", (1, units * rank * memory), "int16", kept, variable=True)
@@ -203,16 +206,16 @@ def svdf_bytes(g: SubgraphWriter) -> None:
     g.output(g.op("SVDF", inputs, (1, units), Q(0.03, -128), "SVDFOptions", rank=rank, fusedActivationFunction=RELU))
 
 
-case("SVDF_bytes", svdf_bytes)
+case("SVDF_int8", svdf_bytes, lsb=0)
 
 
-def lstm(g: SubgraphWriter) -> None:
+def lstm(g: SubgraphWriter, clip: float = 0.0) -> None:
     time, width, units = 4, 3, 5
     gates = [*(g.const(real(units, width)) for _ in range(4)), *(g.const(real(units, units)) for _ in range(4))]
     biases = [g.const(real(units)) for _ in range(4)]
     hidden, cell = (g.tensor(name, (1, units), "float32", variable=True) for name in ("hidden", "cell"))
     inputs = [g.input((1, time, width)), *gates, -1, -1, -1, *biases, -1, -1, hidden, cell, -1, -1, -1, -1]
-    options = {"fusedActivationFunction": 4, "timeMajor": False}
+    options = {"fusedActivationFunction": 4, "timeMajor": False, "cellClip": clip}
     g.output(
         g.op(
             "UNIDIRECTIONAL_SEQUENCE_LSTM",
@@ -226,6 +229,46 @@ def lstm(g: SubgraphWriter) -> None:
 
 
 case("UNIDIRECTIONAL_SEQUENCE_LSTM", lstm, relative=3e-6)
+case("UNIDIRECTIONAL_SEQUENCE_LSTM_limited", lambda g: lstm(g, 0.3), relative=3e-6)
+
+
+NO_ATTRIBUTES: dict[str, Any] = {"compositeAttributes": list(flexbuffers.Dumps({}))}
+
+
+def composite(g: SubgraphWriter) -> None:
+    """Two calls of one decomposition, which calls another one."""
+    inner, middle = g.file.subgraph(), g.file.subgraph()
+    x = inner.input((2, 5), X)
+    inner.output(inner.op("MUL", [x, x], (2, 5), Q(0.05, -7), "MulOptions"))
+    x, w = middle.input((2, 5), X), middle.input((3, 5), Q(0.01))
+    call = {"name": "test.square", "decompositionSubgraphIndex": 1} | NO_ATTRIBUTES
+    squares = middle.op("STABLEHLO_COMPOSITE", [x], (2, 5), Q(0.05, -7), "StableHLOCompositeOptions", **call)
+    y = middle.op("FULLY_CONNECTED", [squares, w, -1], (2, 3), X, "FullyConnectedOptions")
+    middle.output(y, middle.op("ABS", [y], (2, 3), X))
+    call = {"name": "test.layer", "decompositionSubgraphIndex": 2} | NO_ATTRIBUTES
+    weight, given = g.const(real(3, 5, scale=0.4), Q(0.01)), g.input((2, 5), X)
+    for i in range(2):
+        results = [g.tensor(f"y{i}{j}", (2, 3), X.type, X) for j in range(2)]
+        g.add("STABLEHLO_COMPOSITE", [given, weight], results, "StableHLOCompositeOptions", **call)
+        g.output(*results)
+
+
+case("STABLEHLO_COMPOSITE_int8", composite)
+
+
+def composite_of_floats(g: SubgraphWriter) -> None:
+    inner = g.file.subgraph()
+    x, gain = inner.input((2, 5)), inner.const(real(5))
+    inner.output(
+        inner.op(
+            "ADD", [inner.op("MUL", [x, gain], (2, 5), "float32", "MulOptions"), x], (2, 5), "float32", "AddOptions"
+        )
+    )
+    call = {"name": "test.scaled", "decompositionSubgraphIndex": 1} | NO_ATTRIBUTES
+    g.output(g.op("STABLEHLO_COMPOSITE", [g.input((2, 5))], (2, 5), "float32", "StableHLOCompositeOptions", **call))
+
+
+case("STABLEHLO_COMPOSITE", composite_of_floats)
 
 
 def variables(g: SubgraphWriter) -> None:

@@ -85,9 +85,12 @@ def read_ethos_u(data: bytes) -> None:
 
 @cache
 def tflites() -> tuple[bytes, ...]:
+    from tests.frontends.tflite_cases import Case
     from tests.frontends.tflite_move_cases import CASES
+    from tests.frontends.tflite_sixteen_cases import EXACT, ONE_STEP, svdf_of_bytes
 
-    return tuple(case.bytes() for case in CASES)
+    sixteen = (Case("sixteen", build) for build in (*EXACT.values(), *ONE_STEP.values(), svdf_of_bytes))
+    return tuple(case.bytes() for case in (*CASES, *sixteen))
 
 
 def read_tflite(data: bytes) -> None:

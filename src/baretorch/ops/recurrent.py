@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -97,15 +98,16 @@ class Cell:
 class Lstm(Recurrent, name="lstm", gates=4, biases=4, states=2):
     """Gates i, f, g, o; c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c). States: h, c.
 
-    `cell` describes how a quantized file stores c. The float layer ignores it; its int8 form then computes as LiteRT
-    does.
+    c is limited to [-clip, clip]. `cell` describes how a quantized file stores c. The float layer ignores it; its int8
+    form then computes as LiteRT does. Other int8 forms ignore `clip`.
     """
 
     cell: Cell | None = None
+    clip: float = inf
 
     def step(self, x: Array, h: Array, bias: Array, state: list[Array]) -> list[Array]:
         i, f, g, o = np.split(x + h + bias, 4, axis=1)
-        c = _sigmoid(f) * state[1] + _sigmoid(i) * np.tanh(g)
+        c = np.clip(_sigmoid(f) * state[1] + _sigmoid(i) * np.tanh(g), -self.clip, self.clip)
         return [_sigmoid(o) * np.tanh(c), c]
 
 
@@ -139,7 +141,8 @@ def _sigmoid(x: Array) -> Array:
 def _params(call: Call[Any]) -> Params:
     relu = int(isinstance(call.op, Rnn) and call.op.relu)
     sizes = extents(call.x, call.inputs[-2].shape[1], call.op.batch_first)
-    return Params("bt_recurrent_f32", (*sizes, *fields_of(call.op, "reverse"), ("relu", relu)))
+    clip = call.op.clip if isinstance(call.op, Lstm) else inf
+    return Params("bt_recurrent_f32", (*sizes, *fields_of(call.op, "reverse"), ("relu", relu), ("clip", clip)))
 
 
 def extents(x: Tensor, hidden: int, batch_first: bool) -> Fields:

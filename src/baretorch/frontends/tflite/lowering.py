@@ -40,12 +40,15 @@ class TfliteLowering(Lowering):
 
     model: TfModel
     subgraph: Subgraph
+    table: Mapping[str, TfliteRow] = field(default_factory=dict)
+    depth: int = 0  # of subgraphs that call each other
     values: dict[int, str] = field(default_factory=dict)  # of the file's tensors, the Graph's
     variables: dict[str, Variable] = field(default_factory=dict)
     initial: dict[str, Array] = field(default_factory=dict)  # what CALL_ONCE assigns to variables, by their names
     handles: dict[int, str] = field(default_factory=dict)  # of resources, the variables they stand for
     notes: list[str] = field(default_factory=list)
     hybrid: list[str] = field(default_factory=list)  # float layers with int8 weights
+    micro: list[str] = field(default_factory=list)  # layers that only LiteRT for microcontrollers has a kernel for
     bound: set[str] = field(default_factory=set)  # tensors of the Graph that stand for one of the file
     shorts: dict[str, tuple[str, float]] = field(default_factory=dict)  # of real numbers, the int16 and its scale
 
@@ -261,11 +264,13 @@ class TfliteRow:
 
 @dataclass(frozen=True, eq=False)
 class LoweredFile:
-    """A Graph, notes for users, and the layers of which only the weights are int8."""
+    """A Graph, notes for users, the layers of which only the weights are int8, and those that LiteRT has no kernel for
+    although it does not say so."""
 
     graph: Graph
     notes: tuple[str, ...]
     hybrid: tuple[str, ...]
+    micro: tuple[str, ...]
 
 
 def lower_operators(
@@ -278,7 +283,7 @@ def lower_operators(
     outputs: Sequence[int],
 ) -> LoweredFile:
     """Return the Graph of some operators of a subgraph."""
-    g = TfliteLowering(Builder(name), model, subgraph)
+    g = TfliteLowering(Builder(name), model, subgraph, table)
     given = []
     for index in inputs:
         t = subgraph.tensors[index]
@@ -293,10 +298,7 @@ def lower_operators(
         if quant is not None and quant.bits == 16:
             g.shorts[g.values[index]] = (given[-1], t.scale)
         g.bound.add(g.values[index])
-    for operator in operators:
-        results = [subgraph.tensors[i] for i in operator.outputs]
-        g.b.origin = Origin(layer_name(results[0]) if results else operator.name)
-        _lower(g, table[operator.name], operator)
+    lower_all(g, operators)
     made = []
     for index in outputs:
         t, out = subgraph.tensors[index], g.value(index)
@@ -307,7 +309,15 @@ def lower_operators(
     graph = g.b.graph(given, made, state)
     labels = tuple(label(subgraph.tensors[i]) for i in outputs)
     whole = verify(replace(graph, labels=labels if len(set(labels)) == len(labels) else ()))
-    return LoweredFile(whole, tuple(g.notes), tuple(g.hybrid))
+    return LoweredFile(whole, tuple(g.notes), tuple(g.hybrid), tuple(g.micro))
+
+
+def lower_all(g: TfliteLowering, operators: Iterable[TfOperator]) -> None:
+    """Add the nodes of operators of the lowering's subgraph."""
+    for operator in operators:
+        results = [g.subgraph.tensors[i] for i in operator.outputs]
+        g.b.origin = Origin(layer_name(results[0]) if results else operator.name)
+        _lower(g, g.table[operator.name], operator)
 
 
 def _port_scale(t: TfTensor, role: str) -> Quant | None:

@@ -47,6 +47,7 @@ STABLEHLO_RNG_BIT_GENERATOR REDUCE_WINDOW STABLEHLO_COMPOSITE STABLEHLO_SHIFT_LE
 """
 OPERATORS = tuple(_OPERATORS.split())  # by number
 CUSTOM = OPERATORS.index("CUSTOM")
+COMPOSITE = "STABLEHLO_COMPOSITE"
 
 _TYPES = """
 float32 float16 int32 uint8 int64 string bool int16 complex64 int8 float64 complex128 uint64 resource variant uint32
@@ -133,8 +134,13 @@ class TfOperator:
     custom: bool = False
     between: tuple[int, ...] = ()
 
+    @property
+    def decomposition(self) -> int:
+        """Return the number of the subgraph that a composite operator stands for."""
+        return -1 if self.options is None else self.options.integer(1, "i")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Subgraph:
     name: str
     tensors: tuple[TfTensor, ...]
@@ -156,6 +162,15 @@ class TfModel:
         for wrong in (t.misstated for s in self.subgraphs for t in s.tensors if t.misstated is not None):
             data[wrong.at : wrong.at + 4] = bytes(4)
         return bytes(data)
+
+    def within(self, subgraph: Subgraph) -> tuple[Subgraph, ...]:
+        """Return a subgraph, and those that compute its composite operators."""
+        found = [subgraph]
+        for each in found:  # which grows meanwhile
+            calls = [o for o in each.operators if o.name == COMPOSITE and o.options is not None]
+            inner = (self.subgraphs[i] for o in calls if 0 <= (i := o.decomposition) < len(self.subgraphs))
+            found += [s for s in dict.fromkeys(inner) if all(s is not f for f in found)]
+        return tuple(found)
 
     def spend(self, t: TfTensor) -> None:
         """Count a constant that is expanded: tensors can share their bytes. A constant that many layers read counts
@@ -212,7 +227,7 @@ def _subgraph(
         name, custom = codes[code]
         inputs, outputs = known(t.integers(1, "i"), -1), known(t.integers(2, "i"), 0)
         between = known(t.integers(8, "i"), -1)
-        operators.append(TfOperator(name, inputs, outputs, t.table(4), custom, between))
+        operators.append(TfOperator(name, inputs, outputs, t.table(4) or t.table(12), custom, between))
     inputs, outputs = known(table.integers(1, "i"), 0), known(table.integers(2, "i"), 0)
     return Subgraph(table.text(4), tensors, inputs, outputs, tuple(operators))
 

@@ -27,18 +27,19 @@ METHOD = "forward"
 HYBRID = (
     ": float, though its weights are int8; LiteRT quantizes inputs at run time, so there is no result to compare with"
 )
+MICRO = ": LiteRT for microcontrollers computes it, but LiteRT does not, so there is no result to compare with"
 MISSING = 'LiteRT is not installed, so there is no result to compare with: pip install "baretorch[tflite]"'
 
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """A file, its selected subgraph, its Graph, notes for users, and the layers of which only the weights are int8."""
+    """A file, its selected subgraph and its Graph, notes for users, and why LiteRT has no result to compare with."""
 
     model: TfModel
     index: int
     graph: Graph
     notes: tuple[str, ...]
-    hybrid: tuple[str, ...]
+    incomparable: str
 
     @property
     def subgraph(self) -> Subgraph:
@@ -53,12 +54,14 @@ def read_tflite(data: bytes, name: str, method: str | None = None, trust: bool =
     chosen = one_of(methods, method)
     subgraph = model.subgraphs[methods[chosen]]
     if not trust:
-        check_sizes(subgraph)
+        check_sizes(model, subgraph)
     made = to_graph(model, subgraph, name)
     others = [m for m in methods if m != chosen]
     left = (f"only signature {chosen} is read, not {', '.join(others)}",) if others else ()
     notes = (*_misstated_axes(subgraph), *made.notes, *left)
-    return Read(model, methods[chosen], made.graph, notes, made.hybrid)
+    layers, why = (made.hybrid, HYBRID) if made.hybrid else (made.micro, MICRO)
+    many = f" and {len(layers) - 1} more" if len(layers) > 1 else ""
+    return Read(model, methods[chosen], made.graph, notes, f"{layers[0]}{many}{why}" if layers else "")
 
 
 def _misstated_axes(subgraph: Subgraph) -> tuple[str, ...]:
@@ -91,9 +94,8 @@ def load_tflite(request: LoadRequest) -> Source:
         )
     if not litert.is_installed():
         return replace(source, notes=(*source.notes, MISSING))
-    if read.hybrid:
-        many = f" and {len(read.hybrid) - 1} more" if len(read.hybrid) > 1 else ""
-        return replace(source, notes=(*source.notes, f"{read.hybrid[0]}{many}{HYBRID}"))
+    if read.incomparable:
+        return replace(source, notes=(*source.notes, read.incomparable))
     if read.index:
         return source
     with timed("LiteRT"):

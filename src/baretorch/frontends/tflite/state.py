@@ -9,11 +9,15 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.tflite.call import TANH, Field, TfliteCall
-from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, layer_name, stored_as
+from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, as_real, layer_name, stored_as
 from baretorch.frontends.tflite.schema import TfTensor, damaged
 from baretorch.ir.graph import Quant
 from baretorch.ops.elementwise import Add, Clamp, Mul
+from baretorch.ops.int8 import gates
+from baretorch.ops.int8.litert import multiplier_of
 from baretorch.ops.int8.litert_lstm import LITERT_CELL_BITS
+from baretorch.ops.int8.litert_svdf import LiteRtSvdf
+from baretorch.ops.int8.rules import fits_32_bits
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.recurrent import Cell, Lstm
@@ -23,6 +27,7 @@ from baretorch.ops.reduce import Sum
 FROM_INPUT, FROM_HIDDEN, BIASES = range(1, 5), range(5, 9), range(12, 16)  # for the gates i, f, g, o
 UNKNOWN = {"peepholes": range(9, 12), "a projection": range(16, 18), "layer normalization": range(20, 24)}
 HIDDEN, CELL = 18, 19
+INT8_CELL = 1 << (15 - gates.CELL_BITS)  # the largest cell of Baretorch's own int8 form
 PRODUCT = 4  # the intermediate value sigmoid(o) tanh(c), which is the next hidden state
 
 
@@ -33,7 +38,10 @@ def svdf(g: TfliteLowering, call: TfliteCall) -> str:
     (batch, _), (filters, memory) = g.shape(x), g.shape(times)
     if rank < 1 or filters % rank:
         raise CompileError(f"SVDF: {filters} filters of rank {rank}")
-    kept = g.variable(*_variable(call, 4))
+    key, state = _variable(call, 4)
+    if state.type in ("int8", "int16"):
+        return _svdf_of_integers(g, call, key, state, rank)
+    kept = g.variable(key, state)
     before = g.reshape(kept.now, (batch, filters, memory))
     newest = g.reshape(g.b.add(Linear(), x, features), (batch, filters, 1))
     last = g.b.add(Cat(2), g.b.add(Slice(2, 1, memory), before), newest) if memory > 1 else newest
@@ -46,6 +54,49 @@ def svdf(g: TfliteLowering, call: TfliteCall) -> str:
     return g.b.add(Clamp(*limits), y) if limits[0] == 0 or limits[1] < np.inf else y
 
 
+def _svdf_of_integers(g: TfliteLowering, call: TfliteCall, key: str, state: TfTensor, rank: int) -> str:
+    """Lower SVDF with a state of 8 or 16 bits, in the arithmetic of LiteRT's kernels."""
+    x, features, times, bias = (call.operands[i] for i in range(4))
+    tensors = [t for t in (x, features, times, bias, state, call.y) if t is not None]
+    types = [None if t is None else t.type for t in (x, features, times, call.y)]
+    known = all(t.data is not None for t in (features, times, bias) if t is not None)
+    scaled = all(t.quant is not None and t.quant.axis is None for t in tensors if t is not bias)
+    if types != ["int8", "int8", state.type, "int8"] or (bias and bias.type != "int32") or not known or not scaled:
+        raise CompileError(
+            "SVDF: these types are not supported",
+            have=", ".join(map(str, tensors)),
+            need="x, features and the result int8, times of the state's type, bias int32, each with one scale",
+        )
+    assert x is not None and features is not None and times is not None
+    zeros = {t.index: t.quant.zero_point[0] for t in tensors if t.quant is not None}
+    if zeros[features.index] or zeros[times.index] or (state.type == "int16" and zeros[state.index]):
+        raise CompileError("SVDF: weights, or a state of 16 bits, with a zero point are not supported")
+    w, by_time = features.array().astype(np.int64), times.array().astype(np.int64)
+    added = np.zeros(len(w) // rank, np.int64) if bias is None else bias.array().astype(np.int64)
+    from_x = -zeros[x.index] * w.sum(axis=1)
+    added = added - zeros[state.index] * by_time.sum(axis=1).reshape(-1, rank).sum(axis=1)
+    fits_32_bits(int((np.abs(from_x) + 128 * np.abs(w).sum(axis=1)).max(initial=0)))
+    fits_32_bits(int(np.abs(added).max(initial=0)))
+    if state.type == "int8":
+        g.micro.append(layer_name(call.y))
+    # LiteRT multiplies and divides these scales in float32.
+    s_x, s_w, s_t, s_state, s_y = (np.float32(t.scale) for t in (x, features, times, state, call.y))
+    kept = g.variable(key, state, np.full(state.shape, zeros[state.index], state.type))
+    to_state, to_y = multiplier_of(float(s_x * s_w / s_state)), multiplier_of(float(s_state * s_t / s_y))
+    made = LiteRtSvdf(rank, *to_state, zeros[state.index], *to_y, zeros[call.y.index])
+    constants = (
+        ("features", w, np.int8),
+        ("from_x", from_x, np.int32),
+        ("times", by_time, state.type),
+        ("bias", added, np.int32),
+    )
+    inputs = (g.b.const(name, data.astype(dtype)) for name, data, dtype in constants)
+    quants = [stored_as(t) for t in (x, call.y)]
+    assert quants[0] is not None and quants[1] is not None
+    y, kept.now = g.b.add_many(made, g.int8(call.x(0), quants[0]), kept.now, *inputs)
+    return g.b.add(as_real(quants[1]), y)
+
+
 def lstm(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower an LSTM. The gates' weights, one after the other, are those of Baretorch's layer."""
     for what, inputs in UNKNOWN.items():
@@ -54,11 +105,14 @@ def lstm(g: TfliteLowering, call: TfliteCall) -> str:
     if call.option(Field(0, "b")) != TANH:
         raise CompileError(f"{call.name}: an activation other than TANH is not supported")
     cell_bytes = _cell(call)
-    if cell_bytes is None and (most := _largest_cell(call)) < inf:
-        g.notes.append(f"{layer_name(call.y)}: its cells are not limited to {most:g}, as LiteRT's are")
+    most = inf if cell_bytes is not None else _largest_cell(call)
+    if most < INT8_CELL:
+        g.notes.append(
+            f"{layer_name(call.y)}: in int8, its cells are limited to {INT8_CELL}, not to {most:g} as in LiteRT"
+        )
     hidden, cell = (g.variable(*_variable(call, i)) for i in (HIDDEN, CELL))
     weights = (_stack(g, call, FROM_INPUT), _stack(g, call, FROM_HIDDEN), _stack(g, call, BIASES))
-    op = Lstm(batch_first=not call.option(Field(3, "B")), cell=cell_bytes)
+    op = Lstm(batch_first=not call.option(Field(3, "B")), cell=cell_bytes, clip=most)
     y, hidden.now, cell.now = g.b.add_many(op, call.x(), hidden.now, cell.now, *weights)
     return y
 
@@ -178,7 +232,7 @@ def _handle(g: TfliteLowering, call: TfliteCall) -> str:
 
 
 ROWS: dict[str, TfliteRow] = {
-    "SVDF": TfliteRow(svdf, (Linear, Mul, Sum), "computed in float: LiteRT keeps 16 bits"),
+    "SVDF": TfliteRow(svdf, (Linear, Mul, Sum, LiteRtSvdf), "of 8 bits with a state of 8 or 16 bits, or float"),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": TfliteRow(lstm, (Lstm,), "as Keras makes it: no peepholes, no projection"),
     "CALL_ONCE": TfliteRow(call_once, (), "gives variables their first value"),
     "VAR_HANDLE": TfliteRow(var_handle),

@@ -6,28 +6,35 @@ from collections.abc import Sequence
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import unsupported
-from baretorch.frontends.tflite import elementwise, layers, reduce, shapes, state
+from baretorch.frontends.tflite import composite, elementwise, layers, reduce, shapes, state
 from baretorch.frontends.tflite.lowering import LoweredFile, TfliteRow, lower_operators
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator
 from baretorch.frontends.untrusted import ROOM, Made, check_folded, most_bytes, too_large
 from baretorch.ir.graph import Graph
 
-TABLE: dict[str, TfliteRow] = {**layers.ROWS, **elementwise.ROWS, **reduce.ROWS, **shapes.ROWS, **state.ROWS}
+TABLE: dict[str, TfliteRow] = {
+    **layers.ROWS,
+    **elementwise.ROWS,
+    **reduce.ROWS,
+    **shapes.ROWS,
+    **state.ROWS,
+    **composite.ROWS,
+}
 
 # What LiteRT has in float or integers only, and of the rest what stays float in an int8 model.
 _NOT_INT8 = """
 ADD_N ARG_MAX ARG_MIN ASSIGN_VARIABLE ATAN2 CALL_ONCE CAST CEIL COS CUMSUM DEQUANTIZE DIV EMBEDDING_LOOKUP FILL FLOOR
 FLOOR_DIV FLOOR_MOD L2_POOL_2D LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR NEG POW READ_VARIABLE REDUCE_ALL REDUCE_ANY
-REDUCE_PROD RELU_0_TO_1 ROUND SHAPE SIGN SIN SQRT SQUARE SVDF TOPK_V2 VAR_HANDLE ZEROS_LIKE
+REDUCE_PROD RELU_0_TO_1 ROUND SHAPE SIGN SIN SQRT SQUARE TOPK_V2 VAR_HANDLE ZEROS_LIKE
 """
 NOT_INT8 = frozenset(_NOT_INT8.split())
 
 
 def to_graph(model: TfModel, subgraph: Subgraph, name: str) -> LoweredFile:
     """Return the Graph of a subgraph; one error names all operators that it cannot lower."""
-    unknown = [o for o in subgraph.operators if o.custom or o.name not in TABLE]
+    unknown = [(s, o) for s in model.within(subgraph) for o in s.operators if o.custom or o.name not in TABLE]
     if unknown:
-        raise _unsupported(subgraph, unknown)
+        raise _unsupported(unknown)
     return lower_operators(TABLE, model, subgraph, name, subgraph.operators, subgraph.inputs, subgraph.outputs)
 
 
@@ -49,8 +56,13 @@ def known_ahead(subgraph: Subgraph) -> set[int]:
     return known
 
 
-def check_sizes(subgraph: Subgraph) -> None:
+def check_sizes(model: TfModel, subgraph: Subgraph) -> None:
     """Raise CompileError if a tensor, or a value computed from constants, is unreasonably large."""
+    for each in model.within(subgraph):
+        _check_sizes(each)
+
+
+def _check_sizes(subgraph: Subgraph) -> None:
     tensors = subgraph.tensors
     for t in tensors:
         if (size := most_bytes(t.shape)) > ROOM:
@@ -62,10 +74,10 @@ def check_sizes(subgraph: Subgraph) -> None:
     check_folded(made, (t.index for t in tensors if t.data is not None), sum(len(t.data or b"") for t in tensors))
 
 
-def _unsupported(subgraph: Subgraph, operators: Sequence[TfOperator]) -> CompileError:
-    names = sorted({f"{o.name} (custom)" if o.custom else o.name for o in operators})
-    at = [f"{o.name}: {', '.join(str(subgraph.tensors[i]) for i in o.outputs[:2])}" for o in operators]
+def _unsupported(operators: Sequence[tuple[Subgraph, TfOperator]]) -> CompileError:
+    names = sorted({f"{o.name} (custom)" if o.custom else o.name for _, o in operators})
+    at = [f"{o.name}: {', '.join(str(subgraph.tensors[i]) for i in o.outputs[:2])}" for subgraph, o in operators]
     try_ = ["`baretorch ops` and docs/reference/tflite.md list what is supported"]
-    if any(o.custom for o in operators):
+    if any(o.custom for _, o in operators):
         try_.insert(0, "convert it with builtin operators only (without SELECT_TF_OPS and custom operators)")
     return unsupported(names, at[:12], try_)

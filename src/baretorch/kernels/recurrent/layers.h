@@ -84,7 +84,7 @@ BT_INLINE void bt_lstm_f32(bt_rows *rows, const bt_recurrent_f32 *p, const float
             for (int32_t r = 0; r < 4 * n; r++) /* the third gate is the candidate */
                 gates[r] = r >= 2 * n && r < 3 * n ? bt_tanh_f32(gates[r]) : bt_sigmoid_f32(gates[r]);
             for (int32_t j = 0; j < n; j++) {
-                cell[j] = gates[n + j] * cell[j] + gates[j] * gates[2 * n + j];
+                cell[j] = bt_clamp_f32(gates[n + j] * cell[j] + gates[j] * gates[2 * n + j], -p->clip, p->clip);
                 now[j] = gates[3 * n + j] * bt_tanh_f32(cell[j]);
             }
             before = now;

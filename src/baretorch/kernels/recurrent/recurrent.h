@@ -3,7 +3,8 @@
  * W is w_ih [gates * hidden][in], U is w_hh [gates * hidden][hidden]; a gate is `hidden` rows, in PyTorch's order.
  *
  *     rnn   h = f(W x + U h + b)                                        f: tanh or relu
- *     lstm  i, f, g, o = W x + U h + b;  c = sigmoid(f) c + sigmoid(i) tanh(g);  h = sigmoid(o) tanh(c)
+ *     lstm  i, f, g, o = W x + U h + b;  c = clamp(sigmoid(f) c + sigmoid(i) tanh(g));
+ *           h = sigmoid(o) tanh(c)
  *     gru   r, z = sigmoid(W x + U h + b);  n = tanh(W x + b + r (U h + b'));  h = (1 - z) n + z h
  *
  * bias: [gates * hidden], then b' of gru. y is h at every time; h and c are the states at the end. */
@@ -23,6 +24,7 @@ typedef struct {
     int32_t y_batch;
     int32_t reverse; /* from the last time to the first */
     int32_t relu;    /* rnn's function */
+    float clip;      /* limits lstm's c, on both sides */
 } bt_recurrent_f32;
 
 #ifndef BT_INLINE_KERNELS
