@@ -270,5 +270,5 @@ def test_a_weight_as_an_input_is_refused(tmp_path: Path) -> None:
         getattr(g.graph, role).append(weight)
         path = tmp_path / "net.tflite"
         path.write_bytes(writer.bytes())
-        with pytest.raises(CompileError, match="has several scales"):
+        with pytest.raises(CompileError, match="that has several scales is not supported"):
             load(str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.frontends.tflite_files import Q, SubgraphWriter, TfliteWriter
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.tflite.call import TfliteCall
 from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow
+from baretorch.frontends.tflite.schema import TYPES
 from baretorch.frontends.tflite.source import read_tflite
 from baretorch.frontends.tflite.table import TABLE
 
@@ -164,3 +166,82 @@ def test_what_sizes_cannot_cause_is_our_fault(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(TABLE, "ABS", TfliteRow(wrong))
     with pytest.raises(InternalError, match=r"^ABS abs/1: AttributeError: nothing here$"):
         read_tflite(SOUND, "model")
+
+
+def constant_of(kind: str, size: int) -> bytes:
+    def written(g: SubgraphWriter) -> None:
+        weight = g.const(np.zeros(size, np.int8), Q(0.1))
+        g.graph.tensors[weight].type, g.graph.tensors[weight].shape = TYPES.index(kind), [3, 4]
+        g.output(g.op("FULLY_CONNECTED", [g.input((1, 4), X), weight, -1], (1, 3), X, "FullyConnectedOptions"))
+
+    return file(written)
+
+
+def in_blocks(g: SubgraphWriter) -> None:
+    weight = g.const(np.zeros((3, 4), np.int8), Q(0.1))
+    quant = g.graph.tensors[weight].quantization
+    quant.scale, quant.details = None, fb.BlockwiseQuantizationT()
+    quant.detailsType = fb.QuantizationDetails.BlockwiseQuantization
+    g.output(g.op("FULLY_CONNECTED", [g.input((1, 4), X), weight, -1], (1, 3), X, "FullyConnectedOptions"))
+
+
+def sums_of_products(g: SubgraphWriter) -> None:
+    g.output(g.op("BATCH_MATMUL", [g.input((2, 3), X), g.input((3, 2), X)], (2, 2), "int32", "BatchMatMulOptions"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(constant_of(*t) for t in (("int4", 6), ("float64", 96), ("bfloat16", 24), ("uint16", 24), ("string", 30))),
+        file(in_blocks),
+        file(sums_of_products),
+        file(lambda g: g.output(g.op("ABS", [g.input((2, 3), Q(1e-40))], (2, 3), X))),
+        file(lambda g: g.output(g.op("CAST", [g.input((2, 3), "int32")], (2, 3), Q(0.1, 0, "int16")))),
+    ],
+)
+def test_what_is_valid_is_not_called_damaged(data: bytes) -> None:
+    with pytest.raises(CompileError, match="not supported") as caught:
+        read_tflite(data, "model")
+    assert "not a valid" not in caught.value.render()
+
+
+def composite(inner: Callable[[SubgraphWriter], None]) -> bytes:
+    def written(g: SubgraphWriter) -> None:
+        inner(g.file.subgraph())
+        g.output(g.op("STABLEHLO_COMPOSITE", [g.input((2,))], (2,), "float32", *CALL, **CALLED))
+
+    return file(written)
+
+
+CALL = ("StableHLOCompositeOptions",)
+CALLED: dict[str, Any] = {"name": "test.c", "decompositionSubgraphIndex": 1}
+
+
+def test_composites_that_call_each_other_end() -> None:
+    def itself(g: SubgraphWriter) -> None:
+        g.output(g.op("STABLEHLO_COMPOSITE", [g.input((2,))], (2,), "float32", *CALL, **CALLED))
+
+    def doubling(g: SubgraphWriter) -> None:
+        """Seven decompositions, each of which calls the next one ten times."""
+        for depth in range(2, 9):
+            x = g.input((2,))
+            called = CALLED | {"decompositionSubgraphIndex": depth}
+            for _ in range(10 if depth < 8 else 0):
+                x = g.op("STABLEHLO_COMPOSITE", [x], (2,), "float32", *CALL, **called)
+            g.output(x)
+            g = g.file.subgraph()
+        g.output(g.input((2,)))
+
+    with pytest.raises(CompileError, match="nested too deeply"):
+        read_tflite(composite(itself), "model")
+    with pytest.raises(CompileError, match="without end"):
+        read_tflite(composite(doubling), "model")
+
+
+def test_a_composite_does_not_fit_its_decomposition() -> None:
+    with pytest.raises(CompileError, match=r"but its decomposition states in/0 float32\[3\]"):
+        read_tflite(composite(lambda g: g.output(g.input((3,)))), "model")
+    with pytest.raises(CompileError, match="has 1 inputs, and its decomposition 0"):
+        read_tflite(composite(lambda g: g.output(g.const(np.zeros(2, np.float32)))), "model")
+    with pytest.raises(CompileError, match="REVERSE_SEQUENCE"):
+        read_tflite(composite(lambda g: g.output(g.op("REVERSE_SEQUENCE", [g.input((2,))], (2,)))), "model")

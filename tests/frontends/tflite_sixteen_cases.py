@@ -105,6 +105,7 @@ EXACT: dict[str, Build] = {
     "quantize_16_32_zero": unary("QUANTIZE", SHARES, Q(1 / 32768, 0, "int32"), "QuantizeOptions"),
     "quantize_32_8": unary("QUANTIZE", Q(0.0001, -3, "int32"), INT8, "QuantizeOptions"),
     "quantize_32_16": unary("QUANTIZE", LONG, FAR, "QuantizeOptions"),
+    "cast": unary("CAST", A, Q(1.0, 0, "float32")),
     "dequantize": unary("DEQUANTIZE", A, Q(1.0, 0, "float32")),
 }
 ONE_STEP: dict[str, Build] = {

@@ -134,7 +134,24 @@ def recurrent(name: str, op: Recurrent, time: int, batch: int, width: int, hidde
     return Case(f"{op.name} {name}", op, inputs, run, activations=1 + len(states), tolerance=GATES)
 
 
-RECURRENT = tuple(
+def limited_lstm(name: str, op: Lstm, time: int, batch: int, width: int, hidden: int) -> Case:
+    """An LSTM whose cells have limits, which PyTorch's do not have."""
+
+    def run(x: torch.Tensor, h: torch.Tensor, c: torch.Tensor, *weights: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        w_ih, w_hh, bias = weights
+        y = []
+        for now in x:
+            i, f, g, o = (now @ w_ih.T + h @ w_hh.T + bias).chunk(4, 1)
+            c = (f.sigmoid() * c + i.sigmoid() * g.tanh()).clamp(-op.clip, op.clip)
+            h = o.sigmoid() * c.tanh()
+            y.append(h)
+        return torch.stack(y), h, c
+
+    shapes = (time, batch, width), (batch, hidden), (batch, hidden), (4 * hidden, width), (4 * hidden, hidden)
+    return Case(f"lstm {name}", op, normal(*shapes, (4 * hidden,)), run, activations=3, tolerance=GATES)
+
+
+PLAIN = tuple(
     case
     for op, back, word in (
         (Lstm(), Lstm(reverse=True, batch_first=True), ""),
@@ -149,5 +166,6 @@ RECURRENT = tuple(
         recurrent(f"{word}backwards, batch first, states", back, 4, 3, 10, 9, given=True),
     )
 )
+RECURRENT = (limited_lstm("limited", Lstm(clip=0.25), 5, 2, 3, 7), *PLAIN)
 
 CASES = (*MATMUL, *ATTENTION, *RECURRENT)

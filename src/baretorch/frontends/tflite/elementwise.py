@@ -10,7 +10,15 @@ from baretorch.errors import CompileError
 from baretorch.frontends.lowering import named_operators
 from baretorch.frontends.tflite import sixteen
 from baretorch.frontends.tflite.call import Field, TfliteCall
-from baretorch.frontends.tflite.lowering import BYTES, TfliteLowering, TfliteRow, as_real, graph_type_of, is_raw, stored_as
+from baretorch.frontends.tflite.lowering import (
+    BYTES,
+    TfliteLowering,
+    TfliteRow,
+    as_real,
+    graph_type_of,
+    is_raw,
+    stored_as,
+)
 from baretorch.frontends.tflite.schema import LEAST_SCALE, TfTensor
 from baretorch.ir.graph import DType, Op
 from baretorch.ops.activations import Elu, Gelu, LeakyRelu, Prelu
@@ -155,10 +163,13 @@ def select(g: TfliteLowering, call: TfliteCall) -> str:
 
 
 def cast(g: TfliteLowering, call: TfliteCall) -> str:
+    """Lower CAST, which reads the stored numbers of 16 bits."""
     if any(t is not None and t.quant is not None and t.type in ("int8", "uint8") for t in (*call.operands, call.y)):
         raise CompileError("CAST: the stored numbers of a quantized tensor are not supported", need="DEQUANTIZE")
-    to = graph_type_of(call.y)
-    return call.x() if g[call.x()].dtype is to else g.b.add(Cast(to.label), call.x())
+    if call.y.type == "int16" and call.y.quant is not None:
+        raise CompileError("CAST: a result with a scale is not supported", need="QUANTIZE")
+    to, x = graph_type_of(call.y), g.as_int16(call.operands[0], call.x()) or call.x()
+    return x if g[x].dtype is to else g.b.add(Cast(to.label), x)
 
 
 def broadcast_to(g: TfliteLowering, call: TfliteCall) -> str:
@@ -202,7 +213,7 @@ ROWS: dict[str, TfliteRow] = {
     "L2_NORMALIZATION": TfliteRow(l2_normalization, (Sum, Rsqrt, Mul, LayerNorm)),
     "SELECT": TfliteRow(select, (Where,)),
     "SELECT_V2": TfliteRow(select, (Where,)),
-    "CAST": TfliteRow(cast, (Cast,)),
+    "CAST": TfliteRow(cast, (Cast,), zeros=True),
     "QUANTIZE": TfliteRow(quantize, (Quantize, Rescale), zeros=True),
     "DEQUANTIZE": TfliteRow(dequantize, (Dequantize,), zeros=True),
     "BROADCAST_TO": TfliteRow(broadcast_to, (Expand,)),

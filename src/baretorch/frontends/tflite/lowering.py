@@ -62,6 +62,7 @@ class TfliteLowering(Lowering):
 
     def known(self, t: TfTensor) -> str:
         """Return a constant of the file."""
+        graph_type_of(t)
         self.model.spend(t)
         data, quant = t.array(), stored_as(t)
         if t.type in (*BYTES, "int16", "int32", "int64") and t.quant is not None:
@@ -130,8 +131,10 @@ class TfliteLowering(Lowering):
             raise damaged(f"{operator.name} has {len(outputs)} results")
         for index, made in zip(outputs, results, strict=False):
             t = self.subgraph.tensors[index]
-            if self.shape(made) != t.shape or self[made].dtype is not self.type_of(t):
+            if self.shape(made) != t.shape:
                 raise damaged(f"{operator.name} produces {self[made].type}, but the file states {t}")
+            if self[made].dtype is not self.type_of(t):
+                raise CompileError(f"{operator.name} with these types is not supported", have=f"the result {t}")
             quant = stored_as(t)
             if quant is not None and quant.bits == 16 and operator.name not in SHORTS:
                 made = made if self.shorts.get(made, ("", 0.0))[1] == t.scale else self.round(made, quant)
@@ -321,10 +324,10 @@ def lower_all(g: TfliteLowering, operators: Iterable[TfOperator]) -> None:
 
 
 def _port_scale(t: TfTensor, role: str) -> Quant | None:
-    """Return the scale of an input or output. Several scales, as for a weight, are an error of the file."""
+    """Return the scale of an input or output. Several scales, as for a weight, are an error."""
     quant = stored_as(t)
     if quant is not None and quant.axis is not None:
-        raise damaged(f"{t} is {role} and has several scales")
+        raise CompileError(f"{role} that has several scales is not supported", at=str(t), need="one scale")
     return quant
 
 
@@ -362,10 +365,12 @@ def _lower(g: TfliteLowering, row: TfliteRow, operator: TfOperator) -> None:
     except Exception as error:
         if not isinstance(error, UNFIT):
             raise InternalError(f"{shown}: {type(error).__name__}: {error}") from error
-        refused = damaged(f"{operator.name} cannot be applied to its operands")
-        refused.at, refused.have = (shown,), tuple(str(t) for t in operands if t is not None)[:6]
-        refused.try_ = (f"if LiteRT runs the file, report this as a bug in Baretorch: {type(error).__name__}: {error}",)
-        raise refused from error
+        raise CompileError(
+            f"{operator.name} cannot be applied to its operands",
+            at=shown,
+            have=tuple(str(t) for t in operands if t is not None)[:6],
+            try_=f"if LiteRT runs the file, report this as a bug in Baretorch: {type(error).__name__}: {error}",
+        ) from error
 
 
 def _build(g: TfliteLowering, row: TfliteRow, call: TfliteCall) -> Result:

@@ -72,6 +72,7 @@ IDENTIFIER = b"TFL3"
 KIND = ".tflite"
 MAX_RANK = 8
 LEAST_SCALE, LARGEST_SCALE = 1e-36, 1e30  # with their reciprocals and steps of 128 inside of float32
+ORDINARY = "a scale and a zero point for the tensor, or for each channel"
 ONE_SIZE = "convert the model for one size of its inputs, a batch of 1"
 damaged = partial(damaged_file, KIND)
 
@@ -258,6 +259,8 @@ def _quant(shown: str, kind: str, shape: Shape, table: Table | None) -> tuple[Qu
     """Return the scales, or None, and the stated dimension if the tensor does not have it. With as many scales as a
     tensor of one dimension has numbers, there is no doubt: converters of 2019 state 3 for biases."""
     scales = table.reals(2, "f") if table else ()
+    if table is not None and table.integer(4, "B"):
+        raise CompileError(f"{shown}: scales per block, or of another kind, are not supported", need=ORDINARY)
     if table is None or not scales:
         return None, None
     zeros, stated = table.integers(3, "q") or (0,) * len(scales), table.integer(6, "i")
