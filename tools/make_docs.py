@@ -27,6 +27,7 @@ from markdown_tables import cell, table
 
 from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
 from baretorch.explore.support import aten_names, support, types_of
+from baretorch.frontends.tflite.lowering import SHORTS
 from baretorch.frontends.tflite.table import NOT_INT8
 from baretorch.frontends.tflite.table import TABLE as TFLITE
 from baretorch.frontends.tinygrad import math, moves, nn
@@ -165,6 +166,7 @@ def tflite_page() -> str:
             f"`{name}`",
             ", ".join(f"[{op.name}](ops.md#{op.name})" for op in row.makes) or "–",
             "–" if name in NOT_INT8 else "yes",
+            "yes" if row.sixteen is not None or name in SHORTS else "float",
             row.remark,
         )
         for name, row in sorted(TFLITE.items())
@@ -175,9 +177,10 @@ def tflite_page() -> str:
         "",
         f"These {len(rows)} builtin operators of `.tflite` files become operators of Baretorch. All are",
         "compared with LiteRT's kernels in float, and those marked int8 also in int8, at most one step apart.",
+        "With activations of 16 bits (16x8), others than those marked int16 are computed in float.",
         "See [Bring a TensorFlow Lite model](../how-to/tflite.md).",
         "",
-        *table(("operator", "becomes", "int8", "remark"), rows, "llll"),
+        *table(("operator", "becomes", "int8", "int16", "remark"), rows, "lllll"),
     ]
     return "\n".join(text) + "\n"
 
