@@ -62,7 +62,7 @@ def test_what_is_made_of_constants_is_computed_once() -> None:
 
 
 def test_scales_of_a_dimension_that_a_bias_does_not_have_are_read_with_a_note(tmp_path: Path) -> None:
-    """As converters of 2019 wrote them. LiteRT gets a corrected copy."""
+    """Converters of 2019 state 3 for biases. LiteRT gets a corrected copy."""
 
     def written(g: SubgraphWriter) -> None:
         scales = [0.01, 0.02, 0.03]

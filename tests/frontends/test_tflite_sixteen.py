@@ -77,7 +77,7 @@ def test_svdf_with_a_state_of_8_bits_is_that_for_microcontrollers(tmp_path: Path
 
 
 def test_svdf_keeps_litert_s_state_from_run_to_run(tmp_path: Path) -> None:
-    """Of 16 bits; one layer alone begins with zeros."""
+    """The comparison of single layers only covers states of zeros."""
     path = tmp_path / "model.tflite"
     path.write_bytes(next(c for c in CASES if c.name == "SVDF_int8").bytes())
     graph, theirs, memory = lower(load(str(path))).graph, LiteRt(path.read_bytes(), ()), dict[str, np.ndarray]()
