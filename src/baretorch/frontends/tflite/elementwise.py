@@ -14,7 +14,6 @@ from baretorch.frontends.tflite.lowering import (
     BYTES,
     TfliteLowering,
     TfliteRow,
-    as_real,
     graph_type_of,
     is_raw,
     stored_as,
@@ -100,7 +99,7 @@ def _softmax8(g: TfliteLowering, call: TfliteCall) -> str:
             have=str(y),
             need="an int8 input, and the scale 1/65536 and zero point -32768",
         )
-    return g.b.add(LiteRtSoftmax8(quant.scale[0] * beta), g.int8(call.x(), quant))
+    return g.b.add(LiteRtSoftmax8(quant.scale[0] * beta), g.store(call.x(), quant))
 
 
 def quantize(g: TfliteLowering, call: TfliteCall) -> str:
@@ -114,13 +113,10 @@ def quantize(g: TfliteLowering, call: TfliteCall) -> str:
         need = f"float32 and 8 bits, or two of {', '.join(RESCALED)}, each with one scale"
         raise CompileError(f"QUANTIZE: {t.type} to {y.type} is not supported", have=str(y), need=need)
     x_quant, quant = stored_as(t), stored_as(y)
-    if x_quant is not None:
-        x = g.int16(x, t.scale) if x_quant.bits == 16 else g.int8(x, x_quant)
+    x = x if x_quant is None else g.store(x, x_quant)
     to = "int8" if y.type in BYTES else y.type
     made = g.b.add(rescale_of(t.scale, _zero_point(t), y.scale, _zero_point(y), to), x)
-    if quant is None:
-        return made
-    return g.from_int16(made, y.scale) if quant.bits == 16 else g.b.add(as_real(quant), made)
+    return made if quant is None else g.load(made, quant)
 
 
 def _zero_point(t: TfTensor) -> int:

@@ -149,13 +149,16 @@ class TfliteLowering(Lowering):
 
     def round(self, x: str, quant: Quant) -> str:
         """Round the numbers to this scale."""
-        if quant.bits == 16:
-            return self.from_int16(self.int16(x, quant.scale[0] / FINER), quant.scale[0] / FINER)
-        return self.b.add(as_real(quant), self.b.add(as_stored(quant), x))
+        return self.load(self.store(x, quant), quant)
 
-    def int8(self, x: str, quant: Quant) -> str:
-        """Return real numbers as they are stored in int8."""
-        return self.b.add(as_stored(quant), x)
+    def store(self, x: str, quant: Quant) -> str:
+        """Return real numbers as they are stored."""
+        return self.int16(x, quant.scale[0] / FINER) if quant.bits == 16 else self.b.add(as_stored(quant), x)
+
+    def load(self, stored: str, quant: Quant) -> str:
+        """Return stored numbers as real ones."""
+        scale = quant.scale[0] / FINER
+        return self.from_int16(stored, scale) if quant.bits == 16 else self.b.add(as_real(quant), stored)
 
     def int16(self, x: str, scale: float) -> str:
         """Return real numbers as int16 with this scale."""
@@ -336,7 +339,7 @@ def _store(g: TfliteLowering, x: str, quant: Quant) -> str:
     known, op = known_value(g, x), as_stored(quant)
     if known is not None:
         return g.b.const(x, op.reference(known)[0], op.infer([replace(g[x], data=None)])[0].quant)
-    return g.int16(x, quant.scale[0] / FINER) if quant.bits == 16 else g.b.add(op, x)
+    return g.store(x, quant)
 
 
 def _lower(g: TfliteLowering, row: TfliteRow, operator: TfOperator) -> None:

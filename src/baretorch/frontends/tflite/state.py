@@ -9,7 +9,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.tflite.call import TANH, Field, TfliteCall
-from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, as_real, layer_name, stored_as
+from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, layer_name, stored_as
 from baretorch.frontends.tflite.schema import TfTensor, damaged
 from baretorch.ir.graph import Quant
 from baretorch.ops.elementwise import Add, Clamp, Mul
@@ -93,8 +93,8 @@ def _svdf_of_integers(g: TfliteLowering, call: TfliteCall, key: str, state: TfTe
     inputs = (g.b.const(name, data.astype(dtype)) for name, data, dtype in constants)
     quants = [stored_as(t) for t in (x, call.y)]
     assert quants[0] is not None and quants[1] is not None
-    y, kept.now = g.b.add_many(made, g.int8(call.x(0), quants[0]), kept.now, *inputs)
-    return g.b.add(as_real(quants[1]), y)
+    y, kept.now = g.b.add_many(made, g.store(call.x(0), quants[0]), kept.now, *inputs)
+    return g.load(y, quants[1])
 
 
 def lstm(g: TfliteLowering, call: TfliteCall) -> str:

@@ -66,8 +66,8 @@ def multiplier_of(factor: float) -> tuple[int, int]:
     part, shift = frexp(abs(factor))
     m = floor(part * (1 << 31) + 0.5)
     m, shift = (m // 2, shift + 1) if m == 1 << 31 else (m, shift)
-    if shift > 30:
-        raise CompileError(f"the factor {factor:.3g} between two scales is too large", need="a factor below 2^30")
+    if shift > 31:
+        raise CompileError(f"the factor {factor:.3g} between two scales is too large", need="a factor below 2^31")
     return (0, 0) if shift < -31 else (m if factor > 0 else -m, shift)
 
 

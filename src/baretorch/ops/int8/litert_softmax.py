@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import floor, frexp, prod
+from math import floor, prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,12 +66,10 @@ class LiteRtSoftmax8(LiteRtSoftmax, name="litert_softmax8", takes=DType.INT8, lo
     def table(self) -> Array:
         """Return e to the minus i steps, with 31 fractional bits, for every distance i from the largest; 0 where LiteRT
         takes it for 0."""
-        part, shift = frexp(min(self.scale * (1 << DIFFERENCE_BITS), 2.0**31 - 1))
-        multiplier = floor(part * (1 << 31) + 0.5)
-        multiplier, shift = (multiplier // 2, shift + 1) if multiplier == 1 << 31 else (multiplier, shift)
+        multiplier, shift = multiplier_of(min(self.scale * (1 << DIFFERENCE_BITS), 2.0**31 - 1))
         furthest = floor(31 * (1 << DIFFERENCE_BITS) / 2.0**shift)
         steps = np.arange(256, dtype=np.int64)
-        e = _exp(((-np.minimum(steps, furthest) << max(shift, 0)) * multiplier + (1 << 30)) >> 31)
+        e = _exp(scaled(-np.minimum(steps, furthest), multiplier, shift))
         return np.asarray(np.where(steps <= furthest, e, 0), np.int32)
 
 
