@@ -14,12 +14,18 @@ from tests.frontends.tflite_sixteen_cases import EXACT, FAR, GENERAL, INT8, LONG
 from baretorch.errors import CompileError
 from baretorch.frontends import load
 from baretorch.frontends.tflite.litert import LiteRt
-from baretorch.frontends.tflite.schema import read_model
+from baretorch.frontends.tflite.lowering import is_raw
+from baretorch.frontends.tflite.schema import TfTensor, read_model
 from baretorch.frontends.tflite.source import read_tflite
 from baretorch.ir.graph import DType, interpret
 from baretorch.ir.layerwise import compare_layers
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import lower
+
+
+def outputs_of(path: Path) -> list[TfTensor]:
+    subgraph = read_model(path.read_bytes()).subgraphs[0]
+    return [subgraph.tensors[i] for i in subgraph.outputs]
 
 
 @pytest.mark.parametrize("name", [*EXACT, *ONE_STEP])
@@ -31,6 +37,8 @@ def test_16_bits_are_litert_s(name: str, tmp_path: Path) -> None:
     graph = lower(source).graph
     assert not float_layers(graph) or name in ("average_pool_relu", "cast")
     assert all(t.dtype is not DType.FLOAT32 for t in graph.of(graph.inputs))
+    scaled = [t.type in ("int8", "int16") and not is_raw(t) for t in outputs_of(path)]
+    assert [t.is_quantized for t in graph.of(graph.outputs)] == scaled
     assert source.layers is not None
     for layer in compare_layers(source.library, source.layers()).layers:
         assert layer.largest <= (0 if name in EXACT else 1), layer
@@ -81,6 +89,7 @@ def test_svdf_keeps_litert_s_state_from_run_to_run(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(next(c for c in CASES if c.name == "SVDF_int8").bytes())
     graph, theirs, memory = lower(load(str(path))).graph, LiteRt(path.read_bytes(), ()), dict[str, np.ndarray]()
+    assert graph[graph.outputs[0]].is_quantized
     plain = read_model(path.read_bytes()).subgraphs[0]
     rng = np.random.default_rng(0)
     for _ in range(12):

@@ -157,8 +157,10 @@ class TfliteLowering(Lowering):
 
     def load(self, stored: str, quant: Quant) -> str:
         """Return stored numbers as real ones."""
-        scale = quant.scale[0] / FINER
-        return self.from_int16(stored, scale) if quant.bits == 16 else self.b.add(as_real(quant), stored)
+        if quant.bits == 16:
+            return self.from_int16(stored, quant.scale[0] / FINER)
+        self.b.tensors[stored] = replace(self[stored], quant=quant)
+        return self.b.add(as_real(quant), stored)
 
     def int16(self, x: str, scale: float) -> str:
         """Return real numbers as int16 with this scale."""
