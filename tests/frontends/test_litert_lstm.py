@@ -139,7 +139,7 @@ def test_a_cell_in_a_scale_that_litert_has_no_tanh_for_is_ours(tmp_path: Path) -
     source = load(str(tmp_path / "lstm.tflite"))
     graph = lower(source).graph
     assert "qlstm" in {node.op.name for node in graph.nodes} and float_layers(graph) == []
-    assert any("not limited" in note for note in source.notes)
+    assert any("its cells are limited to 16, not to 10" in note for note in source.notes)
 
 
 @pytest.mark.parametrize("options", [{"weights": 2.0**-60}, {"hidden": (2.0**-40, 0)}, {"hidden": (2.0**40, 0)}])
