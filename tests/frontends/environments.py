@@ -11,6 +11,7 @@ from baretorch.firmware.cache import cache_folder
 
 CONVERTERS = Path(__file__).parent / "converters"
 LITERT_TORCH = ("litert-torch==0.10.0", "torch==2.13.0")
+TFLM = ("tflite-micro==0.dev20261023182759", "numpy==2.4.6")
 KERAS = ("tensorflow==2.21.0", "tf_keras==2.21.0")
 
 

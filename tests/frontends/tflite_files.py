@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import flatbuffers  # type: ignore[import-untyped]
 import numpy as np
 from ai_edge_litert import schema_py_generated as fb  # type: ignore[import-untyped]
+from flatbuffers import flexbuffers  # type: ignore[import-untyped]
 
 from baretorch.frontends.tflite.schema import CUSTOM, OPERATORS, TYPES
 from baretorch.ir.graph import Array
@@ -84,9 +85,13 @@ class SubgraphWriter:
         outputs: Sequence[int],
         options: str = "",
         custom: bool = False,
+        attributes: Mapping[str, int] | None = None,
         **values: Any,
     ) -> None:
+        """Add an operator. A custom one may have attributes."""
         o = fb.OperatorT()
+        if attributes is not None:
+            o.customOptions = np.frombuffer(flexbuffers.Dumps(attributes), np.uint8)
         o.opcodeIndex, o.inputs, o.outputs = self.file.code(operator, custom), list(inputs), list(outputs)
         if options:
             made = getattr(fb, f"{options}T")()
