@@ -7,7 +7,8 @@ from math import inf
 
 from baretorch.errors import CompileError
 from baretorch.frontends.flatbuffer import Table
-from baretorch.frontends.tflite.schema import TfTensor
+from baretorch.frontends.flexbuffer import read_integers
+from baretorch.frontends.tflite.schema import KIND, TfTensor, damaged
 
 Limits = tuple[float, float]
 NO_LIMITS: Limits = (-inf, inf)
@@ -36,6 +37,7 @@ class TfliteCall:
     outputs: tuple[TfTensor, ...]
     options: Table | None
     between: tuple[TfTensor | None, ...] = ()
+    attributes: bytes = b""
 
     @property
     def y(self) -> TfTensor:
@@ -63,6 +65,15 @@ class TfliteCall:
 
     def text(self, slot: int) -> str:
         return "" if self.options is None else self.options.text(slot)
+
+    def attribute(self, name: str) -> int:
+        """Return an attribute of a custom operator."""
+        attributes = read_integers(self.attributes, KIND)
+        if name not in attributes:
+            raise damaged(f"{self.name} has no attribute {name}")
+        if not -(1 << 31) <= attributes[name] < 1 << 31:
+            raise damaged(f"{self.name}: {name} is beyond 32 bits")
+        return attributes[name]
 
     def limits(self, slot: int) -> Limits:
         """Return the limits of the activation that is fused with the operator."""

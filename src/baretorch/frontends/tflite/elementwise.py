@@ -21,7 +21,7 @@ from baretorch.frontends.tflite.lowering import (
 from baretorch.frontends.tflite.schema import LEAST_SCALE, TfTensor
 from baretorch.ir.graph import DType, Op
 from baretorch.ops.activations import Elu, Gelu, LeakyRelu, Prelu
-from baretorch.ops.elementwise import Add, Arithmetic, Clamp, Div, Mul, Sub
+from baretorch.ops.elementwise import Add, Arithmetic, Clamp, Div, Mul, Sub, TruncDivide
 from baretorch.ops.functions import Rsqrt, Sigmoid, Tanh
 from baretorch.ops.int8.litert import Rescale, rescale_of
 from baretorch.ops.int8.litert_softmax import LiteRtSoftmax8
@@ -48,6 +48,13 @@ def arithmetic(op: type[Arithmetic]) -> TfliteRow:
         return g.apply(op(*call.limits(0)), call)
 
     return TfliteRow(build, (op,), sixteen=lambda g, call: sixteen.arithmetic(g, call, op))
+
+
+def div(g: TfliteLowering, call: TfliteCall) -> str:
+    limits = call.limits(0)
+    if g[call.x()].dtype is DType.FLOAT32:
+        return g.apply(Div(*limits), call)
+    return g.limit(g.apply(TruncDivide(), call), limits, call.y)
 
 
 def swap_operands(op: Op) -> TfliteRow:
@@ -185,7 +192,7 @@ ROWS: dict[str, TfliteRow] = {
     "ADD": arithmetic(Add),
     "SUB": arithmetic(Sub),
     "MUL": arithmetic(Mul),
-    "DIV": arithmetic(Div),
+    "DIV": TfliteRow(div, (Div, TruncDivide), "integers toward zero"),
     "ADD_N": TfliteRow(add_n, (Add,)),
     "GREATER": swap_operands(Lt()),
     "GREATER_EQUAL": swap_operands(Le()),

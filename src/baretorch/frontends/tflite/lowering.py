@@ -14,13 +14,23 @@ import numpy as np
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.lowering import UNFIT, Ints, Lowering, Result, known_value
 from baretorch.frontends.tflite.call import NO_LIMITS, Limits, TfliteCall
-from baretorch.frontends.tflite.schema import GRAPH_TYPES, ONE_SIZE, Subgraph, TfModel, TfOperator, TfTensor, damaged
+from baretorch.frontends.tflite.schema import (
+    GRAPH_TYPES,
+    ONE_SIZE,
+    UNSIGNED,
+    Subgraph,
+    TfModel,
+    TfOperator,
+    TfTensor,
+    damaged,
+)
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Origin, Quant, State
 from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Binary, Clamp, Unary
 from baretorch.ops.int8.quantize import FINER, Dequantize, Dequantize16, Quantize, Quantize16
 
 BYTES = ("int8", "uint8")
+MOVES = frozenset({"CAST", "CONCATENATION", "EXPAND_DIMS", "RESHAPE", "SLICE", "SPLIT", "SQUEEZE", "STRIDED_SLICE"})
 SHORTS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})  # operators with kernels for int16 activations
 
 
@@ -64,7 +74,7 @@ class TfliteLowering(Lowering):
         """Return a constant of the file."""
         graph_type_of(t)
         self.model.spend(t)
-        data, quant = t.array(), stored_as(t)
+        data, quant = t.array().view(UNSIGNED.get(t.type, t.type)), stored_as(t)
         if t.type in (*BYTES, "int16", "int32", "int64") and t.quant is not None:
             scale, zero = _spread(t, t.quant.scale), _spread(t, t.quant.zero_point)
             data = ((data.astype(np.float64) - zero) * scale).astype(np.float32)
@@ -330,6 +340,8 @@ def lower_all(g: TfliteLowering, operators: Iterable[TfOperator]) -> None:
 
 def _port_scale(t: TfTensor, role: str) -> Quant | None:
     """Return the scale of an input or output. Several scales, as for a weight, are an error."""
+    if t.type in UNSIGNED:
+        raise CompileError(f"{role} of type {t.type} is not supported", at=str(t), need=UNSIGNED[t.type])
     quant = stored_as(t)
     if quant is not None and quant.axis is not None:
         raise CompileError(f"{role} that has several scales is not supported", at=str(t), need="one scale")
@@ -357,7 +369,9 @@ def _lower(g: TfliteLowering, row: TfliteRow, operator: TfOperator) -> None:
         outputs = tuple(tensors[i] for i in operator.outputs)
         between = tuple(tensors[i] if i >= 0 else None for i in operator.between)
         _need_zero_points(operator.name, row, (*operands, *outputs))
-        call = TfliteCall(operator.name, inputs, operands, outputs, operator.options, between)
+        _check_unsigned(operator, (*operands, *outputs))
+        options = (operator.options, between, operator.attributes)
+        call = TfliteCall(operator.name, inputs, operands, outputs, *options)
         g.bind(operator, _build(g, row, call))
     except CompileError as error:
         error.at = error.at or (shown,)
@@ -398,6 +412,18 @@ def _need_zero_points(name: str, row: TfliteRow, tensors: Sequence[TfTensor | No
                 f"{name}: an int16 activation with a zero point is not supported",
                 at=str(t),
                 need="the zero point 0, except for QUANTIZE, for the results of SOFTMAX, and where numbers only move",
+            )
+
+
+def _check_unsigned(operator: TfOperator, tensors: Sequence[TfTensor | None]) -> None:
+    """Raise CompileError if an operator would compute with numbers without sign, which have those bits only."""
+    types = {t.type for t in tensors if t is not None}
+    same = operator.name != "CAST" or types <= {"int32", "uint32"}
+    for type in sorted(types.intersection(UNSIGNED)):
+        if not operator.custom and not (operator.name in MOVES and same):
+            raise CompileError(
+                f"{operator.name} of {type} is not supported",
+                need=f"{UNSIGNED[type]}, or an operator of TensorFlow Lite Micro's audio front end",
             )
 
 

@@ -54,10 +54,10 @@ float32 float16 int32 uint8 int64 string bool int16 complex64 int8 float64 compl
 uint16 int4 bfloat16
 """
 TYPES = tuple(_TYPES.split())  # by number
+UNSIGNED = {"uint32": "int32", "uint64": "int64"}  # stored with the same bits, where only some operators read them
 # What a tensor of the file is in the Graph; uint8 ones that have a scale are int8, and float16 ones are made float32.
-GRAPH_TYPES = {
-    name: dtype for name in TYPES if (dtype := DType.of("float32" if name == "float16" else name)) is not None
-}
+_OTHERS = {"float16": "float32", **UNSIGNED}
+GRAPH_TYPES = {name: dtype for name in TYPES if (dtype := DType.of(_OTHERS.get(name, name))) is not None}
 
 
 def operator_name(code: int) -> str:
@@ -134,6 +134,7 @@ class TfOperator:
     options: Table | None
     custom: bool = False
     between: tuple[int, ...] = ()
+    attributes: bytes = b""  # of a custom operator, in a format of its own
 
     @property
     def decomposition(self) -> int:
@@ -228,7 +229,9 @@ def _subgraph(
         name, custom = codes[code]
         inputs, outputs = known(t.integers(1, "i"), -1), known(t.integers(2, "i"), 0)
         between = known(t.integers(8, "i"), -1)
-        operators.append(TfOperator(name, inputs, outputs, t.table(4) or t.table(12), custom, between))
+        attributes = bytes(t.span(5)) if custom else b""
+        options = t.table(4) or t.table(12)
+        operators.append(TfOperator(name, inputs, outputs, options, custom, between, attributes))
     inputs, outputs = known(table.integers(1, "i"), 0), known(table.integers(2, "i"), 0)
     return Subgraph(table.text(4), tensors, inputs, outputs, tuple(operators))
 

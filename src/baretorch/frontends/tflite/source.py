@@ -28,6 +28,7 @@ HYBRID = (
     ": float, though its weights are int8; LiteRT quantizes inputs at run time, so there is no result to compare with"
 )
 MICRO = ": LiteRT for microcontrollers computes it, but LiteRT does not, so there is no result to compare with"
+CUSTOM = "LiteRT does not know TensorFlow Lite Micro's own operators, so there is no result to compare with"
 MISSING = 'LiteRT is not installed, so there is no result to compare with: pip install "baretorch[tflite]"'
 
 
@@ -94,6 +95,8 @@ def load_tflite(request: LoadRequest) -> Source:
         )
     if not litert.is_installed():
         return replace(source, notes=(*source.notes, MISSING))
+    if any(o.custom for o in subgraph.operators):
+        return replace(source, notes=(*source.notes, CUSTOM))
     if read.incomparable:
         return replace(source, notes=(*source.notes, read.incomparable))
     if read.index:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import unsupported
-from baretorch.frontends.tflite import composite, elementwise, layers, reduce, shapes, state
+from baretorch.frontends.tflite import composite, elementwise, layers, reduce, shapes, signal, state
 from baretorch.frontends.tflite.lowering import LoweredFile, TfliteRow, lower_operators
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator
 from baretorch.frontends.untrusted import ROOM, Made, check_folded, most_bytes, too_large
@@ -20,6 +20,7 @@ TABLE: dict[str, TfliteRow] = {
     **state.ROWS,
     **composite.ROWS,
 }
+CUSTOM: dict[str, TfliteRow] = signal.ROWS  # by the names that TensorFlow Lite Micro gives them
 
 # What LiteRT has in float or integers only, and of the rest what stays float in an int8 model.
 _NOT_INT8 = """
@@ -32,10 +33,13 @@ NOT_INT8 = frozenset(_NOT_INT8.split())
 
 def to_graph(model: TfModel, subgraph: Subgraph, name: str) -> LoweredFile:
     """Return the Graph of a subgraph; one error names all operators that it cannot lower."""
-    unknown = [(s, o) for s in model.within(subgraph) for o in s.operators if o.custom or o.name not in TABLE]
+    unknown = [
+        (s, o) for s in model.within(subgraph) for o in s.operators if o.name not in (CUSTOM if o.custom else TABLE)
+    ]
     if unknown:
         raise _unsupported(unknown)
-    return lower_operators(TABLE, model, subgraph, name, subgraph.operators, subgraph.inputs, subgraph.outputs)
+    rows = {**TABLE, **CUSTOM}
+    return lower_operators(rows, model, subgraph, name, subgraph.operators, subgraph.inputs, subgraph.outputs)
 
 
 def layer_graph(model: TfModel, subgraph: Subgraph, operator: TfOperator) -> Graph:
