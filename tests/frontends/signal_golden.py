@@ -1,11 +1,12 @@
-"""Writes tests/ops/cases/signal.npz: inputs of each case, and what TensorFlow Lite Micro makes of them."""
+"""Writes tests/ops/cases/signal.npz: inputs of each case and of a whole front end, and what TensorFlow Lite Micro
+computes from them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from tests.frontends.signal_files import curve, judge, words
+from tests.frontends.signal_files import curve, frames, judge, preprocessor, run_tflm, words
 from tests.ops.cases.signal import OPERATORS, write_golden
 
 from baretorch.ir.graph import Array
@@ -72,6 +73,8 @@ def main() -> None:
             for y, expected in zip(op.reference(*run), want, strict=True):
                 np.testing.assert_array_equal(y, expected, name)
         golden[name] = (runs[-1], results[-1])
+    heard = frames(24)
+    golden["preprocessor"] = ([heard], run_tflm(preprocessor(), heard))
     write_golden(golden)
 
 

@@ -125,6 +125,41 @@ def flat_picture(g: SubgraphWriter) -> None:
     g.output(g.op("SPACE_TO_DEPTH", [g.input((2, 6))], (1, 3), "float32", "SpaceToDepthOptions", blockSize=2))
 
 
+def custom(
+    name: str, data: str = "int16", result: str = "int16", **attributes: int
+) -> Callable[[SubgraphWriter], None]:
+    """Return a writer of one operator of the audio front end, between vectors of 16 numbers."""
+
+    def build(g: SubgraphWriter) -> None:
+        y = g.tensor("sound/y", (16,), result)
+        g.add(name, [g.input((16,), data)], [y], custom=True, attributes=attributes)
+        g.output(y)
+
+    return build
+
+
+def no_map(g: SubgraphWriter) -> None:
+    custom("SignalRfft")(g)
+    g.graph.operators[0].customOptions = np.arange(9, dtype=np.uint8)
+
+
+def unsigned(g: SubgraphWriter) -> None:
+    x = g.tensor("energy", (8,), "uint32")
+    g.add("SignalEnergy", [g.input((16,), "int16")], [x], custom=True, attributes={"start_index": 0, "end_index": 8})
+    g.output(g.op("CAST", [x], (8,), "float32", "CastOptions"))
+
+
+def wide_band(g: SubgraphWriter) -> None:
+    """Let a band of the filter bank end after the last energy."""
+    x = g.tensor("energy", (8,), "uint32")
+    g.add("SignalEnergy", [g.input((16,), "int16")], [x], custom=True, attributes={"start_index": 0, "end_index": 8})
+    tables = [g.const(np.array(v, np.int16)) for v in ([1] * 6, [1] * 6, [0, 6], [0, 3], [3, 3])]
+    y, z = g.tensor("bank", (1,), "uint64"), g.tensor("root", (1,), "uint32")
+    g.add("SignalFilterBank", [x, *tables], [y], custom=True, attributes={"num_channels": 1})
+    g.add("SignalFilterBankSquareRoot", [y, g.const(np.array(0, np.int32))], [z], custom=True, attributes={})
+    g.output(g.op("CAST", [z], (1,), "int32", "CastOptions"))
+
+
 SOUND = file(lambda g: g.output(g.op("ABS", [g.input((2, 3))], (2, 3))))
 TEXTS: dict[str, bytes] = {
     **{
@@ -146,6 +181,16 @@ TEXTS: dict[str, bytes] = {
         f.__name__: file(f)
         for f in (peepholes, activation, short, huge, many_parts, wide_picture, scales, flat_picture)
     },
+    **{f"signal_{f.__name__}": file(f) for f in (no_map, unsigned, wide_band)},
+    "signal_stacker": file(custom("SignalStacker")),
+    "signal_length": file(custom("SignalRfft", fft_length=500, T=7)),
+    "signal_float": file(custom("SignalRfft", "float32", "float32", fft_length=16, T=0)),
+    "signal_missing": file(custom("SignalRfft", T=7)),
+    "signal_large": file(custom("SignalRfft", fft_length=1 << 40)),
+    "signal_shift": file(custom("SignalFilterBankLog", "int32", "int16", input_correction_bits=40, output_scale=1)),
+    "signal_port": file(custom("SignalFilterBankLog", "uint32", "int16", input_correction_bits=4, output_scale=1)),
+    "signal_delay": file(custom("SignalDelay", delay_length=1 << 30)),
+    "signal_framer": file(custom("SignalFramer", frame_size=8, frame_step=4, prefill=0)),
     "empty": b"",
     "other_kind": b"PK\x03\x04" + bytes(60),
     "half": SOUND[: len(SOUND) // 2],

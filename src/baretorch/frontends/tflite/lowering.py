@@ -125,7 +125,7 @@ class TfliteLowering(Lowering):
     def variable(self, key: str, t: TfTensor, initial: Array | None = None) -> Variable:
         """Return the state with this name; it starts with zeros unless there are initial values."""
         if key not in self.variables:
-            dtype = DType.FLOAT32 if stored_as(t) or t.type == "int16" else graph_type_of(t)
+            dtype = DType.FLOAT32 if stored_as(t) or (t.type == "int16" and t.quant) else graph_type_of(t)
             dtype = dtype if initial is None else DType.of(initial.dtype.name) or dtype
             first = np.zeros(t.shape, dtype.numpy) if initial is None else initial
             name = self.b.input(label(t), t.shape, dtype)
