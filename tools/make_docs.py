@@ -27,8 +27,8 @@ from markdown_tables import cell, table
 
 from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
 from baretorch.explore.support import aten_names, support, types_of
-from baretorch.frontends.tflite.lowering import SHORTS
-from baretorch.frontends.tflite.table import NOT_INT8
+from baretorch.frontends.tflite.lowering import SHORTS, TfliteRow
+from baretorch.frontends.tflite.table import CUSTOM, NOT_INT8
 from baretorch.frontends.tflite.table import TABLE as TFLITE
 from baretorch.frontends.tinygrad import math, moves, nn
 from baretorch.measure.numbers import capacity, frequency
@@ -160,17 +160,22 @@ OPERATORS = {"__getitem__": "x[…]"}
 
 
 def tflite_page() -> str:
-    """List the builtin operators of TensorFlow Lite that have a row."""
+    """List the operators of TensorFlow Lite that have a row."""
+
+    def made(row: TfliteRow) -> str:
+        return ", ".join(f"[{op.name}](ops.md#{op.name})" for op in row.makes) or "–"
+
     rows = [
         (
             f"`{name}`",
-            ", ".join(f"[{op.name}](ops.md#{op.name})" for op in row.makes) or "–",
+            made(row),
             "–" if name in NOT_INT8 else "yes",
             "yes" if row.sixteen is not None or name in SHORTS else "float",
             row.remark,
         )
         for name, row in sorted(TFLITE.items())
     ]
+    custom = [(f"`{name}`", made(row), row.remark) for name, row in sorted(CUSTOM.items())]
     text = [
         NOTE,
         "# TensorFlow Lite",
@@ -181,6 +186,13 @@ def tflite_page() -> str:
         "See [Bring a TensorFlow Lite model](../how-to/tflite.md).",
         "",
         *table(("operator", "becomes", "int8", "int16", "remark"), rows, "lllll"),
+        "",
+        "## Custom operators",
+        "",
+        "These operators of TensorFlow Lite Micro's audio front end compute the same bits as there. They have no result",
+        "in LiteRT. See [From samples to a word](../how-to/tflite.md#from-samples-to-a-word).",
+        "",
+        *table(("operator", "becomes", "remark"), custom, "lll"),
     ]
     return "\n".join(text) + "\n"
 

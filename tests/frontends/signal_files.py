@@ -33,26 +33,16 @@ NAMES: dict[type[SignalOp], str] = {
     SignalPcan: "SignalPCAN",
     SignalLog: "SignalFilterBankLog",
 }
-# Their attributes that have other names here.
-ATTRIBUTES = {
-    ("SignalRfft", "n"): "fft_length",
-    ("SignalEnergy", "start"): "start_index",
-    ("SignalEnergy", "stop"): "end_index",
-    ("SignalFilterBankSpectralSubtraction", "bits"): "spectral_subtraction_bits",
-    ("SignalPCAN", "shift"): "snr_shift",
-    ("SignalFilterBankLog", "scale"): "output_scale",
-    ("SignalFilterBankLog", "bits"): "input_correction_bits",
-}
 INT16 = 7  # TensorFlow Lite's number of the type
 UNSIGNED = {"int32": "uint32", "int64": "uint64"}
 SIGNED = {u: s for s, u in UNSIGNED.items()}
-NOISE = SignalSpectralSubtraction(409, 15975, 983, 15401, 819, 10, 14, False)  # as in micro_speech
+NOISE = SignalSpectralSubtraction(409, 15975, 983, 15401, 819, 10, 14, 0)  # as in micro_speech
 
 
 def attributes_of(op: SignalOp, channels: int) -> dict[str, int]:
     """Return the attributes of the file's operator. Its names are in alphabetical order, as TFLM expects them."""
     name = NAMES[type(op)]
-    found = {ATTRIBUTES.get((name, f.name), f.name): getattr(op, f.name) for f in fields(op)}
+    found = {f.name: getattr(op, f.name) for f in fields(op)}
     if name in ("SignalFilterBank", "SignalFilterBankSpectralSubtraction"):
         found["num_channels"] = channels
     return {**found, "T": INT16} if name == "SignalRfft" else found
@@ -97,7 +87,7 @@ def judge(op: SignalOp, runs: Sequence[Sequence[Array]], activations: int) -> li
     inputs = [np.stack([without_sign(run[i]) for run in runs]) for i in range(taken)]
     columns = run_tflm(one_operator(op, runs[0], activations), *inputs, outputs=count)
     if isinstance(op, SignalEnergy):  # TFLM does not write the others
-        columns[0][:, : op.start] = columns[0][:, op.stop :] = 0
+        columns[0][:, : op.start_index] = columns[0][:, op.end_index :] = 0
     signed = [c.view(SIGNED.get(c.dtype.name, c.dtype.name)) for c in columns]
     return list(zip(*signed, strict=True))
 

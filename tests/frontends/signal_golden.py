@@ -32,10 +32,10 @@ def inputs_of(name: str, op: SignalOp, rng: np.random.Generator) -> tuple[Array,
             quiet, wraps = noise[:33] >> 5, np.array([7, -32768, -9, 5, -2], np.int16)
             return ({"noise": quiet, "zeros": np.zeros(5, np.int16), "wraps": wraps}[name.split()[1]],)
         case SignalRfft():
-            full = np.where(np.arange(op.n) % 3, -32768, 32767).astype(np.int16)
+            full = np.where(np.arange(op.fft_length) % 3, -32768, 32767).astype(np.int16)
             if "rows" in name:
                 return (noise[:60].reshape(2, 30),)
-            return (full if "full" in name else noise[:480] if "padded" in name else noise[: op.n],)
+            return (full if "full" in name else noise[:480] if "padded" in name else noise[: op.fft_length],)
         case SignalEnergy():
             return (np.append(noise[:56], np.full(10, -32768, np.int16)),)
         case SignalFilterBank():

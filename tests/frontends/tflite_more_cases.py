@@ -107,6 +107,7 @@ def by_constant(name: str, divisor: float | int, dtype: str, options: str) -> Ca
 
 case("FLOOR_DIV", by_constant("FLOOR_DIV", 3, "int32", "FloorDivOptions"))
 case("FLOOR_MOD", by_constant("FLOOR_MOD", 3, "int32", "FloorModOptions"))
+case("DIV_int32", by_constant("DIV", 3, "int32", "DivOptions"))
 case("POW", by_constant("POW", 2.0, "float32", "PowOptions"), relative=2e-6)
 
 

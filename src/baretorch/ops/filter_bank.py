@@ -79,10 +79,11 @@ class SignalSpectralSubtraction(
     name="signal_spectral_subtraction",
     takes=(I32, I32),
     wants="x and noise uint32[n]",
-    most=(("smoothing_bits", 31), ("bits", 63)),
+    most=(("smoothing_bits", 31), ("spectral_subtraction_bits", 63), ("clamping", 1)),
 ):
     """x uint32[n], noise uint32[n] -> y uint32[n], noise uint32[n]: the noise follows x times 2^smoothing_bits, and is
-    subtracted from it. Channels take turns with the two pairs of factors, which have `bits` fractional bits."""
+    subtracted from it. Channels take turns with the two pairs of factors, which have
+    spectral_subtraction_bits fractional bits."""
 
     smoothing: int
     one_minus_smoothing: int
@@ -90,8 +91,8 @@ class SignalSpectralSubtraction(
     alternate_one_minus_smoothing: int
     min_signal_remaining: int
     smoothing_bits: int
-    bits: int
-    clamping: bool
+    spectral_subtraction_bits: int
+    clamping: int
 
     def outputs(self, inputs: Sequence[Tensor]) -> Iterable[Signature] | None:
         return vectors(inputs, I32, Signature(inputs[0].shape, I32))
@@ -107,9 +108,9 @@ class SignalSpectralSubtraction(
             )
         )
         scaled = (x << np.uint64(self.smoothing_bits)) & np.uint64(0xFFFFFFFF)
-        noise = ((scaled * new + noise * kept) >> np.uint64(self.bits)) & np.uint64(0xFFFFFFFF)
+        noise = ((scaled * new + noise * kept) >> np.uint64(self.spectral_subtraction_bits)) & np.uint64(0xFFFFFFFF)
         taken = np.minimum(noise, scaled)
-        floor = ((x * least) >> np.uint64(self.bits)) & np.uint64(0xFFFFFFFF)
+        floor = ((x * least) >> np.uint64(self.spectral_subtraction_bits)) & np.uint64(0xFFFFFFFF)
         y = np.maximum((scaled - taken) >> np.uint64(self.smoothing_bits), floor)
         return (stored(y), stored(taken if self.clamping else noise))
 
@@ -121,12 +122,12 @@ class SignalPcan(
     takes=(I32, I32, I16),
     wants=f"x and noise uint32[n], constant gains int16[{GAINS}]",
     first_constant=2,
-    most=(("shift", 63),),
+    most=(("snr_shift", 63),),
 ):
     """x uint32[n], noise uint32[n], gains int16[125] -> y uint32[n]: x times the gain for its noise, shifted to the
     right to 12 fractional bits; then v^2 / 4 for v < 2 and v - 1 above, with 6 fractional bits."""
 
-    shift: int
+    snr_shift: int
 
     def outputs(self, inputs: Sequence[Tensor]) -> Iterable[Signature] | None:
         return vectors(inputs[:2], I32) if inputs[2].shape == (GAINS,) else None
@@ -139,32 +140,38 @@ class SignalPcan(
         curve = (((gains[at + 2] * part) >> 5) + (gains[at + 1] << 5)) * part
         gain = np.where(noise <= 2, gains[np.minimum(noise, 2)], gains[at] + ((curve + 16384) >> 15))
         product = x * without_sign(gain.astype(np.int16).astype(np.int32))
-        v = (product >> np.uint64(self.shift)) & np.uint64(0xFFFFFFFF)
+        v = (product >> np.uint64(self.snr_shift)) & np.uint64(0xFFFFFFFF)
         return (stored(np.where(v < 8192, v * v >> np.uint64(20), (v >> np.uint64(6)) - np.uint64(64))),)
 
 
 @dataclass(frozen=True)
 class SignalLog(
-    SignalOp, name="signal_log", takes=(I32,), wants="x uint32[n]", most=(("scale", (1 << 31) - 1), ("bits", 31))
+    SignalOp,
+    name="signal_log",
+    takes=(I32,),
+    wants="x uint32[n]",
+    most=(("output_scale", (1 << 31) - 1), ("input_correction_bits", 31)),
 ):
-    """x uint32[n] -> y int16[n], the natural logarithm of x times 2^bits, times `scale`, at most 32767; 0 for numbers
-    up to 1."""
+    """x uint32[n] -> y int16[n], the natural logarithm of x times 2^input_correction_bits, times output_scale, at most
+    32767; 0 for numbers up to 1."""
 
-    scale: int
-    bits: int
+    output_scale: int
+    input_correction_bits: int
 
     def outputs(self, inputs: Sequence[Tensor]) -> Iterable[Signature] | None:
         return vectors(inputs, I16)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        x = ((without_sign(inputs[0]) << np.uint64(self.bits)) & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        x = ((without_sign(inputs[0]) << np.uint64(self.input_correction_bits)) & np.uint64(0xFFFFFFFF)).astype(
+            np.int64
+        )
         whole = np.maximum(_bit_lengths(x) - 1, 0)
         table = log_table().astype(np.int64)
         part = np.where(whole < 16, (x << np.maximum(16 - whole, 0)), x >> np.maximum(whole - 16, 0)) & 0xFFFF
         low, high = table[part >> 9], table[(part >> 9) + 1]
         log2 = (whole << 16) + part + low + ((high - low) * (part & 511) >> 16)
         log = (LOG_OF_TWO * log2 + 32768) >> 16
-        scaled = ((log * self.scale + 32768) & 0xFFFFFFFF) >> 16
+        scaled = ((log * self.output_scale + 32768) & 0xFFFFFFFF) >> 16
         return (np.where(x > 1, np.minimum(scaled, 32767), 0).astype(np.int16),)
 
 
@@ -192,19 +199,6 @@ def _pack_bank(call: Call[SignalFilterBank]) -> tuple[Packed, ...]:
 
 FILTER_BANK = portable("filter_bank", pack=_pack_bank)
 SQUARE_ROOT = portable("square_root", overlap=overlap.elementwise)
-SPECTRAL_SUBTRACTION = portable(
-    "spectral_subtraction",
-    "smoothing",
-    "one_minus_smoothing",
-    "alternate_smoothing",
-    "alternate_one_minus_smoothing",
-    "min_signal_remaining",
-    "smoothing_bits",
-    "bits",
-    "clamping",
-    renews=((0, 0), (1, 1)),
-)
-PCAN = portable(
-    "pcan", "shift", pack=lambda call: (Packed("gains", data_of(call.inputs, 2)),), overlap=overlap.elementwise
-)
-LOG = portable("log", "scale", "bits", pack=lambda call: (Packed("table", log_table()),), overlap=overlap.elementwise)
+SPECTRAL_SUBTRACTION = portable("spectral_subtraction", renews=((0, 0), (1, 1)))
+PCAN = portable("pcan", pack=lambda call: (Packed("gains", data_of(call.inputs, 2)),), overlap=overlap.elementwise)
+LOG = portable("log", pack=lambda call: (Packed("table", log_table()),), overlap=overlap.elementwise)

@@ -8,7 +8,7 @@ types for them; only these operators, and those that move numbers, read them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import prod
 from typing import Any, ClassVar
 
@@ -110,23 +110,23 @@ class SignalAutoScale(SignalOp, name="signal_auto_scale", takes=(I16,), wants="x
 
 @dataclass(frozen=True)
 class SignalRfft(SignalOp, name="signal_rfft", takes=(I16,), wants="x int16[..., m], m at most n"):
-    """x int16[..., m], followed by zeros up to n numbers -> y int16[..., n + 2], the first half of the spectrum divided
-    by n, as pairs of real and imaginary part.
+    """x int16[..., m], followed by zeros up to n = fft_length numbers -> y int16[..., n + 2], the first half of the
+    spectrum divided by n, as pairs of real and imaginary part.
 
     Each pass divides by its radix, and rounds each product; radix 4 everywhere, with one pass of radix 2 before them if
     n / 2 is not a power of 4. All results wrap to 16 bits."""
 
-    n: int
+    fft_length: int
 
     def outputs(self, inputs: Sequence[Tensor]) -> Iterable[Signature] | None:
-        valid = 4 <= self.n <= LONGEST and self.n & (self.n - 1) == 0
-        need(valid, self, f"fft_length {self.n} is not supported", inputs, f"a power of 2 from 4 to {LONGEST}")
-        *rows, length = inputs[0].shape or (self.n + 1,)
-        return [Signature((*rows, self.n + 2), I16)] if length <= self.n else None
+        valid = 4 <= self.fft_length <= LONGEST and self.fft_length & (self.fft_length - 1) == 0
+        need(valid, self, f"fft_length {self.fft_length} is not supported", inputs, f"a power of 2 from 4 to {LONGEST}")
+        *rows, length = inputs[0].shape or (self.fft_length + 1,)
+        return [Signature((*rows, self.fft_length + 2), I16)] if length <= self.fft_length else None
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        n, rows = self.n // 2, inputs[0].reshape(-1, inputs[0].shape[-1])
-        x = np.zeros((len(rows), self.n), np.int16)
+        n, rows = self.fft_length // 2, inputs[0].reshape(-1, inputs[0].shape[-1])
+        x = np.zeros((len(rows), self.fft_length), np.int16)
         x[:, : rows.shape[1]] = rows
         z = x.reshape(-1, n, 2)[:, order_of(n)]
         span, roots = 1, roots_of(n)
@@ -152,7 +152,7 @@ class SignalRfft(SignalOp, name="signal_rfft", takes=(I16,), wants="x int16[...,
         turned = _turn(half[:, k] - mirrored, half_turns_of(n)).astype(np.int64)
         y[:, k] = (both + turned) >> 1
         y[:, n - k] = (both - turned) * conjugate >> 1
-        return (y.reshape(*inputs[0].shape[:-1], self.n + 2),)
+        return (y.reshape(*inputs[0].shape[:-1], self.fft_length + 2),)
 
 
 def _radices(n: int) -> list[int]:
@@ -194,60 +194,60 @@ def _turn(a: Array, root: Array) -> Array:
 class SignalEnergy(
     SignalOp, name="signal_energy", takes=(I16,), wants="x int16[2 n], and start_index <= end_index <= n"
 ):
-    """x int16[2 n], pairs of real and imaginary part -> y uint32[n], squares of absolute values in [start, stop), and 0
-    elsewhere."""
+    """x int16[2 n], pairs of real and imaginary part -> y uint32[n], squares of absolute values from start_index
+    to before end_index, and 0 elsewhere."""
 
-    start: int
-    stop: int
+    start_index: int
+    end_index: int
 
     def outputs(self, inputs: Sequence[Tensor]) -> Iterable[Signature] | None:
         shape = inputs[0].shape
-        fits = len(shape) == 1 and shape[0] % 2 == 0 and 0 <= self.start <= self.stop <= shape[0] // 2
+        fits = len(shape) == 1 and shape[0] % 2 == 0 and 0 <= self.start_index <= self.end_index <= shape[0] // 2
         return [Signature((shape[0] // 2,), I32)] if fits else None
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         y = (inputs[0].astype(np.int64).reshape(-1, 2) ** 2).sum(axis=1)
-        y[: self.start] = y[self.stop :] = 0
+        y[: self.start_index] = y[self.end_index :] = 0
         return (stored(y),)
 
 
 # --- kernels --------------------------------------------------------------------------------------------------
 
 
-def portable(name: str, *attributes: str, **changes: Any) -> tuple[Kernel[Any], ...]:
-    """Return the portable kernel, whose parameters are a count and attributes of the operator."""
+def portable(name: str, **changes: Any) -> tuple[Kernel[Any], ...]:
+    """Return the portable kernel, whose parameters are a count and the operator's attributes."""
 
     def params(call: Call[Any]) -> Params:
-        return Params(f"bt_signal_{name}", (("count", call.y.count), *fields_of(call.op, *attributes)))
+        attributes = fields_of(call.op, *(f.name for f in fields(call.op)))
+        return Params(f"bt_signal_{name}", (("count", call.y.count), *attributes))
 
     return (Kernel(f"bt_signal_{name}_ref", "signal/ref.c", params, **changes),)
 
 
 def _rfft_params(call: Call[SignalRfft]) -> Params:
-    rows, length, n = prod(call.x.shape[:-1]), call.x.shape[-1], call.op.n // 2
+    rows, length, n = prod(call.x.shape[:-1]), call.x.shape[-1], call.op.fft_length // 2
     return Params("bt_signal_rfft", (("count", rows), ("length", length), ("n", n), ("first", _radices(n)[-1])))
 
 
 def _pack_rfft(call: Call[SignalRfft]) -> tuple[Packed, ...]:
-    n = call.op.n // 2
+    n = call.op.fft_length // 2
     return (Packed("order", order_of(n)), Packed("roots", roots_of(n)), Packed("turns", half_turns_of(n)))
 
 
-def _pack_window(call: Call[SignalWindow]) -> tuple[Packed, ...]:
-    return (Packed("window", data_of(call.inputs, 1)),)
+def _window_params(call: Call[SignalWindow]) -> Params:
+    values = (("count", call.y.count), ("n", call.inputs[1].count), ("shift", call.op.shift))
+    return Params("bt_signal_window", values)
 
 
 WINDOW: tuple[Kernel[SignalWindow], ...] = (
     Kernel(
         "bt_signal_window_ref",
         "signal/ref.c",
-        lambda call: Params(
-            "bt_signal_window", (("count", call.y.count), ("n", call.inputs[1].count), ("shift", call.op.shift))
-        ),
-        pack=_pack_window,
+        _window_params,
+        pack=lambda call: (Packed("window", data_of(call.inputs, 1)),),
         overlap=overlap.elementwise,
     ),
 )
 AUTO_SCALE = portable("auto_scale", renews=((0, 0),))
 RFFT: tuple[Kernel[SignalRfft], ...] = (Kernel("bt_signal_rfft_ref", "signal/ref.c", _rfft_params, pack=_pack_rfft),)
-ENERGY = portable("energy", "start", "stop")
+ENERGY = portable("energy")

@@ -22,7 +22,7 @@ from baretorch.ops.signal import SignalAutoScale, SignalEnergy, SignalOp, Signal
 from tests.ops.case import Case
 
 GOLDEN = Path(__file__).parent / "signal.npz"
-FAST = SignalSpectralSubtraction(-5, 2**31 - 1, 77777, -(2**31), 12345, 3, 17, True)
+FAST = SignalSpectralSubtraction(-5, 2**31 - 1, 77777, -(2**31), 12345, 3, 17, 1)
 
 # The operator of each case, and how many of its inputs are activations.
 OPERATORS: dict[str, tuple[SignalOp, int]] = {
@@ -39,7 +39,7 @@ OPERATORS: dict[str, tuple[SignalOp, int]] = {
     "filter_bank": (SignalFilterBank(), 1),
     "square_root": (SignalSquareRoot(), 2),
     "square_root of 32 bits": (SignalSquareRoot(), 2),
-    "spectral_subtraction": (SignalSpectralSubtraction(409, 15975, 983, 15401, 819, 10, 14, False), 2),
+    "spectral_subtraction": (SignalSpectralSubtraction(409, 15975, 983, 15401, 819, 10, 14, 0), 2),
     "spectral_subtraction clamping": (FAST, 2),
     "pcan": (SignalPcan(6), 2),
     "pcan steep": (SignalPcan(17), 2),

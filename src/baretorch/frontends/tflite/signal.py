@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -24,9 +24,13 @@ from baretorch.ops.move import Cat, Slice
 from baretorch.ops.signal import SignalAutoScale, SignalEnergy, SignalOp, SignalRfft, SignalWindow
 
 
-def simple(op: type[SignalOp], *attributes: str, remark: str = "") -> TfliteRow:
+def simple(op: type[SignalOp], remark: str = "") -> TfliteRow:
     """Return the row of an operator whose fields are attributes of the file's operator."""
-    return TfliteRow(lambda g, call: g.b.add_many(op(*map(call.attribute, attributes)), *call.given()), (op,), remark)
+    return TfliteRow(lambda g, call: g.b.add_many(_applied(op, call), *call.given()), (op,), remark)
+
+
+def _applied(op: type[SignalOp], call: TfliteCall) -> SignalOp:
+    return op(*(call.attribute(f.name) for f in fields(op)))
 
 
 def filter_bank(g: TfliteLowering, call: TfliteCall) -> str:
@@ -40,18 +44,7 @@ def spectral_subtraction(g: TfliteLowering, call: TfliteCall) -> Result:
     if len(call.outputs) != 2:
         raise damaged(f"{call.name} has {len(call.outputs)} results instead of 2")
     kept = g.variable(f"t{call.outputs[1].index}", call.outputs[1])
-    named = call.attribute
-    op = SignalSpectralSubtraction(
-        named("smoothing"),
-        named("one_minus_smoothing"),
-        named("alternate_smoothing"),
-        named("alternate_one_minus_smoothing"),
-        named("min_signal_remaining"),
-        named("smoothing_bits"),
-        named("spectral_subtraction_bits"),
-        named("clamping") != 0,
-    )
-    y, kept.now = g.b.add_many(op, call.x(), kept.now)
+    y, kept.now = g.b.add_many(_applied(SignalSpectralSubtraction, call), call.x(), kept.now)
     return y, kept.now
 
 
@@ -96,14 +89,14 @@ def _after_last(g: TfliteLowering, call: TfliteCall, count: int) -> str:
 
 ROWS: dict[str, TfliteRow] = {
     "SignalDelay": TfliteRow(delay, (), "state"),
-    "SignalEnergy": simple(SignalEnergy, "start_index", "end_index"),
+    "SignalEnergy": simple(SignalEnergy),
     "SignalFftAutoScale": simple(SignalAutoScale),
     "SignalFilterBank": TfliteRow(filter_bank, (SignalFilterBank,)),
-    "SignalFilterBankLog": simple(SignalLog, "output_scale", "input_correction_bits"),
+    "SignalFilterBankLog": simple(SignalLog),
     "SignalFilterBankSpectralSubtraction": TfliteRow(spectral_subtraction, (SignalSpectralSubtraction,), "state"),
     "SignalFilterBankSquareRoot": simple(SignalSquareRoot),
     "SignalFramer": TfliteRow(framer, (Unfold,), "state; with prefill"),
-    "SignalPCAN": simple(SignalPcan, "snr_shift"),
-    "SignalRfft": simple(SignalRfft, "fft_length", remark="int16, a power of 2"),
-    "SignalWindow": simple(SignalWindow, "shift"),
+    "SignalPCAN": simple(SignalPcan),
+    "SignalRfft": simple(SignalRfft, "int16, a power of 2"),
+    "SignalWindow": simple(SignalWindow),
 }

@@ -137,7 +137,7 @@ BT_KERNEL void bt_signal_rfft_ref(const bt_signal_rfft *p, const int16_t *x, con
 BT_KERNEL void bt_signal_energy_ref(const bt_signal_energy *p, const int16_t *x, int32_t *y)
 {
     for (int32_t i = 0; i < p->count; i++, x += 2)
-        y[i] = i < p->start || i >= p->stop
+        y[i] = i < p->start_index || i >= p->end_index
                    ? 0
                    : (int32_t)((uint32_t)((int32_t)x[0] * x[0]) + (uint32_t)((int32_t)x[1] * x[1]));
 }
@@ -207,12 +207,12 @@ BT_KERNEL void bt_signal_spectral_subtraction_ref(const bt_signal_spectral_subtr
                                                   const int32_t *noise, int32_t *y, int32_t *next)
 {
     for (int32_t i = 0; i < p->count; i++) {
-        const uint32_t new = (uint32_t)(i & 1 ? p->alternate_smoothing : p->smoothing);
+        const uint32_t fresh = (uint32_t)(i & 1 ? p->alternate_smoothing : p->smoothing);
         const uint32_t kept = (uint32_t)(i & 1 ? p->alternate_one_minus_smoothing : p->one_minus_smoothing);
         const uint32_t v = (uint32_t)x[i], scaled = v << p->smoothing_bits;
-        const uint64_t both = (uint64_t)scaled * new + (uint64_t)(uint32_t)noise[i] * kept;
-        const uint32_t estimate = (uint32_t)(both >> p->bits), taken = estimate > scaled ? scaled : estimate;
-        const uint32_t least = (uint32_t)(((uint64_t)v * (uint32_t)p->min_signal_remaining) >> p->bits);
+        const uint64_t both = (uint64_t)scaled * fresh + (uint64_t)(uint32_t)noise[i] * kept;
+        const uint32_t estimate = (uint32_t)(both >> p->spectral_subtraction_bits), taken = estimate > scaled ? scaled : estimate;
+        const uint32_t least = (uint32_t)(((uint64_t)v * (uint32_t)p->min_signal_remaining) >> p->spectral_subtraction_bits);
         const uint32_t left = (scaled - taken) >> p->smoothing_bits;
         next[i] = (int32_t)(p->clamping ? taken : estimate);
         y[i] = (int32_t)(left > least ? left : least);
@@ -248,7 +248,7 @@ BT_KERNEL void bt_signal_pcan_ref(const bt_signal_pcan *p, const int32_t *x, con
 {
     for (int32_t i = 0; i < p->count; i++) {
         const uint32_t gain = (uint32_t)(int32_t)bt_signal_gain((uint32_t)noise[i], gains);
-        const uint32_t v = (uint32_t)(((uint64_t)(uint32_t)x[i] * gain) >> p->shift);
+        const uint32_t v = (uint32_t)(((uint64_t)(uint32_t)x[i] * gain) >> p->snr_shift);
         y[i] = (int32_t)(v < 8192 ? (v * v) >> 20 : (v >> 6) - 64);
     }
 }
@@ -256,7 +256,7 @@ BT_KERNEL void bt_signal_pcan_ref(const bt_signal_pcan *p, const int32_t *x, con
 BT_KERNEL void bt_signal_log_ref(const bt_signal_log *p, const int32_t *x, const BT_FLASH int16_t *table, int16_t *y)
 {
     for (int32_t i = 0; i < p->count; i++) {
-        const uint32_t v = (uint32_t)x[i] << p->bits;
+        const uint32_t v = (uint32_t)x[i] << p->input_correction_bits;
         if (v <= 1) {
             y[i] = 0;
             continue;
@@ -267,7 +267,7 @@ BT_KERNEL void bt_signal_log_ref(const bt_signal_log *p, const int32_t *x, const
         const int32_t bend = low + (((high - low) * (int32_t)(part & 511)) >> 16);
         const uint32_t log2 = ((uint32_t)whole << 16) + part + (uint32_t)bend;
         const uint32_t log = (uint32_t)(((uint64_t)log2 * 45426 + 32768) >> 16);
-        const uint32_t scaled = (log * (uint32_t)p->scale + 32768) >> 16;
+        const uint32_t scaled = (log * (uint32_t)p->output_scale + 32768) >> 16;
         y[i] = (int16_t)(scaled < 32767 ? scaled : 32767);
     }
 }

@@ -24,8 +24,8 @@ typedef struct {
 
 typedef struct {
     int32_t count;
-    int32_t start; /* the others are 0 */
-    int32_t stop;
+    int32_t start_index; /* the others are 0 */
+    int32_t end_index;
 } bt_signal_energy;
 
 typedef struct {
@@ -38,25 +38,25 @@ typedef struct {
 
 typedef struct {
     int32_t count;
-    int32_t smoothing; /* these five are without sign, and have `bits` fractional bits */
+    int32_t smoothing; /* these five are without sign, and have spectral_subtraction_bits fractional bits */
     int32_t one_minus_smoothing;
     int32_t alternate_smoothing;
     int32_t alternate_one_minus_smoothing;
     int32_t min_signal_remaining;
     int32_t smoothing_bits;
-    int32_t bits;
+    int32_t spectral_subtraction_bits;
     int32_t clamping;
 } bt_signal_spectral_subtraction;
 
 typedef struct {
     int32_t count;
-    int32_t shift;
+    int32_t snr_shift;
 } bt_signal_pcan;
 
 typedef struct {
     int32_t count;
-    int32_t scale;
-    int32_t bits;
+    int32_t output_scale;
+    int32_t input_correction_bits;
 } bt_signal_log;
 
 #ifndef BT_INLINE_KERNELS
