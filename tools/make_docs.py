@@ -189,8 +189,8 @@ def tflite_page() -> str:
         "",
         "## Custom operators",
         "",
-        "These operators of TensorFlow Lite Micro's audio front end compute the same bits as there. LiteRT does not know",
-        "them. See [From samples to a word](../how-to/tflite.md#from-samples-to-a-word).",
+        "These operators of TensorFlow Lite Micro's audio front end compute the same bits as there. LiteRT does not",
+        "know them. See [From samples to a word](../how-to/tflite.md#from-samples-to-a-word).",
         "",
         *table(("operator", "becomes", "remark"), custom, "lll"),
     ]

@@ -72,4 +72,5 @@ def write_golden(made: dict[str, tuple[Sequence[Array], Sequence[Array]]]) -> No
     np.savez_compressed(GOLDEN, allow_pickle=False, **arrays)
 
 
+# The module that writes the results imports this one before there are any.
 CASES = tuple(case(name, *operator) for name, operator in OPERATORS.items()) if GOLDEN.exists() else ()
