@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isqrt
 
 import numpy as np
 
@@ -19,7 +18,7 @@ LOG_OF_TWO = 45426  # with 16 fractional bits
 
 
 def _bit_lengths(x: Array) -> Array:
-    return np.array([int(v).bit_length() for v in x], np.int64)
+    return np.frexp(x.astype(np.float64))[1].astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -65,12 +64,13 @@ class SignalSquareRoot(
         return vectors(inputs[:1], I32) if inputs[1].shape == () else None
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        roots = []
-        for v in map(int, without_sign(inputs[0])):
-            root = isqrt(v)
-            up = v - root * root > root and root != (0xFFFF if v < 1 << 32 else 0xFFFFFFFF)
-            roots.append((root + up) >> (int(inputs[1]) & 31))
-        return (stored(np.array(roots, np.uint64)),)
+        x = without_sign(inputs[0])
+        root = np.minimum(np.sqrt(x.astype(np.float64)), float(0xFFFFFFFF)).astype(np.uint64)
+        root -= root * root > x
+        root += x - root * root > root + root
+        most = np.where(x >> np.uint64(32) > 0, np.uint64(0xFFFFFFFF), np.uint64(0xFFFF))
+        root += (x - root * root > root) & (root != most)
+        return (stored(root >> np.uint64(int(inputs[1]) & 31)),)
 
 
 @dataclass(frozen=True)
