@@ -3,7 +3,7 @@ everything is checked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,11 @@ from onnx import TensorProto, checker, defs
 
 from baretorch.errors import CompileError
 from baretorch.frontends.onnx.lowering import opsets_of
+from baretorch.frontends.onnx.order import graphs_in, sort_nodes
 from baretorch.frontends.untrusted import ROOM, damaged_file, too_large
 
-OLDEST = 13  # opset
 LARGEST = 4 * ROOM  # bytes of a file and its external data
+OLDEST = 13  # opset
 damaged = partial(damaged_file, ".onnx")
 
 
@@ -39,6 +40,8 @@ def parse(raw: bytes, folder: Path | None = None) -> Any:
     if not model.graph.node and not model.graph.output:
         raise damaged("it has no graph")
     _check_opsets(model)
+    for f in (model.graph, *model.functions):
+        sort_nodes(f, _circular)
     _check_graph(model.graph, ())
     _load_external(model.graph.initializer, folder)
     _check_by_onnx(model)
@@ -73,16 +76,29 @@ def _check_texts(message: Any) -> None:
 
 
 def _check_opsets(model: Any) -> None:
-    opsets = opsets_of(model)
-    version, newest = opsets.get("", 0), defs.onnx_opset_version()
-    if not OLDEST <= version <= newest:
-        raise CompileError(
-            f"opset {version} is not supported" if version else "the file does not state its opset",
-            need=f"opset {OLDEST} to {newest}",
-            try_="another opset_version in the exporter, a newer onnx package"
-            if version > newest
-            else "onnx.version_converter.convert_version(model, 20), or another opset_version in the exporter",
-        )
+    default, newest = opsets_of(model).get("", 0), defs.onnx_opset_version()
+    functions = {f"function {f.name}": opsets_of(f).get("", default) for f in model.functions}
+    for at, version in {"": default, **functions}.items():
+        if not OLDEST <= version <= newest:
+            raise CompileError(
+                f"opset {version} is not supported" if version else "the file does not state its opset",
+                at=at or None,
+                need=f"opset {OLDEST} to {newest}",
+                try_="another opset_version in the exporter, a newer onnx package"
+                if version > newest
+                else "onnx.version_converter.convert_version(model, 20), or another opset_version in the exporter",
+            )
+
+
+def _circular(nodes: Sequence[Any]) -> CompileError:
+    """Return the error for nodes that depend on each other in a circle."""
+    shown = [f"{n.op_type} {_called(n)!r}" for n in nodes]
+    circle = [*shown[:4], *(["…", shown[-1]] if len(shown) > 5 else shown[4:]), shown[0]]
+    return damaged(f"{shown[0]} depends on its own result", " reads ".join(circle))
+
+
+def _called(node: Any) -> str:
+    return str(node.name or next(filter(None, node.output), ""))
 
 
 def _check_graph(graph: Any, outer: Iterable[str]) -> None:
@@ -99,16 +115,13 @@ def _check_graph(graph: Any, outer: Iterable[str]) -> None:
                 raise damaged(f"two constants or inputs are called {name!r}")
             once.add(name)
         own |= once
-    later = {o for node in graph.node for o in node.output if o}
     for node in graph.node:
-        called = node.name or next(filter(None, node.output), "")
+        called = _called(node)
         for name in node.input:
             if name and name not in own and name not in made:
-                where = "is defined later, or depends on itself" if name in later else "is nowhere made"
-                raise damaged(f"{node.op_type} {called!r} reads {name!r}, which {where}")
-        for a in node.attribute:
-            for inside in [a.g, *a.graphs] if a.HasField("g") or a.graphs else ():
-                _check_graph(inside, made | own)
+                raise damaged(f"{node.op_type} {called!r} reads {name!r}, which is nowhere made")
+        for inside in graphs_in(node):
+            _check_graph(inside, made | own)
         for name in node.output:
             if name in own:
                 raise damaged(f"{node.op_type} {called!r} makes {name!r} a second time")
