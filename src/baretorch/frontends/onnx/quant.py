@@ -207,10 +207,13 @@ def integer(op: str) -> Callable[[OnnxLowering, OnnxCall], Result]:
             x, zero = c.need(i), g.known(c.input(2 + i))
             if c.input(2 + i) and zero is None:
                 raise CompileError(f"{c.op}: zero points must be constants of the model")
-            known = g.stored.get(x)
+            known, data = g.stored.get(x), g.known(x)
             less = float(zero.reshape(-1)[0]) if zero is not None else 0.0
             if zero is not None and zero.size > 1:
                 raise CompileError(f"{c.op}: a zero point per channel is not supported")
+            if data is not None:
+                plain.append(g.b.const(f"{x}_real", data.astype(np.float32) - np.float32(less)))
+                continue
             as_float = cast(g, x, DType.FLOAT32)
             plain.append(elementwise.sub(g, as_float, less - (128 if known and known.unsigned else 0)))
         shape = g.shape(c.need(1))
