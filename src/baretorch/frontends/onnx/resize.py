@@ -24,6 +24,7 @@ from baretorch.ops.layout import Expand
 from baretorch.ops.logic import Where
 from baretorch.ops.upsample import UpsampleBicubic2d, UpsampleBilinear2d, UpsampleNearest2d
 
+FAR = 1e30  # more than any size
 HALF_PIXEL = ("half_pixel", "pytorch_half_pixel")
 
 
@@ -109,7 +110,7 @@ def _axes(g: OnnxLowering, call: OnnxCall) -> list[Along]:
         want = list(sizes)
     else:
         ratios = [float(s) for s in g.constant(call.input(2), "Resize: scales").reshape(-1)]
-        want = [floor(n * s) for n, s in zip(have, ratios, strict=True)]
+        want = [floor(np.float32(min(n * s, FAR))) for n, s in zip(have, ratios, strict=True)]  # as onnxruntime rounds
     roi = [0.0] * len(axes) + [1.0] * len(axes)
     if call.attribute("coordinate_transformation_mode") == "tf_crop_and_resize":
         roi = [float(v) for v in g.constant(call.input(1), "Resize: roi").reshape(-1)]
