@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import AttributeProto, TensorProto, helper
 from tests.cli.program import check_golden
 from tests.frontends.onnx.files import FLOAT, INT64, model, node, small_cnn, weights
 
@@ -108,16 +108,64 @@ def test_a_constant_that_declares_more_than_it_has(tmp_path: Path) -> None:
 # --- the structure ------------------------------------------------------------------------------------------
 
 
-def unordered() -> Any:
-    made = small_cnn()
-    first = made.graph.node[0]
-    made.graph.node.add().CopyFrom(first)
-    del made.graph.node[0]
-    return made
-
-
 def circle() -> Any:
-    return model([node("Add", ["x", "b"], ["a"], "one"), node("Relu", ["a"], ["b"], "two")], {"x": [2]}, ["b"])
+    nodes = [
+        *(node("Neg", ["a"], ["y"], "after"), node("Relu", ["x"], ["r"], "before")),
+        *(node("Add", ["r", "b"], ["a"], "one"), node("Relu", ["a"], ["c"], "two"), node("Relu", ["c"], ["b"])),
+    ]
+    return model(nodes, {"x": [2]}, ["y"])
+
+
+def long_circle() -> Any:
+    nodes = [node("Relu", [f"v{(i + 1) % 50}"], [f"v{i}"]) for i in range(50)]
+    return model(nodes, {"x": [2]}, ["v0"])
+
+
+def circle_in_a_branch() -> Any:
+    """Return a model whose branch reads the result of the If itself."""
+    branch = helper.make_graph(
+        [node("Neg", ["y"], ["n"])], "branch", [], [helper.make_tensor_value_info("n", FLOAT, [2])]
+    )
+    return model(
+        [node("If", ["c"], ["y"], "choice", then_branch=branch, else_branch=branch)], {}, ["y"], {"c": np.array(True)}
+    )
+
+
+def mask_of_dropout() -> Any:
+    nodes = [node("Dropout", ["x"], ["d", "m"], "drop"), node("Add", ["d", "m"], ["y"])]
+    return model(nodes, {"x": [2]}, ["y"], opset=7)
+
+
+def lengths_of_a_scan() -> Any:
+    body = helper.make_graph(
+        [node("Relu", ["e"], ["o"])],
+        "body",
+        [helper.make_tensor_value_info("e", FLOAT, [3])],
+        [helper.make_tensor_value_info("o", FLOAT, [3])],
+    )
+    nodes = [node("Scan", ["n", "x"], ["y"], "scan", num_scan_inputs=1, body=body)]
+    return model(nodes, {"x": [1, 2, 3]}, ["y"], {"n": np.array([2])}, opset=8)
+
+
+def outputs_of_training() -> Any:
+    norm = node("BatchNormalization", ["x", *"abcd"], ["y", "m", "v", "sm", "sv"], "norm")
+    return model([norm], {"x": [1, 2, 3]}, ["y"], {n: weights(2) for n in "abcd"}, opset=9)
+
+
+def parameter_of_an_old_function() -> Any:
+    body = [node("TopK", ["a"], ["r", "i"], "top")]
+    body[0].attribute.add(name="k", ref_attr_name="count", type=AttributeProto.INT)
+    opsets = [helper.make_opsetid("", 9)]
+    function = helper.make_function("own", "largest", ["a"], ["r"], body, opsets, ["count"])
+    nodes = [node("largest", ["x"], ["y"], "call", count=2, domain="own")]
+    return model(nodes, {"x": [4]}, ["y"], opset=9, domains={"own": 1}, functions=[function])
+
+
+def very_old_function() -> Any:
+    function = helper.make_function(
+        "own", "f", ["a"], ["r"], [node("Relu", ["a"], ["r"])], [helper.make_opsetid("", 5)]
+    )
+    return model([node("f", ["x"], ["y"], domain="own")], {"x": [4]}, ["y"], domains={"own": 1}, functions=[function])
 
 
 def twice() -> Any:
@@ -178,15 +226,21 @@ def float16() -> Any:
 
 
 ODD: dict[str, Callable[[], Any]] = {
-    "unordered": unordered,
     "circle": circle,
+    "long_circle": long_circle,
+    "circle_in_a_branch": circle_in_a_branch,
+    "mask_of_dropout": mask_of_dropout,
+    "lengths_of_a_scan": lengths_of_a_scan,
+    "outputs_of_training": outputs_of_training,
+    "parameter_of_an_old_function": parameter_of_an_old_function,
+    "very_old_function": very_old_function,
     "twice": twice,
     "sparse": sparse,
     "strings": strings,
     "sequence_input": sequence_input,
     "sequences": sequences,
     "several": several,
-    "old_opset": opset(9),
+    "old_opset": opset(6),
     "new_opset": opset(99),
     "float16": float16,
     "open_shape": lambda: model([node("Relu", ["x"], ["y"])], {"x": ["n", 3, "h", "w"]}, ["y"]),

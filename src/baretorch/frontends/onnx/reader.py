@@ -14,10 +14,10 @@ from onnx import TensorProto, checker, defs
 from baretorch.errors import CompileError
 from baretorch.frontends.onnx.lowering import opsets_of
 from baretorch.frontends.onnx.order import graphs_in, sort_nodes
+from baretorch.frontends.onnx.versions import OLDEST
 from baretorch.frontends.untrusted import ROOM, damaged_file, too_large
 
 LARGEST = 4 * ROOM  # bytes of a file and its external data
-OLDEST = 13  # opset
 damaged = partial(damaged_file, ".onnx")
 
 

@@ -15,6 +15,7 @@ from onnx.reference import ReferenceEvaluator
 
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.proto import array_of, tensor_of
+from baretorch.frontends.onnx.versions import upgrade
 from baretorch.frontends.runtimes.process import Crash, OpenModel
 from baretorch.frontends.source import Original
 from baretorch.ir.equivalence import Reference, mover
@@ -37,7 +38,7 @@ def runtimes(model: Any, crashes: list[str] | None = None) -> Iterator[tuple[Run
     if opened is not None:
         yield lambda feeds: opened.run(feeds, names), LIBRARY
     try:
-        reference = ReferenceEvaluator(model)
+        reference = ReferenceEvaluator(upgrade(model))  # it knows only the newest meaning of some operators
     except Exception:
         return
 
@@ -121,7 +122,7 @@ def _mover(
 def run_in_double(model: Any, feeds: dict[str, Array]) -> dict[str, Array]:
     """Return the outputs by name, computed by onnx.reference with float64 wherever the model says float32."""
     wide = onnx.ModelProto()
-    wide.CopyFrom(model)
+    wide.CopyFrom(upgrade(model))
     _widen(wide.graph)
     given = {name: x.astype(np.float64) if x.dtype == np.float32 else x for name, x in feeds.items()}
     with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -36,17 +36,17 @@ def flatten(g: OnnxLowering, x: str, *, axis: int = 1) -> str:
     return g.reshape(x, (prod(shape[:at]), prod(shape[at:])))
 
 
-def squeeze(g: OnnxLowering, x: str, some: str | None = None, *, axes: Ints = ()) -> str:
+def squeeze(g: OnnxLowering, x: str, axes: str | None = None) -> str:
     shape = g.shape(x)
-    named = axes if some is None else g.ints(some, "Squeeze: axes")
+    named = () if axes is None else g.ints(axes, "Squeeze: axes")
     gone = [g.axis(x, a) for a in named] or [i for i, n in enumerate(shape) if n == 1]
     if any(shape[a] != 1 for a in gone):
         raise CompileError("Squeeze: an axis has more than one element", have=str(g[x]), need="axes of 1")
     return g.reshape(x, [n for i, n in enumerate(shape) if i not in gone])
 
 
-def unsqueeze(g: OnnxLowering, x: str, some: str | None = None, *, axes: Ints = ()) -> str:
-    axes = axes or g.ints(some, "Unsqueeze: axes")
+def unsqueeze(g: OnnxLowering, x: str, some: str) -> str:
+    axes = g.ints(some, "Unsqueeze: axes")
     rank = len(g.shape(x)) + len(axes)
     new = {a + rank if a < 0 else a for a in axes}
     if len(new) < len(axes) or not new <= set(range(rank)):
@@ -95,7 +95,7 @@ def concat(g: OnnxLowering, call: OnnxCall) -> str:
 def split(g: OnnxLowering, x: str, sizes: str | None = None, *, axis: int = 0, call: OnnxCall) -> Result:
     """Split into given sizes, or into equal ones of which the last may be smaller."""
     length = g.shape(x)[g.axis(x, axis)]
-    each: Ints = call.attribute("split", ()) if sizes is None else g.ints(sizes, "Split: sizes")
+    each: Ints = () if sizes is None else g.ints(sizes, "Split: sizes")
     if not each:
         count = int(call.attribute("num_outputs", call.outputs))
         most = -(-length // count)
@@ -119,23 +119,21 @@ def slice_(g: OnnxLowering, x: str, starts: str, ends: str, axes: str | None = N
 def pad(
     g: OnnxLowering,
     x: str,
-    sizes: str | None = None,
+    sizes: str,
     number: str | None = None,
     axes: str | None = None,
     *,
-    pads: Ints = (),
     mode: str = "constant",
-    value: float = 0.0,
 ) -> str:
     """Pad; `pads` lists the padding before each of the axes, then the padding after."""
     rank = len(g.shape(x))
-    pads = pads or g.ints(sizes, "Pad: pads")
+    pads = g.ints(sizes, "Pad: pads")
     along = [g.axis(x, a) for a in g.ints(axes, "Pad: axes")] if axes else list(range(rank))
     pairs = [(0, 0)] * rank
     for i, axis in enumerate(along):
         pairs[axis] = (int(pads[i]), int(pads[i + len(along)]))
     if mode == "constant":
-        return pad_constant(g, x, pairs, float(g.constant(number, "Pad: the value").reshape(())) if number else value)
+        return pad_constant(g, x, pairs, float(g.constant(number, "Pad: the value").reshape(())) if number else 0.0)
     if mode not in PAD_MODES:
         raise CompileError(f"Pad: no mode is called {mode!r}", need=f"constant, {', '.join(PAD_MODES)}")
     return pad_from_inside(g, x, pairs, PAD_MODES[mode])

@@ -25,6 +25,7 @@ from baretorch.frontends.onnx import (
 )
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, Scope, Value, opsets_of
+from baretorch.frontends.onnx.versions import upgrade
 from baretorch.frontends.untrusted import ROOM
 from baretorch.ir.graph import Builder, Graph, State
 from baretorch.ir.verify import verify
@@ -50,6 +51,7 @@ TABLE: dict[str, OnnxRow] = {
 
 def to_graph(model: Any, interface: Interface, name: str) -> tuple[Graph, tuple[str, ...]]:
     """Return the Graph of a model with these inputs, outputs and state, and notes for the user."""
+    model = upgrade(model)
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     b = Builder(name)
     g = OnnxLowering(b, TABLE, functions, quant.ROWS, room=ROOM + 4 * model.ByteSize())
