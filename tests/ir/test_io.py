@@ -177,7 +177,7 @@ def test_example_files_may_hold_stored_values(tmp_path: Path) -> None:
     graph = load(str(path)).graph
     for name, x in (("real", in_range(SHORT)), ("stored", SHORT.stored(X))):
         np.savez(tmp_path / f"{path.stem}.inputs.npz", x)
-        found = examples_of(path, graph)
+        found = examples_of(path, graph, [])
         assert found is not None, name
         np.testing.assert_array_equal(
             real_inputs(graph, arrange_inputs(graph, found))[0].reshape(1, 6), in_range(SHORT)

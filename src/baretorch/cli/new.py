@@ -83,7 +83,7 @@ def _for_model(file: str, model: str, options: Options) -> str:
     graph = read(model, options=options).graph
     there = Path(os.path.relpath(model, Path(file).parent)).as_posix()
     text = (Path(__file__).parent / "starters" / "named.py").read_text()
-    if examples_of(Path(model), graph) is not None:
+    if examples_of(Path(model), graph, []) is not None:
         text = _without_inputs(text)
     takes = graph.takes()
     arrays = ((_array(port.shape, port.dtype.label), python_text(port.tensor.name)) for port in takes)

@@ -1,14 +1,15 @@
 """Reads inputs stored next to a model file: samples for --calibration, and example inputs. Those of `net.onnx` are
 `net.calibration.npz` and `net.inputs.npz`, or, for all models of the folder, `calibration.npz` and `inputs.npz`.
 
-An `.npz` has an array for each input, by the input's name, or in the inputs' order if none is called so. Its first
-dimension counts samples. A folder of `.npy` files is for models with one input; each file is a sample, or several.
+An `.npz` has an array for each input, by the input's name. Arrays of other names are used if only one assignment to the
+inputs fits their shapes; those that `np.savez` numbers are in the inputs' order. The first dimension counts samples. A
+folder of `.npy` files is for models with one input; each file is a sample, or several.
 """
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -23,6 +24,7 @@ from baretorch.ir.io import as_real
 
 CALIBRATION = "calibration.npz"  # used without --calibration
 EXAMPLES = "inputs.npz"
+NUMBERED = "arr_"  # np.savez gives such names to arrays without one
 MOST = 1 << 30  # bytes of all samples of a file or folder, as float32 if that is larger than what is stored
 PIECE = 1 << 18  # bytes that are read or numbers that are checked at once
 NEED = "an .npz with an array for each input, whose first dimension counts samples, or a folder of .npy files"
@@ -30,12 +32,13 @@ NEED = "an .npz with an array for each input, whose first dimension counts sampl
 
 @dataclass(frozen=True, eq=False)
 class FileSamples:
-    """Samples from files: for each input an array as it is stored, whose first dimension counts samples; and warnings
-    about them. Each sample is converted when it is read."""
+    """Samples from files: for each input an array as it is stored, whose first dimension counts samples; warnings about
+    them, and notes about the names of arrays. Each sample is converted when it is read."""
 
     parts: tuple[tuple[Array, ...], ...]
     ports: tuple[Port, ...]
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[tuple[Array, ...]]:
         for part in self.parts:
@@ -65,11 +68,16 @@ def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples
     return _of_npz(path, ports)
 
 
-def examples_of(model: Path, graph: Graph, calibration: Path | None = None) -> tuple[Array, ...] | None:
-    """Return the first sample of `inputs.npz` next to the model, in the caller's order. Without such a file, return the
-    first calibration sample, because random numbers may be invalid inputs. Return None if there is neither."""
+def examples_of(
+    model: Path, graph: Graph, notes: list[str], calibration: Path | None = None
+) -> tuple[Array, ...] | None:
+    """Return the first sample of `inputs.npz` next to the model, in the caller's order, and add `notes` about it.
+    Without such a file, return the first calibration sample, because random numbers may be invalid inputs. Return None
+    if there is neither."""
     found = _read_next_to(model, EXAMPLES, graph.takes())
-    if found is None:
+    if found is not None:
+        notes += found.notes
+    else:
         found = _fitting_samples(model, calibration, graph)
     return None if found is None else next(iter(found))
 
@@ -100,18 +108,12 @@ def _of_npz(path: Path, ports: Sequence[Port]) -> FileSamples:
     if path.suffix != ".npz":
         raise CompileError(f"{path} holds no samples", need=NEED)
     stored = _load(path, MOST)
-    names, warnings = [p.tensor.name for p in ports], list[str]()
-    if not set(names) <= set(stored):
-        if len(stored) != len(ports) or set(names) & set(stored):
-            raise CompileError(
-                f"{path} does not have an array for each input",
-                have=", ".join(stored) or "no arrays",
-                need=", ".join(names) or "a model with inputs",
-            )
-        if list(stored) != [f"arr_{i}" for i in range(len(ports))]:  # the names that np.savez gives to unnamed arrays
-            pairs = ", ".join(f"{name} for {have}" for name, have in zip(stored, names, strict=True))
-            warnings.append(f"calibration: {path.name} has arrays of other names than the inputs; taken is {pairs}")
-        names = list(stored)
+    wanted = [p.tensor.name for p in ports]
+    names = _assign(path, stored, ports)
+    pairs = zip(names, wanted, strict=True)
+    other = [f"{have} for {name}" for have, name in pairs if have != name and not have.startswith(NUMBERED)]
+    notes = [f"{path.name} has arrays of other names than the inputs; taken is {', '.join(other)}"] if other else []
+    warnings = [f"calibration: {note}" for note in notes]
     found = tuple(_samples(stored[name], port, path) for name, port in zip(names, ports, strict=True))
     counts = {len(x) for x in found}
     if len(counts) > 1 or counts == {0}:
@@ -121,7 +123,50 @@ def _of_npz(path: Path, ports: Sequence[Port]) -> FileSamples:
         )
     for name, port in zip(names, ports, strict=True):
         warnings += _warn_unscaled(stored[name], port, path)
-    return FileSamples((found,), tuple(ports), tuple(warnings))
+    return FileSamples((found,), tuple(ports), tuple(warnings), tuple(notes))
+
+
+def _assign(path: Path, stored: Mapping[str, Array], ports: Sequence[Port]) -> list[str]:
+    """Return the name of each input's array. Where no array is called as an input, only one assignment may fit: then an
+    array is the only one that fits an input, or fits only one input, and the same is true of the rest."""
+    wanted = [p.tensor.name for p in ports]
+    if set(wanted) <= set(stored):
+        return wanted
+    if len(stored) != len(ports) or set(wanted) & set(stored):
+        raise CompileError(
+            f"{path} does not have an array for each input",
+            have=", ".join(stored) or "no arrays",
+            need=", ".join(wanted) or "a model with inputs",
+        )
+    if len(ports) == 1 or list(stored) == [f"{NUMBERED}{i}" for i in range(len(ports))]:
+        return list(stored)
+    names = dict[str, str]()
+    fits = {p.tensor.name: {name for name, x in stored.items() if _fits(x, p, path)} for p in ports}
+    while fits:
+        only = ((name, have) for name, some in fits.items() for have in some if len(some) == 1 or _in_one(have, fits))
+        name, have = next(only, ("", ""))
+        if not name:
+            raise CompileError(
+                f"{path} has arrays of other names than the inputs, and it is not clear which is for which input",
+                have=", ".join(f"{name}: {x.dtype.name}{list(x.shape)}" for name, x in stored.items()),
+                need=", ".join(f"{p.tensor.name}: {p.dtype.label}{list(p.shape)}" for p in ports),
+            )
+        names[name] = have
+        del fits[name]
+        fits = {other: some - {have} for other, some in fits.items()}
+    return [names[name] for name in wanted]
+
+
+def _in_one(have: str, fits: Mapping[str, Collection[str]]) -> bool:
+    return sum(have in some for some in fits.values()) == 1
+
+
+def _fits(x: Array, port: Port, path: Path) -> bool:
+    try:
+        _samples(x, port, path)
+    except CompileError:
+        return False
+    return True
 
 
 def _warn_unscaled(x: Array, port: Port, path: Path) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cli.program import baretorch as cli
-from tests.frontends.onnx.files import INT64, model, node, small_cnn, weights
+from tests.frontends.onnx.files import FLOAT, INT64, model, node, small_cnn, weights
 from tests.models import int8_file, int8_model
 
 import baretorch
@@ -194,6 +194,40 @@ def test_arrays_of_other_names_are_not_taken_in_order_where_one_is_called_as_an_
     np.savez(tmp_path / "c.npz", h=np.zeros((4, 1, 3), np.float32), typo=np.ones((4, 1, 3), np.float32))
     with pytest.raises(CompileError, match="does not have an array for each input"):
         calibration_of(tmp_path / "net.onnx", tmp_path / "c.npz", graph)
+
+
+def two_inputs(first: list[int], second: list[int], type_: int = FLOAT) -> Any:
+    nodes = [node("Cast", ["b"], ["c"], to=FLOAT), node("ReduceSum", ["c"], ["s"]), node("Mul", ["a", "s"], ["y"])]
+    return model(nodes, {"a": first, "b": second}, ["y"], types={"b": type_})
+
+
+@pytest.mark.parametrize(
+    ("made", "arrays", "taken"),
+    [
+        (two_inputs([1, 3], [1, 2]), {"k": [[1, 2]], "l": [[3, 4, 5]]}, "l for a, k for b"),
+        (two_inputs([1, 3], [1, 3], INT64), {"k": [[0, 1, 2]], "l": [[0.5, 1, 2]]}, "l for a, k for b"),
+        (two_inputs([1, 3], [1, 2]), {"arr_0": [[3, 4, 5]], "arr_1": [[1, 2]]}, ""),
+    ],
+    ids=["shapes", "types", "numbered"],
+)
+def test_example_inputs_of_other_names(made: Any, arrays: dict[str, Any], taken: str, tmp_path: Path) -> None:
+    path = saved(tmp_path, made)
+    np.savez(tmp_path / "inputs.npz", **{name: np.array(x) for name, x in arrays.items()})
+    source = frontends.load(path)
+    note = f"inputs.npz has arrays of other names than the inputs; taken is {taken}"
+    assert source.notes == ((note,) if taken else ())
+    want = [arrays[pair.split()[0]] for pair in taken.split(", ")] if taken else list(arrays.values())
+    assert [x.tolist() for x in source.examples] == want
+
+
+def test_example_inputs_that_could_be_for_either(tmp_path: Path) -> None:
+    path = saved(tmp_path, two_inputs([1, 3], [1, 3]))
+    np.savez(tmp_path / "inputs.npz", k=np.ones((1, 3)), l=np.zeros((1, 3)))
+    with pytest.raises(CompileError) as caught:
+        frontends.load(path)
+    assert caught.value.what.endswith("other names than the inputs, and it is not clear which is for which input")
+    assert caught.value.have == ("k: float64[1, 3], l: float64[1, 3]",)
+    assert caught.value.need == ("a: float32[1, 3], b: float32[1, 3]",)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "i1"])

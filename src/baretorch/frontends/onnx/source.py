@@ -42,13 +42,15 @@ def load_onnx(request: LoadRequest) -> Source:
         shapes = {**_given_shapes(model, state, request.inputs or ()), **request.shapes}
         interface = interface_of(model, shapes, state)
         graph, notes = to_graph(model, interface, request.name)
+        notes_of_inputs: list[str] = []
         if request.inputs is None:
-            request = replace(request, inputs=examples_of(request.file, graph, request.calibration))
+            found = examples_of(request.file, graph, notes_of_inputs, request.calibration)
+            request = replace(request, inputs=found)
         source = Source(
             request.name,
             {METHOD: graph},
             example_inputs(request, graph),
-            notes=(*interface.notes, *notes),
+            notes=(*interface.notes, *notes, *notes_of_inputs),
             texts={"onnx": lambda: model_to_text(model)},
             calls=len(model.graph.node),
             calls_are="ONNX node",

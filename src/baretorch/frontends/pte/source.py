@@ -22,8 +22,10 @@ def load_pte(request: LoadRequest) -> Source:
             check_program_sizes(program)
         method = one_of(programs, request.method or ("forward" if "forward" in programs else None))
         program, graphs = programs[method], LoweredMethods(programs)
+        notes: list[str] = []
         if request.inputs is None and (request.calibration or any(request.file.parent.glob("*.npz"))):
-            request = replace(request, inputs=examples_of(request.file, graphs[method], request.calibration))
+            found = examples_of(request.file, graphs[method], notes, request.calibration)
+            request = replace(request, inputs=found)
         return Source(
             request.name,
             graphs,
@@ -31,7 +33,7 @@ def load_pte(request: LoadRequest) -> Source:
             if request.inputs is None
             else example_inputs(request, graphs[method]),
             method=method,
-            notes=program.notes,
+            notes=(*program.notes, *notes),
             texts={"aten": program.text},
             calls=len(program.calls),
             calls_are="ATen call",

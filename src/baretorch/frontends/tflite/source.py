@@ -81,14 +81,15 @@ def load_tflite(request: LoadRequest) -> Source:
         data = request.file.read_bytes()
         read = read_tflite(data, request.name, request.method, request.trust)
         graph, subgraph = read.graph, read.subgraph
+        notes: list[str] = []
         if request.inputs is None:
-            request = replace(request, inputs=examples_of(request.file, graph, request.calibration))
+            request = replace(request, inputs=examples_of(request.file, graph, notes, request.calibration))
         examples = _examples(graph) if request.inputs is None else example_inputs(request, graph)
         source = Source(
             request.name,
             {METHOD: graph},
             examples,
-            notes=read.notes,
+            notes=(*read.notes, *notes),
             calls=len(subgraph.operators),
             calls_are="TFLite operator",
             texts={"tflite": lambda: text(subgraph)},
