@@ -30,7 +30,7 @@ from baretorch.measure.facts import warnings_of
 from baretorch.options import OPTIONS, read_options
 from baretorch.targets.boards import load_board
 
-TRAINABLE = {"keep_float", "config", "shape", "state", "trust"}  # the options of trainable()
+TRAINABLE = {"keep_float", "config", "shape", "state", "fix", "trust"}  # the options of trainable()
 
 
 @dataclass(frozen=True)

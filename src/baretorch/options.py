@@ -100,6 +100,12 @@ class Options:
         Mapping[str, str],
         About("Feed OUTPUT back into INPUT on the next run (recurrent state). Repeatable.", "INPUT=OUTPUT"),
     ] = field(default_factory=dict)
+    fix: Annotated[
+        Mapping[str, str],
+        About(
+            "Make an input of an .onnx file a constant, as in sr=16000 or mean=0.5,0.4,0.4. Repeatable.", "INPUT=VALUE"
+        ),
+    ] = field(default_factory=dict)
     toolchain: Annotated[Compiler | None, About("Select the compiler. Default: gcc if installed, else zig.")] = None
     emulator: Annotated[
         str | None, About("Select one of the board's emulators. Default: its first installed one.", "NAME")
@@ -310,7 +316,7 @@ class Option:
         if self.kind is str and isinstance(value, (str, PathLike)):
             return str(value)
         if self.kind is dict and isinstance(value, Mapping):
-            pairs = {k: _spell(v) for k, v in value.items()}
+            pairs = {k: _spell(v, self.about.metavar.endswith("=VALUE")) for k, v in value.items()}
             if _are_names([*pairs.keys(), *pairs.values()]):
                 return pairs
         raise CompileError(f"compile(): {self.name} is {quote(value)}", need=self._need())
@@ -343,10 +349,11 @@ def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) < 1 << 63
 
 
-def _spell(value: object) -> object:
-    """Write sizes as the command line does; return anything else unchanged."""
-    sizes = isinstance(value, (tuple, list)) and all(map(_is_whole, value))
-    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) and sizes else value
+def _spell(value: object, real: bool) -> object:
+    """Write sizes, or any `real` numbers, as the command line does; return anything else unchanged."""
+    some = value if isinstance(value, (tuple, list)) else [value] if real else None
+    numbers = some is not None and all(_is_whole(v) or (real and isinstance(v, (bool, float))) for v in some)
+    return ",".join(map(str, some or ())) if numbers else value
 
 
 def _parse_sizes(name: str, text: str) -> tuple[int, ...]:

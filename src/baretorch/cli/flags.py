@@ -23,7 +23,7 @@ BUILD = ("toolchain", "console", "code")
 def model_argument(body: Body, metavar: str = "MODEL", required: bool = True) -> Body:
     """Add MODEL, a path that may end in `::method`, and the options for reading it."""
     argument = click.argument("model", metavar=metavar, type=click.Path(), required=required)
-    return argument(flags("trust", "shape", "state")(body))
+    return argument(flags("trust", "shape", "state", "fix")(body))
 
 
 def model_or_image_argument(body: Body) -> Body:

@@ -23,7 +23,7 @@ KINDS = ("mlp", "cnn")
 @click.option(
     "--from", "model", type=click.Path(), metavar="MODEL", help="Refer to an .onnx, .tflite, .pte or .pt2 file."
 )
-@takes("trust", "shape")
+@takes("trust", "shape", "fix")
 def new(as_json: bool, file: str, kind: str | None, model: str | None, options: Options) -> Answer:
     """Write a model file to start from.
 

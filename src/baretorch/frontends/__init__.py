@@ -72,7 +72,16 @@ def load(
         )
     given = Path(options.calibration) if options.calibration else None
     request = LoadRequest(
-        file, _name(file), method, options.trust, None, options.shapes, options.state, given, arguments or {}
+        file,
+        _name(file),
+        method,
+        options.trust,
+        None,
+        options.shapes,
+        options.state,
+        options.fix,
+        given,
+        arguments or {},
     )
     source = kind.load(request)
     model = source.named or file

@@ -27,7 +27,8 @@ class LoadRequest:
     """A request to a loader: this file, whose model is called `name`. Of several methods it is `method`, or the first.
     `trust`: the user allows the file's content to run. `inputs` are example inputs as the caller has them, if a Python
     file refers to this one and supplies some; `example_inputs` checks and arranges them. `shapes` are those of inputs
-    that the file leaves open, `state` the outputs that inputs take from the previous run. `calibration` is the user's
+    that the file leaves open, `state` the outputs that inputs take from the previous run, `fix` the values of inputs
+    that become constants. `calibration` is the user's
     path of samples, `arguments` are the arguments of a Python file's model()."""
 
     file: Path
@@ -37,12 +38,14 @@ class LoadRequest:
     inputs: tuple[Any, ...] | None = None
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     state: Mapping[str, str] = field(default_factory=dict)
+    fix: Mapping[str, str] = field(default_factory=dict)
     calibration: Path | None = None
     arguments: Arguments = field(default_factory=dict)
 
     def need_fixed(self, what: str) -> None:
-        """Raise CompileError if shapes or state are given for a model that defines its own."""
-        given = [flag for flag, value in (("--shape", self.shapes), ("--state", self.state)) if value]
+        """Raise CompileError if shapes, state or constants are given for a model that defines its own."""
+        every = {"--shape": self.shapes, "--state": self.state, "--fix": self.fix}
+        given = [flag for flag, value in every.items() if value]
         if given:
             raise CompileError(f"{' and '.join(given)}: {what} defines that itself", need="an .onnx file")
 

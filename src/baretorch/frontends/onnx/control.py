@@ -28,7 +28,11 @@ def if_(g: OnnxLowering, c: OnnxCall) -> Result:
     made = []
     for a, b in zip(*sides, strict=True):
         if (g[a].shape, g[a].dtype) != (g[b].shape, g[b].dtype):
-            raise CompileError("If: the branches return different shapes", have=f"{g[a]} and {g[b]}")
+            raise CompileError(
+                "If: the branches return different shapes",
+                have=f"{g[a]} and {g[b]}",
+                try_="`--fix INPUT=VALUE`, if the condition depends on an input that is always the same",
+            )
         made.append(g.b.add(Choose(), g.reshape(condition, ()), a, b))
     return tuple(made)
 

@@ -30,6 +30,7 @@ def load_onnx(request: LoadRequest) -> Source:
                 have=str(error),
                 try_='pip install "baretorch[onnx]"',
             ) from error
+        from baretorch.frontends.onnx.fixed import fix_inputs
         from baretorch.frontends.onnx.interface import interface_of
         from baretorch.frontends.onnx.proto import model_to_text
         from baretorch.frontends.onnx.reader import read_model
@@ -39,6 +40,7 @@ def load_onnx(request: LoadRequest) -> Source:
     with timed("model"):
         model = read_model(request.file)
         state = request.state or _read_state_file(request.file)
+        fix_inputs(model, request.fix, state)
         shapes = {**_given_shapes(model, state, request.inputs or ()), **request.shapes}
         interface = interface_of(model, shapes, state)
         graph, notes = to_graph(model, interface, request.name)
