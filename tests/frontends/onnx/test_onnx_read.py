@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import AttributeProto, helper
-from tests.frontends.onnx.files import INT64, model, node, small_cnn
-from tests.frontends.onnx.lower import compared, graph_of
+from tests.frontends.onnx.files import FLOAT, INT64, model, node, small_cnn
+from tests.frontends.onnx.lower import alike, compared, graph_of
 
 from baretorch import frontends
 from baretorch.frontends.onnx.interface import interface_of
@@ -26,6 +26,26 @@ def test_a_small_cnn_with_shape_arithmetic() -> None:
         *("permute", "conv2d", "clamp", "max_pool2d", "reshape", "linear", "softmax")
     }
     assert [t.origin.path for t in graph.tensors.values() if t.origin.path == "conv"], "layers have the nodes' names"
+
+
+def test_nodes_in_any_order() -> None:
+    """Nodes inside a branch may come in any order too, and read what is made after the branch in the file."""
+    branch = [node("Relu", ["m"], ["o"], "relu"), node("Neg", ["late"], ["m"], "neg")]
+    side = helper.make_graph(branch, "side", [], [helper.make_tensor_value_info("o", FLOAT, [3])])
+    nodes = [
+        node("Add", ["i", "late"], ["y"], "sum"),
+        node("If", ["c"], ["i"], "choice", then_branch=side, else_branch=side),
+        node("Exp", ["x"], ["late"], "exp"),
+        node("ReduceMax", ["x"], ["greatest"], keepdims=0),
+        node("Less", ["k", "greatest"], ["c"]),
+    ]
+    given = model(nodes, {"x": [3]}, ["y"], {"k": np.float32(0)})
+    x = np.float32([-1, 0.5, 2])
+    alike(graph_of(given), [x], [np.exp(x)], 1e-6)  # relu(-exp(x)) is 0
+    read = parse(given.SerializeToString())
+    assert [n.name for n in read.graph.node if n.name] == ["exp", "choice", "sum"]
+    in_order = parse(small_cnn().SerializeToString())
+    assert in_order.graph == small_cnn().graph, "an order that is right is kept"
 
 
 def test_an_identity_gather_is_nothing() -> None:
