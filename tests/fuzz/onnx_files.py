@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto
+from onnx import AttributeProto, helper
 
+from baretorch.frontends.onnx.fixed import fix_inputs
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import TABLE, to_graph
 from baretorch.pipeline import optimize
-from tests.frontends.onnx.files import model, node, small_cnn, weights
+from tests.frontends.onnx.files import FLOAT, model, node, small_cnn, weights
 from tests.frontends.onnx.test_onnx_control import counting
+from tests.frontends.onnx.version_cases import graph
 from tests.fuzz.mutate import NAMES, damaged_bytes
 
 SIZES = (0, 1, 2, 3, -1, -2, 7, 1000, 1 << 20, 1 << 31, 1 << 40, (1 << 63) - 1, -(1 << 63))
@@ -23,7 +25,8 @@ SIZES = (0, 1, 2, 3, -1, -2, 7, 1000, 1 << 20, 1 << 31, 1 << 40, (1 << 63) - 1, 
 
 @cache
 def sound() -> tuple[Any, ...]:
-    """A small network, the same quantized, shape arithmetic that makes constants, and a loop."""
+    """A small network, the same quantized, shape arithmetic that makes constants, a loop, and operators of an old
+    opset."""
     scales = {"s": np.float32(0.05), "z": np.int8(3), "ws": np.float32([0.01, 0.02, 0.03]), "wz": np.int8([0, 0, 0])}
     quantized = model(
         [
@@ -71,7 +74,59 @@ def sound() -> tuple[Any, ...]:
             "scales": np.float32([1, 1, 2, 2]),
         },
     )
-    return small_cnn(), quantized, arithmetic, counting(3)
+    return small_cnn(), quantized, arithmetic, counting(3), *old()
+
+
+def old() -> tuple[Any, ...]:
+    """Return models with all operators whose form changed, and a function and a branch with such operators."""
+    norm = {f"n{i}": weights(2, 4, 4) ** 2 + 1 for i in range(4)}
+    seven = model(
+        [
+            node("BatchNormalization", ["x", *norm], ["a"], spatial=0),
+            node("Softmax", ["a"], ["b"], axis=2),
+            node("Upsample", ["b"], ["c"], scales=[1.0, 1.0, 2.0, 1.5]),
+            node("Clip", ["c"], ["d"], min=0.0),
+            node("Pad", ["d"], ["e"], pads=[0, 0, 1, 0, 0, 0, 0, 1], value=0.5),
+            node("Slice", ["e"], ["f"], starts=[0, 1], ends=[8, 5], axes=[2, 3]),
+            node("Dropout", ["f"], ["g", "mask"], ratio=0.5),
+            node("Split", ["g"], ["h", "i"], axis=1),
+            node("Squeeze", ["h"], ["j"], axes=[0, 1]),
+            node("Unsqueeze", ["j"], ["k"], axes=[0]),
+            node("TopK", ["k"], ["l", "at"], k=2),
+            node("ReduceSum", ["l"], ["y"], axes=[1], keepdims=0),
+        ],
+        {"x": [1, 2, 4, 4]},
+        ["y"],
+        norm,
+        opset=7,
+    )
+    steps = graph(
+        [node("Add", ["s", "e"], ["t"]), node("Hardmax", ["t"], ["o"], axis=0)],
+        {"s": FLOAT, "e": FLOAT},
+        {"t": FLOAT, "o": FLOAT},
+        3,
+    )
+    eight = model(
+        [node("Scan", ["", "s", "x"], ["z", "w"], num_scan_inputs=1, body=steps), node("Squeeze", ["w"], ["y"])],
+        {"s": [2, 3], "x": [2, 4, 3]},
+        ["y", "z"],
+        opset=8,
+    )
+    body = [node("Resize", ["a", "b"], ["r"], mode="nearest"), node("LogSoftmax", ["r"], ["c"])]
+    function = helper.make_function("own", "f", ["a", "b"], ["c"], body, [helper.make_opsetid("", 10)])
+    ten = model(
+        [node("f", ["q", "scales"], ["y"], domain="own"), node("Relu", ["x"], ["q"])],
+        {"x": [1, 1, 2, 4]},
+        ["y"],
+        {"scales": np.float32([1, 1, 0.5, 2])},
+        opset=10,
+        domains={"own": 1},
+        functions=[function],
+    )
+    nine = model(
+        [node("Scatter", ["x", "i", "u"], ["y"])], {"x": [3]}, ["y"], {"i": np.array([1]), "u": weights(1)}, opset=9
+    )
+    return seven, eight, nine, ten
 
 
 def _change_attribute(made: Any, rng: random.Random) -> None:
@@ -88,6 +143,8 @@ def _change_attribute(made: Any, rng: random.Random) -> None:
 
 
 def _change_constant(made: Any, rng: random.Random) -> None:
+    if not made.graph.initializer:
+        return
     t = rng.choice(made.graph.initializer)
     what = rng.randrange(4)
     if what == 0:
@@ -103,7 +160,7 @@ def _change_constant(made: Any, rng: random.Random) -> None:
 def _change_node(made: Any, rng: random.Random) -> None:
     nodes = made.graph.node
     n = rng.choice(nodes)
-    what = rng.randrange(6)
+    what = rng.randrange(7)
     if what == 0:
         n.op_type = rng.choice([*TABLE])
     elif what == 1 and n.input:
@@ -115,6 +172,11 @@ def _change_node(made: Any, rng: random.Random) -> None:
         nodes.add().CopyFrom(n)
     elif what == 4:
         del n.input[-1:]
+    elif what == 5:
+        others = [*nodes]
+        rng.shuffle(others)
+        del nodes[:]
+        nodes.extend(others)
     else:
         n.name = rng.choice(NAMES)
 
@@ -129,7 +191,21 @@ def _change_type(made: Any, rng: random.Random) -> None:
         kind.elem_type = rng.randrange(28)
 
 
-CHANGES = (_change_attribute, _change_constant, _change_constant, _change_node, _change_node, _change_type)
+def _change_opset(made: Any, rng: random.Random) -> None:
+    rng.choice(made.opset_import).version = rng.choice((*range(6, 16), *SIZES))
+
+
+def _change_function(made: Any, rng: random.Random) -> None:
+    """Make an attribute of a function's node refer to an attribute of the call."""
+    for f in made.functions:
+        for a in (a for n in f.node for a in n.attribute if rng.random() < 0.5):
+            a.ref_attr_name = rng.choice(NAMES)
+
+
+CHANGES = (
+    *(_change_attribute, _change_constant, _change_constant, _change_node, _change_node, _change_type),
+    *(_change_opset, _change_function),
+)
 
 
 def make_onnx(rng: random.Random) -> bytes:
@@ -145,4 +221,8 @@ def make_onnx(rng: random.Random) -> bytes:
 
 def read_onnx(data: bytes) -> None:
     read = parse(data)
+    names = [i.name for i in read.graph.input]
+    last = data[-1] if data else 0
+    if names and last % 4 == 0:
+        fix_inputs(read, {names[0]: ("1", "0.5,2", "-1")[last // 4 % 3]}, {})
     optimize(to_graph(read, interface_of(read, {}, {}), "fuzz")[0])
