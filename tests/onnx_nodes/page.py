@@ -1,19 +1,21 @@
-"""Write docs/reference/onnx.md: the outcome of each of ONNX's node tests."""
+"""Write docs/reference/onnx.md: the outcome of each of ONNX's node tests, and of the model files in its package and
+onnxruntime's."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.onnx_nodes.cases import ROUNDING, Kind, Outcome, node_cases, operator
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "onnx.md"
+SHOWN = 10  # names of files with one reason
 CASE = re.compile(r"`(\w+)`(?: \(([^)]*)\))?")
 
 
-def page(found: Sequence[Outcome]) -> str:
+def page(found: Sequence[Outcome], files: Mapping[str, Sequence[Outcome]]) -> str:
     count = Counter(o.kind for o in found)
     passed = sorted((o for o in found if o.kind is Kind.PASSED), key=lambda o: o.name)
     frozen, folded = sum(bool(o.frozen) for o in passed), sum(o.all_frozen for o in passed)
@@ -29,7 +31,7 @@ def page(found: Sequence[Outcome]) -> str:
         "",
         f"The package `onnx` tests its operators with {len(found):,} small models and their expected outputs. Each",
         "model is compiled. The outputs of the interpreted graph, and of the C on the host, are compared with the",
-        "expected ones in value, shape and type, within the tolerance of the case. Opsets from 13 on are read.",
+        "expected ones in value, shape and type, within the tolerance of the case. Opsets from 7 on are read.",
         "",
         f"{count[Kind.PASSED]:,} pass, {count[Kind.REFUSED]:,} are refused with a reason, "
         f"{count[Kind.WRONG] + count[Kind.CRASHED]} compute something else or fail.",
@@ -40,6 +42,7 @@ def page(found: Sequence[Outcome]) -> str:
         "frozen, so the result is computed while the file is read.",
         "",
         *_rounded([o for o in passed if o.rounded]),
+        *file_section(files),
         "## By operator",
         "",
         "Cases whose names end in `expanded` compute an operator with others; they are counted with that operator.",
@@ -66,6 +69,41 @@ def page(found: Sequence[Outcome]) -> str:
             if names:
                 lines.append(f"- refused, {n}: {', '.join(names)}")
     return "\n".join(lines) + "\n"
+
+
+def file_section(files: Mapping[str, Sequence[Outcome]]) -> list[str]:
+    """Return a table of the model files in each folder, and why some are refused."""
+    rows = []
+    why: dict[str, list[str]] = {}
+    for folder, some in files.items():
+        kinds = Counter(o.kind for o in some)
+        rows.append(f"| {folder} | {kinds[Kind.PASSED]} | {kinds[Kind.REFUSED]} | {_bugs(kinds)} |")
+        for o in some:
+            if o.kind is Kind.REFUSED:
+                why.setdefault(reason(o), []).append(o.name)
+    every = Counter(o.kind for some in files.values() for o in some)
+    return [
+        "## Model files in the packages onnx and onnxruntime",
+        "",
+        "Results are compared with the outputs stored next to a file, otherwise with onnxruntime's.",
+        "",
+        "| folder | read, equal results | refused | wrong |",
+        "|---|--:|--:|--:|",
+        *rows,
+        f"| all | {every[Kind.PASSED]} | {every[Kind.REFUSED]} | {_bugs(every)} |",
+        "",
+        *(f"- {text} ({len(names)}): {_names(names)}" for text, names in sorted(why.items())),
+        "",
+    ]
+
+
+def _bugs(kinds: Counter[Kind]) -> int:
+    return kinds[Kind.WRONG] + kinds[Kind.CRASHED]
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:SHOWN])
+    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
 
 
 def _rounded(some: Sequence[Outcome]) -> list[str]:

@@ -10,7 +10,8 @@ import pytest
 
 from baretorch.ir.graph import Array, Graph
 from tests.onnx_nodes.cases import ROUNDING, Kind, Outcome, difference, node_cases, outcome
-from tests.onnx_nodes.page import PAGE, page, recorded
+from tests.onnx_nodes.files import outcomes_by_folder
+from tests.onnx_nodes.page import PAGE, file_section, page, recorded
 from tests.ops.host import SANITIZERS, run_host
 
 QUICK = 12  # every so many-th case
@@ -74,11 +75,20 @@ def test_the_page_is_right_about_these_cases() -> None:
         assert told[name] == (made.kind is Kind.PASSED, made.frozen), f"{name}: run tools/make_onnx_table.py"
 
 
+def test_files_of_the_packages_are_equal_or_refused() -> None:
+    found = outcomes_by_folder(large=False)
+    bugs = [str(o) for some in found.values() for o in some if o.kind in (Kind.WRONG, Kind.CRASHED)]
+    assert not bugs, "\n".join(bugs)
+    text = PAGE.read_text()
+    for line in file_section(found)[6 : 6 + len(found)]:
+        assert line in text, "run tools/make_onnx_table.py"
+
+
 @pytest.mark.slow
 def test_all_cases_compute_what_they_say() -> None:
     check(outcomes(1))
     assert len(passed(1)) >= 900
-    assert page(list(outcomes(1).values())) == PAGE.read_text(), "run tools/make_onnx_table.py"
+    assert page(list(outcomes(1).values()), outcomes_by_folder()) == PAGE.read_text(), "run tools/make_onnx_table.py"
 
 
 @pytest.mark.slow

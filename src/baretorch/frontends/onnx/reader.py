@@ -18,6 +18,7 @@ from baretorch.frontends.onnx.versions import OLDEST
 from baretorch.frontends.untrusted import ROOM, damaged_file, too_large
 
 LARGEST = 4 * ROOM  # bytes of a file and its external data
+CONSTANTS = 4  # the first version of the format in which constants need not be inputs
 damaged = partial(damaged_file, ".onnx")
 
 
@@ -49,18 +50,20 @@ def parse(raw: bytes, folder: Path | None = None) -> Any:
 
 
 def _check_by_onnx(model: Any) -> None:
-    """Check operators, their attributes and types. ONNX's checker requires a shape for every input and output; runtimes
-    do not."""
+    """Check operators, their attributes and types. ONNX's checker requires a shape for every input and output, and that
+    constants of the oldest files are inputs too; runtimes do not."""
     ports = [v.type.tensor_type for v in (*model.graph.input, *model.graph.output) if v.type.HasField("tensor_type")]
     shapeless = [t for t in ports if not t.HasField("shape")]
     for t in shapeless:
         t.shape.SetInParent()
+    stated, model.ir_version = model.ir_version, max(model.ir_version, CONSTANTS)
     try:
         checker.check_model(model)
     except Exception as error:  # ValidationError, UnicodeDecodeError …
         raise damaged("ONNX's checker refuses it", str(error).strip().split("\n")[0][:200]) from error
     for t in shapeless:
         t.ClearField("shape")
+    model.ir_version = stated
 
 
 def _check_texts(message: Any) -> None:
