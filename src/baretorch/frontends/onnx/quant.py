@@ -204,9 +204,8 @@ def integer(op: str) -> Callable[[OnnxLowering, OnnxCall], Result]:
     def build(g: OnnxLowering, c: OnnxCall) -> str:
         plain = []
         for i in (0, 1):
-            x, zero = c.need(i), g.known(c.input(2 + i))
-            if c.input(2 + i) and zero is None:
-                raise CompileError(f"{c.op}: zero points must be constants of the model")
+            x, at = c.need(i), c.input(2 + i)
+            zero = None if at is None else g.constant(at, f"{c.op}: a zero point")
             known, data = g.stored.get(x), g.known(x)
             less = float(zero.reshape(-1)[0]) if zero is not None else 0.0
             if zero is not None and zero.size > 1:

@@ -220,15 +220,17 @@ def batch_norm(r: Rewriting) -> None:
 
 
 def resize(r: Rewriting) -> None:
-    """Rewrite Resize and Upsample, whose positions count from the first element. Of the nearest elements it took the
-    one before where an axis becomes longer, and the one after where it becomes shorter, so that takes two nodes."""
+    """Rewrite Resize and Upsample, whose positions count from the first element. Resize took the nearest element before
+    a position where an axis becomes longer, and the one after it where it becomes shorter, so that takes two nodes."""
     x, mode = r.node.input[0], r.value("mode", b"nearest").decode("utf-8", "replace")
     scales = r.input_of(r.attribute("scales")) or r.node.input[1]
     where = {"mode": mode, "coordinate_transformation_mode": "asymmetric"}
-    if mode == "nearest":
+    if mode == "nearest" and r.node.op_type == "Resize":
         one = r.add("Constant", value_floats=[1.0])
         x = r.add("Resize", x, "", r.add("Max", scales, one), nearest_mode="floor", **where)
-        scales, where = r.add("Min", scales, one), where | {"nearest_mode": "ceil"}
+        scales = r.add("Min", scales, one)
+    if mode == "nearest":
+        where["nearest_mode"] = "ceil" if r.node.op_type == "Resize" else "floor"
     r.keep("Resize", [x, "", scales], **where)
 
 
