@@ -76,6 +76,7 @@ REFUSED = {
     "compress": one("Compress", {"x": [3], "c": [3]}, types={"c": BOOL}),
     "cum_prod": one("CumProd", {"x": [100]}, {"a": ints(0)}, opset=26),
     "scatter": one("ScatterND", {"x": [3]}, {"i": ints(0).reshape(1, 1), "u": zeros(1)}, reduction="mean"),
+    "scatter_elements": one("ScatterElements", {"x": [2, 3]}, {"i": ints(0), "u": zeros(1)}),
     "einsum_operands": one("Einsum", {"x": [3]}, equation="i,j->ij"),
     "einsum_rank": one("Einsum", {"x": [3]}, equation="ij->ij"),
     "einsum_letters": one("Einsum", {"x": [3, 3]}, equation="ij->ik"),

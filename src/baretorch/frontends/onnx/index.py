@@ -37,6 +37,12 @@ def scatter_elements(
     g: OnnxLowering, x: str, index: str, source: str, *, axis: int = 0, reduction: str = "none"
 ) -> str:
     axis = g.axis(x, axis)
+    if len(g.shape(index)) != len(g.shape(x)) or g.shape(source) != g.shape(index):
+        raise CompileError(
+            "ScatterElements: the shapes do not fit",
+            have=f"{g[x]}, {g[index]}, {g[source]}",
+            need="indices and updates of one shape, with as many dimensions as the data",
+        )
     part = aten.cut(g, x, g.shape(index), axis)
     return aten.put_back(g, x, _scatter(g, "ScatterElements", reduction, axis, part, index, source))
 

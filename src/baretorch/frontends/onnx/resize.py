@@ -68,9 +68,9 @@ def resize(g: OnnxLowering, call: OnnxCall) -> str:
     x = call.need(0)
     mode, where = call.attribute("mode", "nearest"), call.attribute("coordinate_transformation_mode", "half_pixel")
     axes = [a for a in _axes(g, call) if (a.have, a.scale) != (a.want, 1.0) or where == "tf_crop_and_resize"]
-    if not all(a.have > 0 and a.want > 0 for a in axes):
+    if not g[x].count or not all(a.have > 0 and a.want > 0 for a in axes):
         sizes = ", ".join(f"{a.have} to {a.want}" for a in axes)
-        raise CompileError("Resize: the input or the output is empty", have=sizes)
+        raise CompileError("Resize: the input or the output is empty", have=sizes or str(g[x]))
     for a in axes:
         need_room("Resize", a.want)
     if mode == "nearest":
