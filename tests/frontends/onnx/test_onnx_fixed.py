@@ -163,6 +163,7 @@ REFUSED = {
     "count": ((FLOAT, [3]), {"x": "1,2"}),
     "several_open": ((FLOAT, ["n", "m"]), {"x": "1,2"}),
     "huge": ((FLOAT, [1 << 20, 1 << 20]), {"x": "1"}),
+    "huge_and_empty": ((FLOAT, [0, 1 << 40]), {"x": "1"}),
     "type": ((11, [1]), {"x": "1"}),
 }
 

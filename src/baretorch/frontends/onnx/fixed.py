@@ -60,8 +60,8 @@ def _shaped(name: str, data: Array, declared: Any) -> Array:
     known = prod(d for d in dims if d != -1)
     length = data.size // known if dims.count(-1) == 1 and known > 0 else 1
     shape = [length if d == -1 else d for d in dims]
-    if data.itemsize * prod(shape) > ROOM:
-        raise too_large(f"input {name} has {data.itemsize * prod(shape):,} bytes")
+    if max(data.itemsize * prod(shape), *shape, 0) > ROOM:  # some other size may be 0
+        raise too_large(f"input {name} is {shape}")
     if min(shape, default=1) < 0 or data.size not in (1, prod(shape)):
         sizes = ", ".join("?" if d == -1 else str(d) for d in dims)
         raise CompileError(f"--fix: {name} is [{sizes}]", have=f"{data.size} numbers", need="one, or one per element")
