@@ -15,7 +15,7 @@ from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import TABLE, to_graph
 from baretorch.pipeline import optimize
-from tests.frontends.onnx.files import FLOAT, model, node, small_cnn, weights
+from tests.frontends.onnx.files import BOOL, FLOAT, model, node, small_cnn, weights
 from tests.frontends.onnx.test_onnx_control import counting
 from tests.frontends.onnx.version_cases import graph
 from tests.fuzz.mutate import NAMES, damaged_bytes
@@ -80,6 +80,20 @@ def sound() -> tuple[Any, ...]:
 def old() -> tuple[Any, ...]:
     """Return models with all operators whose form changed, and a function and a branch with such operators."""
     norm = {f"n{i}": weights(2, 4, 4) ** 2 + 1 for i in range(4)}
+    six = model(
+        [
+            node("PRelu", ["x", "slope"], ["a"]),
+            node("Mul", ["a", "slope"], ["b"], broadcast=1, axis=1),
+            node("Upsample", ["b"], ["c"], height_scale=2.0, width_scale=1.0),
+            node("Dropout", ["c"], ["d"], is_test=1),
+            node("Less", ["d", "row"], ["y"], broadcast=1, axis=-1),
+        ],
+        {"x": [1, 2, 2, 4]},
+        ["y"],
+        {"slope": weights(2), "row": weights(4)},
+        opset=6,
+        types={"y": BOOL},
+    )
     seven = model(
         [
             node("BatchNormalization", ["x", *norm], ["a"], spatial=0),
@@ -126,7 +140,7 @@ def old() -> tuple[Any, ...]:
     nine = model(
         [node("Scatter", ["x", "i", "u"], ["y"])], {"x": [3]}, ["y"], {"i": np.array([1]), "u": weights(1)}, opset=9
     )
-    return seven, eight, nine, ten
+    return six, seven, eight, nine, ten
 
 
 def _change_attribute(made: Any, rng: random.Random) -> None:
@@ -192,7 +206,7 @@ def _change_type(made: Any, rng: random.Random) -> None:
 
 
 def _change_opset(made: Any, rng: random.Random) -> None:
-    rng.choice(made.opset_import).version = rng.choice((*range(6, 16), *SIZES))
+    rng.choice(made.opset_import).version = rng.choice((*range(5, 16), *SIZES))
 
 
 def _change_function(made: Any, rng: random.Random) -> None:

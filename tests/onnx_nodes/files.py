@@ -66,8 +66,8 @@ def read_file(file: Path) -> Outcome:
     inputs, want = _expected(model, file, graph)
     made = interpret(graph, inputs)
     for o, w in zip(graph.outputs, want, strict=True):
-        same = (made[o].shape, made[o].dtype) == (w.shape, w.dtype) and np.allclose(made[o], w, 1e-3, 1e-5)
-        if not same:
+        kinds = (made[o].shape, made[o].dtype) == (w.shape, w.dtype)
+        if not kinds or not np.allclose(made[o], w, 1e-3, 1e-5, equal_nan=True):
             return Outcome(name, "", Kind.WRONG, reason=f"{made[o].ravel()[:4]}, not {w.ravel()[:4]}")
     return Outcome(name, "", Kind.PASSED)
 

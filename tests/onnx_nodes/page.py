@@ -31,7 +31,7 @@ def page(found: Sequence[Outcome], files: Mapping[str, Sequence[Outcome]]) -> st
         "",
         f"The package `onnx` tests its operators with {len(found):,} small models and their expected outputs. Each",
         "model is compiled. The outputs of the interpreted graph, and of the C on the host, are compared with the",
-        "expected ones in value, shape and type, within the tolerance of the case. Opsets from 7 on are read.",
+        "expected ones in value, shape and type, within the tolerance of the case. Opsets from 6 on are read.",
         "",
         f"{count[Kind.PASSED]:,} pass, {count[Kind.REFUSED]:,} are refused with a reason, "
         f"{count[Kind.WRONG] + count[Kind.CRASHED]} compute something else or fail.",

@@ -161,6 +161,10 @@ def parameter_of_an_old_function() -> Any:
     return model(nodes, {"x": [4]}, ["y"], opset=9, domains={"own": 1}, functions=[function])
 
 
+def experimental() -> Any:
+    return model([node("ImageScaler", ["x"], ["y"], "scaler", scale=0.5)], {"x": [1, 3, 2, 2]}, ["y"], opset=7)
+
+
 def very_old_function() -> Any:
     function = helper.make_function(
         "own", "f", ["a"], ["r"], [node("Relu", ["a"], ["r"])], [helper.make_opsetid("", 5)]
@@ -233,6 +237,7 @@ ODD: dict[str, Callable[[], Any]] = {
     "lengths_of_a_scan": lengths_of_a_scan,
     "outputs_of_training": outputs_of_training,
     "parameter_of_an_old_function": parameter_of_an_old_function,
+    "experimental": experimental,
     "very_old_function": very_old_function,
     "twice": twice,
     "sparse": sparse,
@@ -240,7 +245,7 @@ ODD: dict[str, Callable[[], Any]] = {
     "sequence_input": sequence_input,
     "sequences": sequences,
     "several": several,
-    "old_opset": opset(6),
+    "old_opset": opset(5),
     "new_opset": opset(99),
     "float16": float16,
     "open_shape": lambda: model([node("Relu", ["x"], ["y"])], {"x": ["n", 3, "h", "w"]}, ["y"]),

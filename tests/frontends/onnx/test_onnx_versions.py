@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 from onnx import defs, helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
-from tests.frontends.onnx.files import FLOAT, node
+from tests.frontends.onnx.files import BOOL, FLOAT, model, node, weights
 from tests.frontends.onnx.lower import alike, graph_of
 from tests.frontends.onnx.version_cases import CASES, Case, Fed
 
+from baretorch.errors import CompileError
 from baretorch.frontends.onnx.definitions import has_meaning
 from baretorch.frontends.onnx.table import TABLE
-from baretorch.frontends.onnx.versions import FORM, OLDEST, REWRITES
+from baretorch.frontends.onnx.versions import FORM, REWRITES
 from baretorch.ir.graph import Array, Graph, interpret
 
+OLDEST = 7  # that onnxruntime runs
 STEPS = ("QuantizeLinear", "QLinearMatMul", "QLinearConv")  # their results are rounded: one may be the next number
 
 
@@ -87,7 +89,7 @@ def test_every_version_of_an_operator(op: str) -> None:
             check(graph, [fed[n] for n in graph.inputs], expected(model, fed), 1e-5)
 
 
-@pytest.mark.parametrize("op", sorted(REWRITES))
+@pytest.mark.parametrize("op", sorted(op for op, (before, _) in REWRITES.items() if before > OLDEST))
 def test_constants_are_computed_as_in_their_version(op: str) -> None:
     """onnx.reference computes constants, and knows only the newest meaning of some operators."""
     for opset in versions()[op]:
@@ -103,3 +105,58 @@ def assert_steps(graph: Graph, given: Sequence[Array], want: Sequence[Array], _:
     for name, w in zip(graph.outputs, want, strict=True):
         assert made[name].dtype == w.dtype
         assert np.abs(made[name].astype(int) - w.astype(int)).max() <= 1
+
+
+X = weights(2, 3, 4)
+OLDER: dict[
+    str, tuple[str, tuple[Any, ...], dict[str, Any], Any]
+] = {  # of opset 6: operator, inputs, attributes, result
+    "equal": ("Add", (X, X), {}, X + X),
+    "suffix": ("Sub", (X, weights(4)), {"broadcast": 1}, X - weights(4)),
+    "middle": ("Mul", (X, weights(3)), {"broadcast": 1, "axis": 1}, X * weights(3)[:, None]),
+    "first": ("Div", (X, weights(2) + 2), {"broadcast": 1, "axis": 0}, X / (weights(2)[:, None, None] + 2)),
+    "from_the_end": ("Less", (X, weights(3)), {"broadcast": 1, "axis": -2}, weights(3)[:, None] > X),
+    "scalar": ("Greater", (X, weights(1)), {"broadcast": 1}, weights(1) < X),
+    "prelu": ("PRelu", (X, weights(3)), {}, np.where(X < 0, X * weights(3)[:, None], X)),
+    "gemm": (
+        "Gemm",
+        (weights(2, 3), weights(3, 4), weights(4)),
+        {"broadcast": 1},
+        weights(2, 3) @ weights(3, 4) + weights(4),
+    ),
+    "upsample": (
+        *("Upsample", (weights(1, 1, 2, 3),), {"height_scale": 2.0, "width_scale": 1.0}),
+        weights(1, 1, 2, 3).repeat(2, axis=2),
+    ),
+    "dropout": ("Dropout", (X,), {"is_test": 1}, X),
+    "norm": (
+        *("BatchNormalization", (X, *(weights(3) + k for k in (1, 2, 0, 3))), {"is_test": 1, "epsilon": 0.25}),
+        (X - weights(3)[:, None]) / np.sqrt(weights(3) + 3.25)[:, None] * (weights(3) + 1)[:, None]
+        + (weights(3) + 2)[:, None],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_opset_6(name: str) -> None:
+    """onnxruntime does not run opset 6. tests/onnx_nodes/files.py reads 112 more such files, which have results."""
+    op, inputs, attributes, want = OLDER[name]
+    fed = {"x": inputs[0]} | {f"w{i}": w for i, w in enumerate(inputs[1:])}
+    types = {"y": BOOL if np.asarray(want).dtype == np.bool_ else FLOAT}
+    made = model(
+        [node(op, [*fed], ["y"], **attributes)], {"x": inputs[0].shape}, ["y"], dict([*fed.items()][1:]), 6, types
+    )
+    alike(graph_of(made), [inputs[0]], [want], 1e-5)
+
+
+def test_an_axis_of_opset_6_that_cannot_be() -> None:
+    for axis in (-(1 << 63), 3):
+        made = model([node("Add", ["x", "w"], ["y"], broadcast=1, axis=axis)], {"x": [2, 3]}, ["y"], {"w": X}, 6)
+        with pytest.raises(CompileError):
+            graph_of(made)
+
+
+def test_opset_6_in_training_mode() -> None:
+    for op, constants in (("Dropout", {}), ("BatchNormalization", {n: weights(3) for n in "abcd"})):
+        with pytest.raises(CompileError, match=f"{op} of an old opset: it is in training mode"):
+            graph_of(model([node(op, ["x", *constants], ["y"])], {"x": [2, 3]}, ["y"], constants, 6))

@@ -15,6 +15,14 @@ def graphs_in(node: Any) -> Iterator[Any]:
         yield from a.graphs
 
 
+def nodes_in(graph: Any) -> Iterator[Any]:
+    """Yield the nodes of a graph and of the graphs inside it."""
+    for node in graph.node:
+        yield node
+        for inside in graphs_in(node):
+            yield from nodes_in(inside)
+
+
 def reads(node: Any) -> set[str]:
     """Return the values of the surrounding graph that a node reads, itself or in its graphs."""
     found = set(filter(None, node.input))

@@ -12,8 +12,9 @@ import onnx
 from onnx import TensorProto, checker, defs
 
 from baretorch.errors import CompileError
+from baretorch.frontends.lowering import unsupported
 from baretorch.frontends.onnx.lowering import opsets_of
-from baretorch.frontends.onnx.order import graphs_in, sort_nodes
+from baretorch.frontends.onnx.order import graphs_in, nodes_in, sort_nodes
 from baretorch.frontends.onnx.versions import OLDEST
 from baretorch.frontends.untrusted import ROOM, damaged_file, too_large
 
@@ -45,8 +46,22 @@ def parse(raw: bytes, folder: Path | None = None) -> Any:
         sort_nodes(f, _circular)
     _check_graph(model.graph, ())
     _load_external(model.graph.initializer, folder)
+    _check_operators(model)
     _check_by_onnx(model)
     return model
+
+
+def _check_operators(model: Any) -> None:
+    """Check that ONNX has the operators of its own domain: old opsets had experimental ones."""
+    version, own = opsets_of(model)[""], {f.name for f in model.functions}
+    unknown = [
+        (node.op_type, f"{node.op_type}: {_called(node)}")
+        for node in nodes_in(model.graph)
+        if node.domain in ("", "ai.onnx") and node.op_type not in own and not defs.has(node.op_type, version, "")
+    ]
+    if unknown:
+        hint = f"a later opset_version in the exporter; opset {version} of ONNX does not have them"
+        raise unsupported(sorted({op for op, _ in unknown}), [at for _, at in unknown[:20]], hint)
 
 
 def _check_by_onnx(model: Any) -> None:

@@ -1,4 +1,4 @@
-"""Rewrites a model of opset 7 to 13 in the form of opset 14, which the rows of the table read.
+"""Rewrites a model of opset 6 to 13 in the form of opset 14, which the rows of the table read.
 
 Most operators only gained types or optional attributes in these versions. REWRITES lists the others: attributes that
 became inputs, operators that were renamed, and operators whose meaning changed. Before version 11, ConvTranspose's
@@ -20,8 +20,9 @@ from baretorch.errors import CompileError
 from baretorch.frontends.onnx.lowering import opsets_of
 from baretorch.frontends.onnx.order import graphs_in, reads
 
-OLDEST = 7  # opset that is read
+OLDEST = 6  # opset that is read
 FORM = 14  # opset of the result
+DIMENSIONS = 64  # more than a tensor has
 LIMITS = (-3.4028234663852886e38, 3.4028234663852886e38)  # what Clip limits to if nothing is stated
 VALUES = {  # attributes of Constant, which may also refer to an attribute of the function around it
     AttributeProto.INT: "value_int",
@@ -72,6 +73,7 @@ class Rewriting:
     are read."""
 
     node: Any
+    version: int
     names: set[str]
     used: set[str]
     made: list[Any]
@@ -150,7 +152,7 @@ def _upgrade_nodes(graph: Any, outputs: Sequence[str], names: set[str], version:
         if rewrite is None or version >= before or node.domain not in ("", "ai.onnx"):
             made.append(node)
         else:
-            rewrite(Rewriting(node, names, used, made))
+            rewrite(Rewriting(node, version, names, used, made))
     del graph.node[:]
     graph.node.extend(made)
 
@@ -165,6 +167,40 @@ def to_inputs(*attributes: str) -> Rewrite:
         r.keep(inputs=[r.node.input[0], *(r.input_of(r.attribute(name)) for name in attributes)])
 
     return rewrite
+
+
+def without(*attributes: str) -> Rewrite:
+    """Make a rewriting for attributes that have no meaning for a compiler, or no longer one."""
+
+    def rewrite(r: Rewriting) -> None:
+        for name in attributes:
+            r.attribute(name)
+        r.keep()
+
+    return rewrite
+
+
+def broadcast(r: Rewriting) -> None:
+    """Rewrite an operator whose second input was broadcast from a given axis of the first one on."""
+    axis = r.value("axis", None)
+    if r.value("broadcast", 0) and axis is not None:
+        align(r, axis)
+    else:
+        r.keep()
+
+
+def align(r: Rewriting, axis: int) -> None:
+    """Append dimensions of 1 to the second input, so that its first one is at an axis of the first input."""
+    x, y = r.node.input
+    if abs(axis) > DIMENSIONS:
+        raise r.refuse(f"axis is {axis}", "an axis of the first input")
+    shape = r.add("Shape", y)
+    end = r.add("Constant", value_ints=[abs(axis)])
+    if axis >= 0:
+        end = r.add("Sub", r.add("Shape", r.add("Shape", x)), end)
+    one = helper.make_tensor("one", onnx.TensorProto.INT64, [1], [1])
+    ones = r.add("ConstantOfShape", r.add("Sub", end, r.add("Shape", shape)), value=one)
+    r.keep(inputs=[x, r.add("Reshape", y, r.add("Concat", shape, ones, axis=0))])
 
 
 def clip(r: Rewriting) -> None:
@@ -196,6 +232,8 @@ def dropout(r: Rewriting) -> None:
     """Rewrite Dropout, which returned its input. What the mask was then is stated nowhere; most files name it without
     reading it."""
     r.attribute("ratio")
+    if not r.value("is_test", r.version > 6):
+        raise r.refuse("it is in training mode", "is_test 1")
     if any(name in r.used for name in r.node.output[1:]):
         raise r.refuse("its mask is read", "its first output only")
     del r.node.output[1:]
@@ -207,6 +245,8 @@ def batch_norm(r: Rewriting) -> None:
     and a variance for each element of a sample."""
     if any(r.node.output[1:]):
         raise r.refuse("it has the outputs of training", "one output")
+    if not r.value("is_test", r.version > 6):
+        raise r.refuse("it is in training mode", "is_test 1")
     del r.node.output[1:]
     if r.value("spatial", 1):
         r.keep()
@@ -223,7 +263,10 @@ def resize(r: Rewriting) -> None:
     """Rewrite Resize and Upsample, whose positions count from the first element. Resize took the nearest element before
     a position where an axis becomes longer, and the one after it where it becomes shorter, so that takes two nodes."""
     x, mode = r.node.input[0], r.value("mode", b"nearest").decode("utf-8", "replace")
-    scales = r.input_of(r.attribute("scales")) or r.node.input[1]
+    if r.version > 6:
+        scales = r.input_of(r.attribute("scales")) or r.node.input[1]
+    else:
+        scales = r.add("Constant", value_floats=[1.0, 1.0, r.value("height_scale", 1.0), r.value("width_scale", 1.0)])
     where = {"mode": mode, "coordinate_transformation_mode": "asymmetric"}
     if mode == "nearest" and r.node.op_type == "Resize":
         one = r.add("Constant", value_floats=[1.0])
@@ -255,6 +298,11 @@ def scan(r: Rewriting) -> None:
 
 
 REWRITES: Mapping[str, tuple[int, Rewrite]] = {  # the opset before which an operator needs it
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow"), (7, broadcast)),
+    **dict.fromkeys(("And", "Or", "Xor", "Equal", "Greater", "Less"), (7, broadcast)),
+    "PRelu": (7, lambda r: align(r, 1)),
+    "Gemm": (7, without("broadcast")),
+    **dict.fromkeys(("RNN", "GRU", "LSTM"), (7, without("output_sequence"))),
     "Scan": (9, scan),
     "BatchNormalization": (14, batch_norm),
     "Slice": (10, to_inputs("starts", "ends", "axes")),
