@@ -105,6 +105,8 @@ class Model:
 
         found = measure_model(self.compiled, self.build())
         write_page(Report(found.facts, found.profile, advise(found.facts, found.profile)), Path(path))
+        if found.facts.mismatch:
+            warnings.warn(line(found.facts.warnings[-1]), stacklevel=2)
 
     @property
     def instructions(self) -> int | None:

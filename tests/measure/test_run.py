@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+import baretorch
 from baretorch import stopwatch
+from baretorch.errors import CompileError
+from baretorch.exports.project import figures_of
 from baretorch.frontends import from_module
 from baretorch.measure.run import measure_model
-from baretorch.pipeline import compile_source
+from baretorch.options import Options
+from baretorch.pipeline import Compiled, compile_source
 from baretorch.stopwatch import timed, watch
 from baretorch.targets.boards import load_board
+from tests.wrong import zero_weights
 
 
 def test_it_builds_runs_and_compares(tmp_path: Path) -> None:
@@ -28,6 +34,24 @@ def test_it_builds_runs_and_compares(tmp_path: Path) -> None:
     assert (shown[0], shown[-1]) == ("build", "emulate") and any("model.c" in what for what in shown)
     again = measure_model(compiled, found.image)
     assert again.image is found.image and again.facts.calls == 2 and again.run.instructions == found.run.instructions
+
+
+def without_weights() -> Compiled:
+    """Return a quantized model whose C has zeros instead of all weights."""
+    torch.manual_seed(0)
+    source = from_module(nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 4)), (torch.randn(1, 16),), "net")
+    source = replace(source, calibration=list(torch.randn(16, 1, 16)))
+    return zero_weights(compile_source(source, load_board("mps2-an386"), Options(int8=True)))
+
+
+def test_a_wrong_int8_image_is_reported(tmp_path: Path) -> None:
+    compiled = without_weights()
+    found = measure_model(compiled, tmp_path)
+    assert found.facts.mismatch and "of the int8 graph" in found.facts.warnings[-1]
+    with pytest.raises(CompileError, match="wrong results on the emulated chip"):
+        figures_of(compiled, found.image)
+    with pytest.warns(UserWarning, match="of the int8 graph"):
+        baretorch.Model(compiled).report(tmp_path / "report.html")
 
 
 def test_a_stage_inside_another_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import nn
 
+from baretorch.errors import InternalError
 from baretorch.frontends import from_module
 from baretorch.frontends.choices import Offer
 from baretorch.options import Options
@@ -19,10 +20,12 @@ from baretorch.pipeline import build_image, compile_graph, run_image
 from baretorch.quantize.precisions import Precision
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
+from baretorch.tune import workbench
 from baretorch.tune.result import Budget
 from baretorch.tune.study import FinishedTrial, Suggestion
 from baretorch.tune.tune import Tuner
 from baretorch.tune.workbench import Benches, Choice, Workbench
+from tests.wrong import zero_weights
 
 
 def network() -> nn.Module:
@@ -88,6 +91,14 @@ def test_instructions_are_those_of_the_run(name: str, tmp_path: Path) -> None:
     run = run_image(compiled, build_image(compiled, tmp_path))
     assert run.instructions is not None
     assert 0.8 * run.instructions < bench.costs(graph).instructions <= run.instructions
+
+
+def test_a_wrong_image_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = tuner(load_board("mps2-an386"), Budget(0.5)).bench
+    graph = bench.int8(bench.variant(Choice()))
+    monkeypatch.setattr(workbench, "build_image", lambda compiled, folder: build_image(zero_weights(compiled), folder))
+    with pytest.raises(InternalError, match=r"the image of a choice is wrong .* of the int8 graph"):
+        bench.costs(graph)
 
 
 class Mixed(nn.Module):

@@ -9,6 +9,7 @@ import click
 
 from baretorch.cli.flags import BUILD, COMPILE, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
+from baretorch.errors import USER_ERROR
 
 if TYPE_CHECKING:
     from baretorch.options import Options
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
 @click.option("--loops", is_flag=True, help="Show the instructions of each layer's hottest loop.")
 def profile(as_json: bool, model: str, board: Board, options: Options, out: str | None, loops: bool) -> Answer:
     """Show the instructions and cycles of each layer and loop."""
+    from rich.console import Group
+
     from baretorch.cli.stages import compile_model, measure_compiled, need_machine
     from baretorch.measure.facts import image_json
     from baretorch.measure.run import on_one_core
+    from baretorch.report.terminal.layout import warnings
     from baretorch.report.terminal.profile import profile_screen
 
     need_machine(board, options)
@@ -36,6 +40,7 @@ def profile(as_json: bool, model: str, board: Board, options: Options, out: str 
         if compiled.options.shared_cores > 1:
             stage("one core")
             found = replace(found, one_core=on_one_core(compiled))
-    image, emulator = measured.image, measured.run.emulator
-    data = image_json(compiled, image) | {"emulator": emulator} | found.to_json()
-    return Answer(data, profile_screen(compiled, image, emulator, found, loops))
+    image, emulator, facts = measured.image, measured.run.emulator, measured.facts
+    data = image_json(compiled, image) | {"emulator": emulator} | found.to_json() | {"warnings": list(facts.warnings)}
+    screen = Group(profile_screen(compiled, image, emulator, found, loops), *warnings(facts.warnings))
+    return Answer(data, screen, USER_ERROR if facts.mismatch else 0)

@@ -8,6 +8,7 @@ import click
 
 from baretorch.cli.flags import BUILD, COMPILE, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, stages, verb
+from baretorch.errors import USER_ERROR
 
 if TYPE_CHECKING:
     from baretorch.options import Options
@@ -49,4 +50,6 @@ def report(as_json: bool, model: str, board: Board, options: Options, task: bool
         stage("report")
         made = Report(facts, profile, advise(facts, profile), found)
         write_page(made, page)
-    return Answer(made.to_json() | {"report": str(page)}, report_screen(made, page))
+    return Answer(
+        made.to_json() | {"report": str(page)}, report_screen(made, page), USER_ERROR if facts.mismatch else 0
+    )

@@ -50,9 +50,9 @@ class Calls:
         return tuple(y for x in self.inputs for y in ask(tuple(map(move, x))))
 
 
-def consecutive_calls(source: Source, graph: Graph, own: bool = False) -> Calls:
+def consecutive_calls(source: Source, graph: Graph, own: bool = False, other_inputs: bool = True) -> Calls:
     """Run the reference of a model. It is the model's own library; for a model that Baretorch quantized (`own`), and
-    without a library, it is the compiled graph."""
+    without a library, it is the compiled graph. Without `other_inputs`, only the example is run, twice."""
     begin, library = start_reference(source, graph, own)
     accepted, rejected = [source.examples] * 2, None
     ask = begin()
@@ -61,7 +61,7 @@ def consecutive_calls(source: Source, graph: Graph, own: bool = False) -> Calls:
         answers = [ask(x) for x in accepted]
     else:
         answers = [known[0], known[1]]
-    for other in variations(source.examples):
+    for other in variations(source.examples) if other_inputs else ():
         try:
             answers.append(ask(other))
             accepted.append(other)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import ODD_INT8
-from baretorch.frontends.consecutive_calls import in_graph
+from baretorch.frontends.consecutive_calls import consecutive_calls, in_graph
 from baretorch.ir.graph import Array
 from baretorch.ir.io import real_outputs, store_inputs
 from baretorch.ir.layerwise import Layerwise, compare_layers
@@ -67,8 +68,6 @@ class RunFacts:
     max_error: float
     largest: float = 0.0  # largest magnitude among the expected outputs
     max_lsb: float | None = None  # int8: largest difference from the reference's int8, in steps of the output's scale
-    layers: tuple[LayerAccuracy, ...] = ()  # int8: what each layer loses against float
-    layerwise: Layerwise | None = None  # quantized file: each layer compared with the file's own runtime
     one_core: OneCoreCost | None = None  # model on several cores: its cost on one
     calls: int = 2  # consecutive calls that were compared
     rejected: str | None = None  # why the reference rejects an input that was made of the examples
@@ -79,6 +78,16 @@ class RunFacts:
         """Estimate the time; None if the emulator does not report what ran, or if an NPU computes meanwhile."""
         partition = self.compiled.partition
         return None if partition is not None and partition.regions else time_of(self.image, self.run)
+
+    @cached_property
+    def layers(self) -> tuple[LayerAccuracy, ...]:
+        """Compare each int8 layer with float; empty if Baretorch did not quantize the model."""
+        return _layers(self.compiled)
+
+    @cached_property
+    def layerwise(self) -> Layerwise | None:
+        """Compare each layer of a quantized file with the file's own runtime; None if that is not possible."""
+        return _layerwise(self.compiled)
 
     @property
     def error_words(self) -> str:
@@ -101,6 +110,15 @@ class RunFacts:
     def mismatch(self) -> bool:
         """Return whether the image's answers differ from those of the reference."""
         return bool(self._inaccurate())
+
+    def need_match(self) -> None:
+        """Raise CompileError if the image's answers are wrong, so that its figures mean nothing."""
+        if wrong := self._inaccurate():
+            raise CompileError(
+                "the image computes wrong results on the emulated chip",
+                have=wrong,
+                try_="`baretorch run` with the same options compares more inputs; `baretorch debug` stops at layers",
+            )
 
     def _fewer_calls(self) -> tuple[str, ...]:
         if self.rejected is None:
@@ -222,7 +240,8 @@ def image_files(image: Image) -> dict[str, Path]:
 
 def compare(compiled: Compiled, image: Image, run: Run, calls: Calls | None = None) -> RunFacts:
     """Compare the image's outputs with those of the original model, or of the interpreted graph if the original cannot
-    be run. With `calls`, compare the outputs for other inputs as well."""
+    be run. A model that Baretorch quantized is compared with its int8 graph too, which the image must compute exactly.
+    With `calls`, compare the outputs for other inputs as well."""
     first, again = compiled.source.expected, compiled.source.expected_again
     reference = compiled.source.library
     if first is None or again is None:
@@ -235,9 +254,22 @@ def compare(compiled: Compiled, image: Image, run: Run, calls: Calls | None = No
     error = max(largest_error(replace_tied_indices(compiled.graph, given, have, want), want) for have, want in answers)
     int8 = compiled.model.int8_answers
     lsb = None if int8 is None else round(_steps(compiled, first_real, int8), 3)
-    own = (error, largest_magnitude(again), lsb, _layers(compiled), _layerwise(compiled))
-    facts = RunFacts(compiled, image, run, reference, *own)
+    facts = RunFacts(compiled, image, run, reference, error, largest_magnitude(again), lsb)
+    if calls is None and compiled.model.quantization:
+        return replace(facts, wrong=differs_from_graph(compiled, run))
     return facts if calls is None else _with_calls(facts, calls)
+
+
+def differs_from_graph(compiled: Compiled, run: Run) -> str | None:
+    """Describe how the results of the example calls differ from the compiled graph's; None if they do not."""
+    calls = consecutive_calls(compiled.source, compiled.graph, own=True, other_inputs=False)
+    answers = [real_outputs(compiled.graph, y) for y in (run.first, run.outputs)]
+    return _unexplained(compiled, answers, calls, own=True)
+
+
+def _unexplained(compiled: Compiled, answers: Sequence[tuple[Array, ...]], calls: Calls, own: bool) -> str | None:
+    wrong = wrong_answers(compiled, answers, calls.expected, own)
+    return wrong if wrong is not None and not calls.explains(answers) else None
 
 
 def _with_calls(facts: RunFacts, calls: Calls) -> RunFacts:
@@ -245,14 +277,10 @@ def _with_calls(facts: RunFacts, calls: Calls) -> RunFacts:
     graph, because the cost of int8 is measured with real data, not with made-up inputs."""
     compiled = facts.compiled
     answers = [real_outputs(compiled.graph, y) for y in (facts.run.first, facts.run.outputs, *facts.run.others)]
-    wrong = wrong_answers(compiled, answers, calls.expected)
-    facts = replace(
-        facts,
-        calls=len(answers),
-        rejected=calls.rejected,
-        wrong=wrong if wrong is not None and not calls.explains(answers) else None,
-    )
-    if compiled.model.quantization:
+    ours = compiled.model.quantization is not None
+    wrong = _unexplained(compiled, answers, calls, ours)
+    facts = replace(facts, calls=len(answers), rejected=calls.rejected, wrong=wrong)
+    if ours:
         return facts
     pairs = list(zip(answers, calls.expected, strict=True))
     steps = round(max(_steps(compiled, have, want) for have, want in pairs), 3)
@@ -265,11 +293,15 @@ def _with_calls(facts: RunFacts, calls: Calls) -> RunFacts:
 
 
 def wrong_answers(
-    compiled: Compiled, answers: Sequence[tuple[Array, ...]], expected: Sequence[tuple[Array, ...]]
+    compiled: Compiled,
+    answers: Sequence[tuple[Array, ...]],
+    expected: Sequence[tuple[Array, ...]],
+    own: bool = False,
 ) -> str | None:
     """Describe how answers differ from those of the reference; None if they do not. The reference is the model's own
-    library, or the int8 graph of a model that we quantized. Rounding may change one answer of a hundred."""
-    graph, ours = compiled.graph, compiled.model.quantization is not None
+    library, or the compiled graph: with `own`, and for a model that we quantized. Rounding may change one answer of a
+    hundred."""
+    graph, ours = compiled.graph, own or compiled.model.quantization is not None
     exact = not graph.is_int8 or (ours and not float_layers(graph) and not compiled.partitions)
     limit = TOLERANCE if exact else INT8_TOLERANCE
     largest = max(map(largest_magnitude, expected), default=0.0)
@@ -281,12 +313,12 @@ def wrong_answers(
     ]
     if len(errors) <= len(answers) // 100:
         return None
-    return _inaccuracy(max(errors), limit, largest, _reference(compiled))
+    return _inaccuracy(max(errors), limit, largest, _reference(compiled, ours))
 
 
-def _reference(compiled: Compiled) -> str:
+def _reference(compiled: Compiled, ours: bool) -> str:
     source = compiled.source
-    return "the int8 graph" if compiled.model.quantization else source.library if source.eager else "the graph"
+    return "the int8 graph" if ours else source.library if source.eager else "the graph"
 
 
 def _layerwise(compiled: Compiled) -> Layerwise | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.errors import CompileError
+from baretorch.errors import CompileError, InternalError
 from baretorch.files.write import scratch
 from baretorch.firmware.sizes import roomy
 from baretorch.frontends.choices import Arguments, Offer
@@ -25,6 +25,7 @@ from baretorch.frontends.source import Source
 from baretorch.ir.graph import Array, Graph, Node, Quant, Tensor
 from baretorch.ir.io import Answer, arrange_inputs, arrange_outputs, real_outputs, store_inputs
 from baretorch.machines.host_program import on_host
+from baretorch.measure.facts import differs_from_graph
 from baretorch.measure.run import Measurement, measure_model
 from baretorch.ops.int8.groups_of_inputs import GROUP
 from baretorch.options import Options
@@ -261,6 +262,8 @@ class Workbench:
         milliseconds, together = None, None
         if fits and (self.timed or not known):
             found = measure_model(compiled, image)
+            if wrong := differs_from_graph(compiled, found.run):
+                raise InternalError(f"the image of a choice is wrong on the emulated chip: {wrong}")
             counts = _by_layer(found)
             self._layers.update(zip(keys, counts, strict=False))
             together = None if counts else found.run.instructions
