@@ -293,7 +293,9 @@ class Fitter:
         compiled = compile_lowered(model, trial.board, trial.options)
         self.progress(f"run on {trial.board.name}")
         with scratch() as folder:
-            return measure_model(compiled, folder).time
+            found = measure_model(compiled, folder)
+            found.facts.need_match()
+            return found.time
 
     def _rows(self, tried: Sequence[Trial]) -> Iterator[str]:
         """Suggest `--input rows`, which helps in the user's own program: our images hold the whole input."""

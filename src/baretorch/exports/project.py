@@ -132,7 +132,9 @@ def figures_of(compiled: Compiled, image: Image) -> dict[str, int | float | str]
         figures["stack_bytes"] = image.run_stack
     if not compiled.board.emulators:
         return figures
-    run = measure_model(compiled, image).facts.to_json()
+    facts = measure_model(compiled, image).facts
+    facts.need_match()
+    run = facts.to_json()
     timed = {key: run[key] for key in ("instructions", "time_ms", "stack_peak") if run.get(key) is not None}
     return figures | timed
 
