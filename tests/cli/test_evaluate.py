@@ -30,6 +30,12 @@ def test_int8_on_the_target(folder: Path) -> None:
     assert all(seconds >= 0 for seconds in data["seconds"].values())
 
 
+def test_the_target_runs_as_many_samples_as_requested(folder: Path) -> None:
+    model = copy_model("judged", folder)
+    samples = ("--board", "host", "--float", "--samples", "19", "--target-samples", "10", "--json")
+    assert baretorch("evaluate", model, *samples).json()["target_samples"] == 10
+
+
 def test_fp32_in_a_table(folder: Path) -> None:
     model = copy_model("judged", folder)
     result = baretorch("evaluate", model, "--board", "mps2-an386", "--float", "--samples", "5")
@@ -151,16 +157,16 @@ def recorded(count: int) -> Recorder:
     return recorder
 
 
-def test_a_sample_is_spread_evenly_and_the_rest_replayed() -> None:
+def test_chosen_inputs_run_and_the_rest_is_replayed() -> None:
     target = Twice()
-    checker = Checker(target, recorded(10), 4, True, "the board", TWICE)
+    checker = Checker(target, recorded(10), {0, 3, 6}, True, "the board", TWICE)
     assert [checker(np.array([i, 1000.0])).tolist() for i in range(10)] == [[2 * i, 2000.0] for i in range(10)]
     assert (checker.count, checker.ran, target.ran) == (10, 3, 3)
 
 
 def test_an_answer_that_differs_is_an_error() -> None:
-    exact = Checker(Twice(wrong=3.0), recorded(5), 1, True, "the board", TWICE)
-    nearly = Checker(Twice(wrong=3.0), recorded(5), 1, False, "the board", TWICE)
+    exact = Checker(Twice(wrong=3.0), recorded(5), range(5), True, "the board", TWICE)
+    nearly = Checker(Twice(wrong=3.0), recorded(5), range(5), False, "the board", TWICE)
     for i in range(3):
         exact(np.array([i, 1000.0]))
     with pytest.raises(DeviceFault, match="the board and the host return different results for input 3 of evaluate"):
@@ -191,16 +197,16 @@ def test_an_index_may_be_that_of_an_equal_number() -> None:
     x[[4000, 4001]] = 1.0, 1.0 + 1e-6
     recorder = Recorder(Places(4001))
     recorder(x)
-    assert Checker(Places(4000), recorder, 1, False, "the board", graph)(x) == 4000
+    assert Checker(Places(4000), recorder, range(1), False, "the board", graph)(x) == 4000
     for wrong in (4002, 3999, 0, -1, 5000):
         with pytest.raises(
             DeviceFault, match="the board and the host return different results for input 0 of evaluate"
         ):
-            Checker(Places(wrong), recorder, 1, False, "the board", graph)(x)
+            Checker(Places(wrong), recorder, range(1), False, "the board", graph)(x)
 
 
 def test_other_inputs_than_before_are_an_error() -> None:
-    checker = Checker(Twice(), recorded(2), 1, True, "the board", TWICE)
+    checker = Checker(Twice(), recorded(2), range(2), True, "the board", TWICE)
     with pytest.raises(CompileError, match="sends other inputs when it is called again, from number 0 on"):
         checker(np.array([7.0, 7.0]))
 

@@ -115,9 +115,10 @@ def evaluate_task(
     wrong = _wrong(compiled, recorder, right) if right is not None and not ours else None
 
     total = len(recorder.answers)
-    every = 1 if graph.state or target_samples is None else max(1, total // target_samples)
+    count = total if graph.state or target_samples is None else min(target_samples, total)
+    chosen = {i * total // count for i in range(count)}
     session = Session(open_model(compiled, port), graph)
-    checker = Checker(session, recorder, every, dtype == "int8" and not float_layers(graph), name, graph)
+    checker = Checker(session, recorder, chosen, dtype == "int8" and not float_layers(graph), name, graph)
     on_target = _measure("target", f"{dtype} on {name}", task, _CountedRunner(checker, name, total, show))
     session.close()
     where = port or session.machine.name
