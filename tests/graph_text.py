@@ -107,8 +107,7 @@ def _parse_tensor(text: str) -> Tensor:
     shape = tuple(int(d) for d in found["shape"].split(",") if d.strip())
     quant = None
     if found["quant"]:
-        scale, zero, axis, *bits = ast.literal_eval(found["quant"])
-        quant = Quant(scale, zero, axis, bits=bits[0] if bits else 8)
+        quant = Quant(*ast.literal_eval(found["quant"]))
     return Tensor(parse_graph_name(found["name"]), shape, dtype, quant)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.ir.graph import Builder, DType, Origin, State, interpret
+from baretorch.ir.graph import Builder, DType, Origin, Quant, State, interpret
 from baretorch.ir.text import to_text
 from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.linear import Linear
@@ -76,6 +77,15 @@ def test_orders_that_are_none_are_refused(orders: str) -> None:
     with pytest.raises(CompileError):
         parse(small() + f"orders {orders}\n")
     assert parse(small() + "orders (1, 0) -> (0, 1)\n").takes()[0].shape == (2, 1)
+
+
+@pytest.mark.parametrize("more", [{"bits": 4, "group": 32}, {"cuts": True}, {"bits": 16, "cuts": True}, {}])
+def test_all_of_a_scale_survives(more: dict[str, Any]) -> None:
+    graph = parse(small())
+    quant = Quant((0.5, 0.25), (0, 0), 0, **more)
+    tensors = {**graph.tensors, "net.weight": replace(graph["net.weight"], quant=quant)}
+    again = parse(to_text(replace(graph, tensors=tensors)))["net.weight"].quant
+    assert again is not None and astuple(again) == astuple(quant)  # == compares no precision
 
 
 @given(st.floats(width=32, allow_nan=False), st.floats(width=32, allow_nan=False))

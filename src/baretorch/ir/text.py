@@ -53,9 +53,16 @@ def attributes(op: Op) -> str:
 
 
 def _tensor(t: Tensor) -> str:
-    bits = f", {t.quant.bits}" if t.quant and t.quant.bits != 8 else ""
-    quant = f" q({t.quant.scale}, {t.quant.zero_point}, {t.quant.axis}{bits})" if t.quant else ""
+    quant = f" q({_quant(t.quant)})" if t.quant else ""
     return f"{graph_name(t.name)}: {t.type}{quant}"
+
+
+def _quant(q: Quant) -> str:
+    """Print scale, zero point and axis, and the other fields up to the last that differs from its default."""
+    named = [(f.default, getattr(q, f.name)) for f in fields(q)]
+    while len(named) > 3 and named[-1][0] == named[-1][1]:
+        named.pop()
+    return ", ".join(repr(value) for _, value in named)
 
 
 def _names(names: Iterable[str]) -> str:
