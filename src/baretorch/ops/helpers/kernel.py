@@ -175,8 +175,8 @@ class Kernel(Generic[O]):
 
     def for_cpu(self, variant: str, needs: Needs, **changes: Any) -> Kernel[O]:
         """Return the row of a variant of a portable kernel, which is in the same folder and has the same parameters."""
-        symbol, source = (text.replace("ref", variant) for text in (self.symbol, self.source))
-        return replace(self, symbol=symbol, source=source, needs=needs, **changes)
+        symbol, source = self.symbol.removesuffix("ref"), self.source.removesuffix("ref.c")
+        return replace(self, symbol=f"{symbol}{variant}", source=f"{source}{variant}.c", needs=needs, **changes)
 
     @property
     def header(self) -> str:
