@@ -219,6 +219,18 @@ def test_export_flags_that_go_together(words: tuple[str, ...], folder: Path) -> 
     assert result.code == 2 and "--npu" in result.err
 
 
+def test_a_missing_emulator_is_an_error_before_the_model_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    result = baretorch("run", "no_such_model.py", "--board", "mps3-an547")
+    assert result.code == 1 and result.err.startswith("error: board mps3-an547 needs QEMU\n")
+
+
+@pytest.mark.parametrize("flag", ["--place", "--shape", "--state"])
+def test_two_values_for_one_key(flag: str, folder: Path) -> None:
+    result = baretorch("compile", copy_model("tiny", folder), "--board", "pico", flag, "a=b", flag, "a=c", "--out", "c")
+    assert result.code == 2 and f"{flag} has two values for a: b and c" in result.err
+
+
 def test_missing_toolchains(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = copy_model("tiny", folder)
     monkeypatch.setenv("PATH", "")

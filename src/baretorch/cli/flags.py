@@ -101,8 +101,12 @@ def _value(option: Option, given: Any) -> Any:
 
 
 def _pairs(option: Option, given: Sequence[str]) -> dict[str, str]:
-    pairs = {word: word.rpartition("=") for word in given}
-    for word, (key, _, value) in pairs.items():
+    pairs: dict[str, str] = {}
+    for word in given:
+        key, _, value = word.rpartition("=")
         if not key or not value:
             raise click.UsageError(f"{option.flag} takes {option.about.metavar}, not {word}")
-    return {key: value for key, _, value in pairs.values()}
+        if key in pairs:
+            raise click.UsageError(f"{option.flag} has two values for {key}: {pairs[key]} and {value}")
+        pairs[key] = value
+    return pairs
