@@ -34,15 +34,16 @@ def open_machine(image: Image, run_symbol: str, emulator: str | None = None, tim
 
 def choose_emulator(board: Board, emulator: str | None = None) -> str:
     """Return `emulator`, or the first of the board's that is installed. Raise CompileError if it cannot run the
-    board."""
+    board, or is not installed."""
     if not board.emulators:
         raise CompileError(f"no emulator runs board {board.name}", have=board.title, try_=_boards_alike(board))
     if emulator is None:
-        return next((e for e in board.emulators if find_driver(e).is_installed(board)), board.emulators[0])
+        emulator = next((e for e in board.emulators if find_driver(e).is_installed(board)), board.emulators[0])
     if emulator not in board.emulators:
         raise CompileError(
             f"the emulator {emulator} cannot run board {board.name}", need=f"one of: {', '.join(board.emulators)}"
         )
+    find_driver(emulator).need(board)
     return emulator
 
 

@@ -131,5 +131,5 @@ def arguments(image: Image, fvp: Fvp) -> Iterator[str]:
 
 DRIVER = Driver(
     lambda image, run_symbol, timed: FvpMachine(image),
-    is_installed=lambda board: board.fvp is not None and shutil.which(board.fvp.program) is not None,
+    need=need_fvp,
 )

@@ -67,7 +67,7 @@ def need_simavr(board: str) -> None:
 
 DRIVER = Driver(
     lambda image, run_symbol, timed: SimavrMachine(image, run_symbol),
-    is_installed=lambda board: find_simavr() is not None,
+    need=lambda board: need_simavr(board.name),
     tools=(
         Tool(
             "simavr",

@@ -268,11 +268,20 @@ class Driver:
     it is used.
 
     `start` boots an image whose run function has that symbol; its last argument requests the time of flash reads, if
-    the emulator can simulate it. `debug` boots it with gdb's server at a socket. `usb` means that it has a USB cable.
+    the emulator can simulate it. `need` raises CompileError with the remedy if the emulator is not installed. `debug`
+    boots it with gdb's server at a socket. `usb` means that it has a USB cable.
     """
 
     start: Callable[[Image, str, bool], Machine]
-    is_installed: Callable[[Board], bool] = lambda board: True
+    need: Callable[[Board], object] = lambda board: None
     debug: Callable[[Image, str, Path], AbstractContextManager[GdbServer]] | None = None
     usb: bool = False
     tools: tuple[Tool, ...] = ()
+
+    def is_installed(self, board: Board) -> bool:
+        """Report whether the emulator can run on this computer."""
+        try:
+            self.need(board)
+        except CompileError:
+            return False
+        return True

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-
 from baretorch.machines.gdb import serve, stop_at_faults
-from baretorch.machines.qemu.machine import PROGRAMS, QemuMachine
+from baretorch.machines.qemu.machine import QemuMachine, find_qemu
 from baretorch.machines.types import Driver, Tool
 
 DRIVER = Driver(
     lambda image, run_symbol, timed: QemuMachine(image, run_symbol),
-    is_installed=lambda board: shutil.which(PROGRAMS[board.chip.cpu.elf_machine]) is not None,
+    need=find_qemu,
     debug=lambda image, run_symbol, path: serve(
         QemuMachine(image, run_symbol, path), path, stop_at_faults(image.board)
     ),

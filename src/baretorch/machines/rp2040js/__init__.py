@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from baretorch.machines.gdb import serve
 from baretorch.machines.rp2040js.machine import Rp2040JsMachine
-from baretorch.machines.rp2040js.node import PACKAGE, VERSION, installed_version, is_installed
+from baretorch.machines.rp2040js.node import PACKAGE, VERSION, find_node, find_package, installed_version
 from baretorch.machines.types import Driver, Tool
 
 DRIVER = Driver(
     lambda image, run_symbol, timed: Rp2040JsMachine(image, run_symbol),
-    is_installed=lambda board: is_installed(),
+    need=lambda board: (find_node(), find_package()),
     debug=lambda image, run_symbol, path: serve(Rp2040JsMachine(image, run_symbol, gdb=path), path),
     usb=True,
     tools=(

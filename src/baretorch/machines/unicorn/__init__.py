@@ -8,8 +8,20 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.machines.types import Driver, GdbServer, Machine, Tool
+from baretorch.targets.types import Board
+
+
+def _need(board: Board) -> None:
+    """Raise CompileError with the remedy if the package is not installed."""
+    if find_spec("unicorn") is None:
+        raise CompileError(
+            f"board {board.name} needs the emulator Unicorn",
+            need="the package unicorn",
+            try_=f"`{DRIVER.tools[0].get}`",
+        )
 
 
 def _open(image: Image, run_symbol: str, timed: bool) -> Machine:
@@ -33,7 +45,7 @@ def _debug(image: Image, run_symbol: str, path: Path) -> Iterator[GdbServer]:
 
 DRIVER = Driver(
     _open,
-    is_installed=lambda board: find_spec("unicorn") is not None,
+    need=_need,
     debug=_debug,
     usb=True,
     tools=(Tool("unicorn", "package", "emulates Cortex-M boards", "pip install unicorn==2.1.4", needed=True),),
