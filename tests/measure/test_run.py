@@ -15,7 +15,7 @@ from baretorch.errors import CompileError
 from baretorch.exports.project import figures_of
 from baretorch.frontends import from_module
 from baretorch.measure.run import measure_model
-from baretorch.options import Options
+from baretorch.options import Options, UseNpu
 from baretorch.pipeline import Compiled, compile_source
 from baretorch.stopwatch import timed, watch
 from baretorch.targets.boards import load_board
@@ -52,6 +52,15 @@ def test_a_wrong_int8_image_is_reported(tmp_path: Path) -> None:
         figures_of(compiled, found.image)
     with pytest.warns(UserWarning, match="of the int8 graph"):
         baretorch.Model(compiled).report(tmp_path / "report.html")
+
+
+def test_the_time_of_an_npu_is_not_known(tmp_path: Path) -> None:
+    """The instructions of the CPU are, but a time that is made of them alone would be too short."""
+    source = from_module(nn.Sequential(nn.Conv2d(8, 8, 3), nn.ReLU()), (torch.randn(1, 8, 8, 8),), "net")
+    compiled = compile_source(source, load_board("corstone-300"), Options(int8=True, npu=UseNpu.AUTO))
+    assert compiled.partition is not None and compiled.partition.regions
+    found = measure_model(compiled, tmp_path)
+    assert found.run.instructions and found.time is None and found.facts.time is None
 
 
 def test_a_stage_inside_another_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:

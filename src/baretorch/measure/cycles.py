@@ -14,6 +14,7 @@ from baretorch.firmware.types import Image
 from baretorch.machines.run import Run
 from baretorch.machines.types import Block, FlashReads
 from baretorch.measure.numbers import figure, frequency
+from baretorch.npu.partition import Partition
 from baretorch.targets.cycles import FRIENDS, Kind, Timing, Work
 from baretorch.targets.flash import CONTROLLERS, FIXED_PRICE
 from baretorch.targets.types import Chip
@@ -213,8 +214,11 @@ def is_exact(chip: Chip) -> bool:
     return chip.is_simulated or (timing is not None and timing.exact)
 
 
-def time_of(image: Image, run: Run) -> Time | None:
-    """Compute the time of a run; an estimate unless `is_exact`, and None if the emulator does not report what ran."""
+def time_of(image: Image, run: Run, partition: Partition | None = None) -> Time | None:
+    """Compute the time of a run; an estimate unless `is_exact`. None if the emulator does not report what ran, or if an
+    NPU computes parts of the model, whose time is not known."""
+    if partition is not None and partition.regions:
+        return None
     if image.board.chip.is_simulated and run.emulator_cycles is not None:
         slow = flash_of(run.flash or ())
         core = run.emulator_cycles - slow.waits.expected

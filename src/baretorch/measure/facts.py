@@ -75,9 +75,8 @@ class RunFacts:
 
     @cached_property
     def time(self) -> Time | None:
-        """Estimate the time; None if the emulator does not report what ran, or if an NPU computes meanwhile."""
-        partition = self.compiled.partition
-        return None if partition is not None and partition.regions else time_of(self.image, self.run)
+        """Estimate the time; None if it is not known, see `time_of`."""
+        return time_of(self.image, self.run, self.compiled.partition)
 
     @cached_property
     def layers(self) -> tuple[LayerAccuracy, ...]:

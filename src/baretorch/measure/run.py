@@ -47,8 +47,8 @@ class Measurement:
 
     @cached_property
     def time(self) -> Time | None:
-        """Estimate the time; None if the emulator does not report what ran."""
-        return time_of(self.image, self.run)
+        """Estimate the time; None if it is not known, see `time_of`."""
+        return time_of(self.image, self.run, self.compiled.partition)
 
 
 def measure_model(

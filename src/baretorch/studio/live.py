@@ -203,7 +203,7 @@ def _time(made: BuiltModel, session: Session, run: Run) -> dict[str, str] | None
     rate = session.hello.counter_hz
     if session.machine.name == "serial" and rate and run.ticks:
         return {"value": figure(milliseconds(run.ticks, rate)), "unit": "ms", "note": "measured by the board"}
-    time = time_of(made.image, run)
+    time = time_of(made.image, run, made.compiled.partition)
     if time is None:
         return None
     chip = made.image.board.chip
