@@ -279,7 +279,7 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
         used = replace(options, units=options.units or Units.AUTO)
         plans = {name: make_plan(graph, board, _own_placements(used, name, planned)) for name, graph in planned.items()}
     if options.code is CodeIn.RAM and options.weights is Weights.RAM:
-        code = _code_bytes(_emit_plans(model, plans, board, replace(options, weights=Weights.FLASH)))
+        code = _code_bytes(emit_plans(model, plans, board, replace(options, weights=Weights.FLASH)))
     else:
         code = 0
     default = Weights.FLASH if options.app else Weights.AUTO  # only the application knows what RAM is left
@@ -290,10 +290,13 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
             p.layout.copies != before[n].layout.copies or p.schedule.copies for n, p in plans.items()
         ):
             options = replace(options, weights=Weights.AUTO)
-    return replace(_emit_plans(model, plans, board, options), partitions=partitions)
+    return replace(emit_plans(model, plans, board, options), partitions=partitions)
 
 
-def _emit_plans(model: LoweredModel, plans: Mapping[str, Plan], board: Board, options: Options) -> Compiled:
+def emit_plans(
+    model: LoweredModel, plans: Mapping[str, Plan], board: Board, options: Options, blank: bool = False
+) -> Compiled:
+    """Generate the C of plans. `blank`: weights are zeros, which is quicker and does not change sizes."""
     source = model.source
     with timed("emit"):
         c = emit(
@@ -301,6 +304,7 @@ def _emit_plans(model: LoweredModel, plans: Mapping[str, Plan], board: Board, op
             plans,
             options.optimize,
             source.method,
+            blank,
             checked=options.check_inputs,
             command=options.command(board.name),
             alone=options.core == 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import torch
 from torch import nn
 
 from baretorch import frontends, pipeline
+from baretorch.explore import advice
 from baretorch.explore.advice import advise
+from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.measure.facts import compare
 from baretorch.measure.profile import make_profile
@@ -81,6 +84,20 @@ def test_size_is_advised_where_it_makes_the_code_smaller(layers: int, tmp_path: 
     texts = [text for option, text in advice.items() if option == "--optimize size"]
     assert (codes["size"] < codes["speed"]) == bool(texts) == (layers > 1)
     assert all(f"model code {codes['size']:,} instead of {codes['speed']:,} bytes" in text for text in texts)
+
+
+def test_the_advised_code_is_that_of_the_same_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Compiled] = []
+
+    def build(compiled: Compiled, folder: Path) -> Image:
+        built.append(compiled)
+        return pipeline.build_image(compiled, folder)
+
+    monkeypatch.setattr(advice, "build_image", build)
+    source, options = network(), Options(check_inputs=True)
+    compiled, _ = advised(source, tmp_path, options)
+    same = compile_model(source, compiled.board, replace(options, optimize=Optimize.SIZE))
+    assert [small.c.files["model.c"] for small in built] == [same.c.files["model.c"]]
 
 
 def test_a_float_layer_at_the_border_is_no_error(tmp_path: Path) -> None:

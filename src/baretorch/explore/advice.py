@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from baretorch.emit import emit
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch
 from baretorch.ir.graph import Graph
@@ -18,7 +17,7 @@ from baretorch.ops.fft import Fft, Irfft, Rfft, row_length
 from baretorch.ops.helpers.kernel import Call
 from baretorch.options import Buffers, Input, Io, Optimize, Options, Units
 from baretorch.passes.to_int8 import could_be_int8
-from baretorch.pipeline import build_image, compile_graph, with_io
+from baretorch.pipeline import build_image, compile_graph, emit_plans, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 
@@ -154,9 +153,8 @@ def _code_for_size(case: _Case) -> int | None:
     compiled = case.facts.compiled
     if case.options.optimize is Optimize.SIZE:
         return None
-    team = compiled.board.chip.is_team
-    c = emit(compiled.source.name, compiled.plans, Optimize.SIZE, compiled.source.method, blank=True, team=team)
-    small = replace(compiled, c=c, options=replace(case.options, optimize=Optimize.SIZE))
+    options = replace(case.options, optimize=Optimize.SIZE)
+    small = emit_plans(compiled.model, compiled.plans, compiled.board, options, blank=True)
     with scratch() as folder:
         try:
             return build_image(small, folder).flash.model_code
