@@ -249,6 +249,17 @@ class Options:
         """The number of cores that share the work."""
         return self.cores or 1
 
+    @property
+    def short(self) -> Options:
+        """Return the options without those that say what `compile` does by itself."""
+        return replace(
+            self,
+            cores=None if self.cores == 1 else self.cores,
+            weights=None if self.weights is Weights.FLASH else self.weights,
+            npu=None if self.npu is UseNpu.OFF else self.npu,
+            units=None if self.units is Units.OFF else self.units,
+        )
+
     def words(self, given: Options | None = None) -> tuple[str, ...]:
         """Return what to add to a command line that already has the `given` options."""
         before = given or DEFAULT
@@ -258,11 +269,9 @@ class Options:
     def command(self, board: str | None, verb: str = "compile") -> str:
         """Return the command that generates the same C from the same model. The C does not depend on tools and
         trust."""
-        weights = None if self.weights is Weights.FLASH and verb != "run" else self.weights
         seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, watchdog=None, app=None)
-        seen = replace(seen, cores=None if self.cores == 1 else self.cores)
-        seen = replace(seen, weights=weights, code=CodeIn.FLASH, npu=None if self.npu is UseNpu.OFF else self.npu)
-        seen = replace(seen, units=None if self.units is Units.OFF else self.units)
+        seen = replace(seen.short, code=CodeIn.FLASH)
+        seen = replace(seen, weights=self.weights) if verb == "run" else seen
         on = ["--board", board] if board else []
         return shlex.join(["baretorch", *verb.split(), "MODEL", *on, *seen.words()])
 

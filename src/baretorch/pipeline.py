@@ -39,7 +39,7 @@ from baretorch.machines.run import Run, run_on
 from baretorch.machines.types import CoresRace, DeviceFault
 from baretorch.npu.partition import Partition
 from baretorch.npu.use import delegate_to_npu
-from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, Weights
+from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, UseNpu, Weights
 from baretorch.passes.int8_io import bare_io, float_io
 from baretorch.passes.int8_state import bare_state, common_forms
 from baretorch.passes.order import FLOAT_PASSES, LOWERING, PASSES, run_passes
@@ -51,6 +51,7 @@ from baretorch.quantize.quantize import Quantization, narrow_quantization, need_
 from baretorch.stopwatch import timed
 from baretorch.targets.checks import choose_cores, need_cores
 from baretorch.targets.types import Board
+from baretorch.units import units_of
 
 if TYPE_CHECKING:
     from baretorch.quantize.train import Trainable
@@ -275,22 +276,29 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
         found = {name: delegate_to_npu(graph, board, options, judges[name]) for name, graph in graphs.items()}
         partitions = {name: partition for name, partition in found.items() if partition is not None}
         planned = {name: partitions[name].graph if name in partitions else graph for name, graph in graphs.items()}
+    options = _choose_rest(options, board, partitions)
     with timed("plan"):
-        used = replace(options, units=options.units or Units.AUTO)
-        plans = {name: make_plan(graph, board, _own_placements(used, name, planned)) for name, graph in planned.items()}
+        plans = {
+            name: make_plan(graph, board, _own_placements(options, name, planned)) for name, graph in planned.items()
+        }
     if options.code is CodeIn.RAM and options.weights is Weights.RAM:
         code = _code_bytes(emit_plans(model, plans, board, replace(options, weights=Weights.FLASH)))
     else:
         code = 0
-    default = Weights.FLASH if options.app else Weights.AUTO  # only the application knows what RAM is left
     with timed("plan"):
-        before = plans
-        plans = place_weights(plans, board, options.weights or default, options.used_cores, code, options.ram)
-        if options.weights is None and any(
-            p.layout.copies != before[n].layout.copies or p.schedule.copies for n, p in plans.items()
-        ):
-            options = replace(options, weights=Weights.AUTO)
+        plans = place_weights(plans, board, options.weights or Weights.FLASH, options.used_cores, code, options.ram)
     return replace(emit_plans(model, plans, board, options), partitions=partitions)
+
+
+def _choose_rest(options: Options, board: Board, partitions: Mapping[str, Partition]) -> Options:
+    """Return the options with the values that Baretorch chooses for an image, so that they determine the C."""
+    npu = UseNpu.AUTO if any(partition.regions for partition in partitions.values()) else UseNpu.OFF
+    units = Units.AUTO if units_of(board.chip) else Units.OFF
+    copies = board.chip.flash_path is not None or board.chip.cluster is not None
+    weights = (
+        Weights.AUTO if copies and not options.app else Weights.FLASH
+    )  # only an application knows what RAM is left
+    return replace(options, npu=options.npu or npu, units=options.units or units, weights=options.weights or weights)
 
 
 def emit_plans(

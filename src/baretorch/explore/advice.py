@@ -15,7 +15,7 @@ from baretorch.measure.profile import Profile
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.fft import Fft, Irfft, Rfft, row_length
 from baretorch.ops.helpers.kernel import Call
-from baretorch.options import Buffers, Input, Io, Optimize, Options, Units
+from baretorch.options import Buffers, Input, Io, Optimize, Options
 from baretorch.passes.to_int8 import could_be_int8
 from baretorch.pipeline import build_image, compile_graph, emit_plans, with_io
 from baretorch.plan import make_plan
@@ -57,8 +57,7 @@ class _Case:
     def replan(self, graph: Graph | None = None, **changes: Any) -> Plan | None:
         """Plan another graph, or with other options; None if that is not possible."""
         compiled = self.facts.compiled
-        used = replace(self.options, units=self.options.units or Units.AUTO)
-        partition, options = compiled.partition, replace(used, **changes)
+        partition, options = compiled.partition, replace(self.options, **changes)
         try:
             if graph is not None and partition is not None:  # delegate again, as the graph has changed
                 return compile_graph(compiled.source, graph, compiled.board, options).plan

@@ -67,7 +67,7 @@ def _about(report: Report) -> Html:
         ("output", ", ".join(map(repr, graph.of(graph.outputs)))),
         ("built with", f"{image.toolchain}, optimized for {compiled.options.optimize}"),
         ("emulator", facts.run.emulator),
-        ("options", shlex.join(compiled.options.words()) or "none"),
+        ("options", shlex.join(compiled.options.short.words()) or "none"),
     )
     return el("dl", *(el("div", el("dt", name), el("dd", value)) for name, value in rows), class_="about")
 
