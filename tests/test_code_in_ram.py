@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from baretorch import pipeline
 from baretorch.errors import CompileError
@@ -17,6 +19,7 @@ from baretorch.options import CodeIn, Compiler, Options, Weights
 from baretorch.pipeline import SLACK
 from baretorch.plan.weights.choose import SECTION, STATIC
 from baretorch.targets.boards import load_board
+from baretorch.targets.types import Board
 from tests.models import cnn, cnn_input
 
 
@@ -66,16 +69,31 @@ def test_weights_have_all_that_code_leaves(tmp_path: Path) -> None:
     image, _ = ran("pico", tmp_path, Options(toolchain=Compiler.GCC, weights=Weights.FLASH, code=CodeIn.RAM))
     board, bytes_ = load_board("pico"), image.flash.weights
     need = board.chip.stack_bytes + STATIC + image.ram.arena + image.ram.code + bytes_ + 2 * SECTION + SLACK + 256
-    sram, scratch = (
-        replace(m, size=size) for m, size in ((board.chip.memory("SRAM"), need), (board.chip.memory("SCRATCH"), 16))
-    )
-    rest = [m for m in board.chip.memories if m.kind == "flash"]
-    small = replace(board, chip=replace(board.chip, memories=(*rest, sram, scratch)))
     source = from_module(cnn(), (cnn_input(),), "cnn")
     options = Options(toolchain=Compiler.GCC, weights=Weights.RAM, code=CodeIn.RAM)
-    compiled = pipeline.compile_source(source, small, options)
+    compiled = pipeline.compile_source(source, with_sram(board, need), options)
     assert set(compiled.plan.layout.copies) == {c.name for c in compiled.plan.layout.constants}
     pipeline.build_image(compiled, tmp_path / "small")
+
+
+def with_sram(board: Board, size: int) -> Board:
+    """Return the board with that much RAM, all of it in one bank."""
+    sizes = {"SRAM": size, "SCRATCH": 16}
+    memories = tuple(replace(m, size=sizes.get(m.name, m.size)) for m in board.chip.memories)
+    return replace(board, chip=replace(board.chip, memories=memories))
+
+
+def test_automatic_copies_leave_room_for_code(tmp_path: Path) -> None:
+    """The code is larger than what such copies leave for later additions."""
+    torch.manual_seed(0)
+    layers = nn.Sequential(*(nn.Conv2d(8 + i, 9 + i, 3, padding=1) for i in range(16)))
+    source, board = from_module(layers, (torch.randn(1, 8, 2, 2),), "net"), load_board("pico")
+    options = Options(toolchain=Compiler.GCC, weights=Weights.FLASH, code=CodeIn.RAM)
+    image = pipeline.build_image(pipeline.compile_source(source, board, options), tmp_path)
+    small = with_sram(board, board.chip.stack_bytes + STATIC + image.ram.arena + image.ram.code + 2 * SECTION + SLACK)
+    assert image.ram.code > small.chip.memory("SRAM").size // 4 + STATIC
+    compiled = pipeline.compile_source(source, small, replace(options, weights=None))
+    assert pipeline.build_image(compiled, tmp_path / "small").ram.code >= image.ram.code
 
 
 def test_a_chip_whose_flash_is_as_fast(tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
         plans = {
             name: make_plan(graph, board, _own_placements(options, name, planned)) for name, graph in planned.items()
         }
-    if options.code is CodeIn.RAM and options.weights is Weights.RAM:
+    if options.code is CodeIn.RAM and options.weights is not Weights.FLASH:
         code = _code_bytes(emit_plans(model, plans, board, replace(options, weights=Weights.FLASH)))
     else:
         code = 0

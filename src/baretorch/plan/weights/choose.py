@@ -40,7 +40,7 @@ def place_weights(
     arena: int | None = None,
 ) -> dict[str, Plan]:
     """Return the plans of all methods with the constants that are copied at start-up or during a run. The model's code
-    takes `code` bytes of RAM; automatic choices leave room for it anyway. `arena` limits the arena."""
+    takes `code` bytes of RAM. `arena` limits the arena."""
     chip = board.chip
     flash = chip.memory(chip.code)
     if weights is Weights.FLASH or (weights is Weights.AUTO and chip.flash_path is None):
@@ -61,13 +61,13 @@ def place_weights(
 
     def copied(planned: Plan) -> Plan | None:
         small = arena is None or planned.arena <= arena
-        fits = small and min(_spare_bytes(_free({name: planned}, chip, cores), chip, path).values()) >= 0
-        return choose_resident({name: planned}, chip, Weights.AUTO, cores)[name] if fits else None
+        fits = small and min(_spare_bytes(_free({name: planned}, chip, cores, code), chip, path).values()) >= 0
+        return choose_resident({name: planned}, chip, Weights.AUTO, cores, code)[name] if fits else None
 
     def reads(planned: Plan, step: Step) -> float:
         return _reading(planned, step, path)
 
-    most = _free(plans, chip, cores)[chip.data] // 2
+    most = _free(plans, chip, cores, code)[chip.data] // 2
     better = best_streams(plan, found[name], Room(chip, path, copied, reads, most))
     if weights is Weights.STREAM:
         if better is None:
@@ -114,8 +114,7 @@ def choose_resident(
     reads = {content: times for content, times in _reads(plans).items() if content not in there}
     saved = _saved_cycles(plans, path) if path is not None else dict.fromkeys(reads, 0.0)
     order = sorted(reads, key=lambda content: (-saved[content], -reads[content], -len(content[1])))
-    free = _free(plans, chip, cores)
-    free[chip.data] -= code if weights is Weights.RAM else 0
+    free = _free(plans, chip, cores, code)
     if weights is not Weights.RAM and path is not None:
         order = list(_select_paying(order, saved, path))
         free = _spare_bytes(free, chip, path)
@@ -138,8 +137,8 @@ def _copies(constants: Sequence[Constant], banks: Mapping[Content, str]) -> dict
     return {c.name: banks[_content(c)] for c in constants if _content(c) in banks}
 
 
-def _free(plans: Mapping[str, Plan], chip: Chip, cores: int) -> dict[str, int]:
-    """Return the free bytes of each RAM bank, with the bank that holds program data last."""
+def _free(plans: Mapping[str, Plan], chip: Chip, cores: int, code: int) -> dict[str, int]:
+    """Return the free bytes of each RAM bank, with the bank that holds program data and code last."""
     fast = (m.name for m in chip.memories if m.kind == "ram" and not m.slow)
     names = sorted(fast, key=lambda name: name == chip.data)
     used = {
@@ -147,7 +146,8 @@ def _free(plans: Mapping[str, Plan], chip: Chip, cores: int) -> dict[str, int]:
         for name in names
     }
     lent = max(sum(p.graph[name].bytes for name in p.layout.streamed | p.layout.lent) for p in plans.values())
-    own = {name: STATIC + lent if name == chip.data else 0 for name in names}  # images have the caller's buffers too
+    data = STATIC + lent + code  # images have the caller's buffers too
+    own = {name: data if name == chip.data else 0 for name in names}
     copied = {name: max(p.layout.copied(name) for p in plans.values()) for name in names}
     return {name: room(chip, name, cores) - used[name] - own[name] - copied[name] - 2 * SECTION for name in names}
 
