@@ -141,3 +141,21 @@ def test_a_sum_that_is_a_part_of_a_cat_is_made_there(tmp_path: Path) -> None:
     found = pipeline.run_image(of, pipeline.build_image(of, tmp_path))
     (want,) = interpret(graph, [example]).values()
     assert found.outputs[0].tobytes() == want.tobytes()
+
+
+def test_the_unit_computes_bands(tmp_path: Path) -> None:
+    """With less RAM, the same layers run in bands of rows, and still on the unit."""
+    b = Builder("bands")
+    x = b.input("x", (1, 24, 24, 4), DType.INT8)
+    wide = convolution(b, x, "wide", (32, 3, 3, 4), QConv2d(0, 0, padding=SAME))
+    half = convolution(b, wide, "half", (16, 2, 2, 32), QConv2d(0, 0, stride=(2, 2)))
+    graph = b.graph([x], [convolution(b, half, "last", (8, 1, 1, 16), QConv2d(0, 0))])
+    example = np.random.default_rng(0).integers(-128, 128, (1, 24, 24, 4)).astype(np.int8)
+    source = Source("bands", {"forward": graph}, (example,))
+    whole = pipeline.compile_graph(source, graph, BOARD, AUTO)
+    of = pipeline.compile_graph(source, graph, BOARD, replace(AUTO, ram=whole.plan.arena // 2))
+    assert of.plan.bands is not None and of.plan.arena <= whole.plan.arena // 2
+    assert {step.executor for step in of.plan.steps if isinstance(step.call.op, QConv2d)} == {GEMM}
+    found = pipeline.run_image(of, pipeline.build_image(of, tmp_path))
+    (want,) = interpret(graph, [example]).values()
+    assert found.outputs[0].tobytes() == want.tobytes()

@@ -29,13 +29,14 @@ BROUGHT = (
 
 
 def used_units(compiled: Compiled) -> list[tuple[Unit, list[str], list[Left]]]:
-    """List each unit that may be used and knows a layer's kind, its layers, and those that it leaves to the cores."""
+    """List each unit that may be used and knows a layer's kind, its layers, and those that it leaves to the cores. A
+    layer in bands may be in both lists."""
     found = []
     for unit in units_of(compiled.board.chip) if compiled.options.units is not Units.OFF else ():
         layers = list(_layers(compiled.plan, unit, compiled.graph))
-        own = [layer for layer, kept in layers if kept is None]
+        own = dict.fromkeys(layer for layer, kept in layers if kept is None)
         if layers:
-            found.append((unit, own, [kept for _, kept in layers if kept is not None]))
+            found.append((unit, list(own), list(dict.fromkeys(kept for _, kept in layers if kept is not None))))
     return found
 
 

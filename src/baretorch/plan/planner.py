@@ -25,7 +25,7 @@ from baretorch.plan.select import operand_of
 from baretorch.plan.shares import TwoCores, with_meetings
 from baretorch.plan.types import Layout, Plan, StateBuffer
 from baretorch.targets.types import Board
-from baretorch.units import units_of
+from baretorch.units import Unit, units_of
 
 
 def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
@@ -62,10 +62,9 @@ class Planner:
     def _plan_with_units(self, graph: Graph) -> Plan:
         """Plan the graph with all layers on units that they take, as far as there is room for the constants. Layers
         with the most bytes are the first to be left to the cores."""
-        units = units_of(self.board.chip) if self.options.units is Units.AUTO else ()
         left: set[str] = set()
         while True:
-            plan = self._plan_whole(graph, lambda call: () if call.y.name in left else units)
+            plan = self._plan_whole(graph, lambda call: () if call.y.name in left else self._units)
             theirs = [step for step in plan.steps if step.kernel.unit]
             if not theirs or capacity.fits(plan, self.board, self.options):
                 return replace(plan, no_room=frozenset(left))
@@ -82,7 +81,15 @@ class Planner:
         capacity.need_rows(smaller, self.options)
         best = smaller if rows else min(plan, smaller, key=lambda p: p.arena)
         capacity.need_ram(best, self.options)
-        return best
+        if best.bands is None or not self._units:
+            return best
+        found = self._plan_with_units(best.graph)  # bands were chosen without units, whose data needs more room
+        return replace(found, bands=best.bands) if fits(found) else best
+
+    @property
+    def _units(self) -> tuple[Unit, ...]:
+        """Return the accelerator units that may be used."""
+        return units_of(self.board.chip) if self.options.units is Units.AUTO else ()
 
     def _plan_whole(self, graph: Graph, units: UnitsFor = lambda call: ()) -> Plan:
         """Plan the graph as it is."""
