@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +17,18 @@ import baretorch
 from baretorch import pipeline
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
-from baretorch.ir.graph import Builder, DType, interpret
+from baretorch.ir.equivalence import WrongStep
+from baretorch.ir.graph import Builder, DType, Graph, interpret
 from baretorch.ir.io import store_inputs
 from baretorch.machines.host_program import on_host
 from baretorch.measure.facts import compare
 from baretorch.ops.functions import Tanh
+from baretorch.ops.int8.qlinear import QLinear
 from baretorch.ops.move import Slice
 from baretorch.options import Io, Options
-from baretorch.passes.order import FLOAT_PASSES, run_passes
+from baretorch.passes.order import FLOAT_PASSES, Pass, run_passes
 from baretorch.pipeline import LoweredModel
+from baretorch.quantize import quantize
 from baretorch.quantize.watch import in_numpy, watching
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_model, mlp
@@ -54,6 +59,22 @@ def test_the_chip_computes_the_int8_model(board: str, io: str, tmp_path: Path) -
     assert (out["dtype"], out["float_layers"], out["warnings"]) == ("int8", [], [])
     expected = DType.INT8 if io == "int8" else DType.FLOAT32
     assert {compiled.graph[n].dtype for n in (*compiled.graph.inputs, *compiled.graph.outputs)} == {expected}
+
+
+@pytest.mark.parametrize(("zero", "wrong"), [(1, False), (6, True), (-6, True)])
+def test_a_wrong_int8_layer_is_an_error(zero: int, wrong: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step is rounding. The output's zero point of each linear layer is changed, as a fault of its rule would."""
+
+    def damaged(graph: Graph, passes: Sequence[Pass]) -> list[tuple[str, Graph]]:
+        *before, (name, made) = run_passes(graph, passes)
+        nodes = tuple(
+            replace(n, op=replace(n.op, zero=n.op.zero + zero)) if isinstance(n.op, QLinear) else n for n in made.nodes
+        )
+        return [*before, (name, replace(made, nodes=nodes))]
+
+    monkeypatch.setattr(quantize, "run_passes", damaged)
+    with pytest.raises(WrongStep, match="to_int8 changed what 0 computes") if wrong else nullcontext():
+        int8(samples())
 
 
 def test_a_layer_left_in_float_is_named() -> None:

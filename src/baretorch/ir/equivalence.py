@@ -36,6 +36,18 @@ class WrongStep(InternalError):
         self.step = step
 
 
+class WrongLayer(WrongStep):
+    """Raised when an int8 layer does not compute what its scales mean. This is a bug in Baretorch."""
+
+    def __init__(self, layer: str, steps: float) -> None:
+        InternalError.__init__(
+            self,
+            f"to_int8 changed what {layer} computes: for the example inputs, it is {steps:.3g} steps of its scale away "
+            "from the float layer with the same rounded inputs. Baretorch stops, because the C would be wrong",
+        )
+        self.step = "to_int8"
+
+
 @dataclass(frozen=True)
 class Reference:
     """The correct results. `answers` are the outputs of consecutive runs, in PyTorch's order of dimensions. A seed

@@ -10,8 +10,8 @@ from math import sqrt
 import numpy as np
 
 from baretorch.ir.graph import Array, DType, Graph, Node, Quant, interpret
-from baretorch.ir.io import as_real
-from baretorch.quantize.accuracy import power, sqnr_db
+from baretorch.ir.io import as_real, as_stored, store_inputs
+from baretorch.quantize.accuracy import check_layers, power, sqnr_db
 from baretorch.quantize.calibrate import Calibration
 from baretorch.quantize.comparisons import expected_noise, find_comparisons
 from baretorch.quantize.groups import Groups
@@ -98,7 +98,8 @@ def _pairs(graph: Graph, int8: Graph) -> dict[str, str]:
 
 
 def simulate_answers(graph: Graph, int8: Graph, examples: Sequence[Array]) -> tuple[Array, ...]:
-    """Return the outputs of a float graph with scales, rounded where the graph that it compiles to is int8."""
+    """Return the outputs of a float graph with scales, rounded where the graph that it compiles to is int8. Raise
+    WrongLayer if a layer of that graph computes something else."""
     pairs = _pairs(graph, int8)
     stays = {n for n, other in pairs.items() if int8[other].dtype is DType.FLOAT32 and n not in graph.outputs}
     made = {t.holds for t in int8.tensors.values() if t.dtype is not DType.FLOAT32}
@@ -106,7 +107,12 @@ def simulate_answers(graph: Graph, int8: Graph, examples: Sequence[Array]) -> tu
     tensors = {n: replace(t, quant=None) if n in stays else t for n, t in graph.tensors.items()}
     rounding = simulate(replace(graph, tensors=tensors))
     with np.errstate(all="ignore"):  # readers of the values report what overflows
-        values = interpret(rounding, examples)
+        values = interpret(rounding, examples, keep=True)
+        right = {
+            t.holds: values[n] for n, t in rounding.tensors.items() if n in values
+        }  # the rounded value is the last
+        given = dict(zip(int8.inputs, store_inputs(int8, examples), strict=True))
+        check_layers(int8, right, given | {s.name: as_stored(int8[s.name], s.initial) for s in int8.state})
     return tuple(values[name] for name in rounding.outputs)
 
 

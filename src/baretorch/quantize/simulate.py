@@ -30,7 +30,7 @@ def simulate(graph: Graph) -> Graph:
         back: Op = Dequantize16(scale / FINER) if wide else Dequantize(scale, zero)
         stored, again = (fresh(graph, new, f"{t.name}_{suffix}") for suffix in ("steps", "rounded"))
         new[stored] = replace(t, name=stored, dtype=DType.INT16 if wide else DType.INT8)
-        new[again] = replace(t, name=again)
+        new[again] = replace(t, name=again, value=t.holds)
         return [Node(there, (t.name,), (stored,)), Node(back, (stored,), (again,))], again
 
     constants = {
