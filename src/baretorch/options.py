@@ -234,11 +234,6 @@ class Options:
             cores=self.shared_cores,
         )
 
-    def for_sizes(self) -> Options:
-        """Return the options for an image that is only measured, on a board with room for everything: nothing is
-        streamed."""
-        return replace(self, weights=None if self.weights is Weights.STREAM else self.weights).for_own_build()
-
     @property
     def used_cores(self) -> int:
         """The number of the chip's cores that an image uses: core 0 starts core 1, which has a stack of its own."""

@@ -257,8 +257,8 @@ def compile_graph(source: Source, graph: Graph, board: Board, options: Options =
     return compile_lowered(LoweredModel(source, {source.method: graph}), board, options)
 
 
-def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAULT) -> Compiled:
-    """Delegate, plan and emit a lowered model for a board."""
+def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAULT, blank: bool = False) -> Compiled:
+    """Delegate, plan and emit a lowered model for a board. `blank`: with zeros for weights, to measure sizes."""
     if board.chip.cpu.prefers_narrow:
         model = model.narrow
     source, graphs = model.source, model.graphs
@@ -287,7 +287,7 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
         code = 0
     with timed("plan"):
         plans = place_weights(plans, board, options.weights or Weights.FLASH, options.used_cores, code, options.ram)
-    return replace(emit_plans(model, plans, board, options), partitions=partitions)
+    return replace(emit_plans(model, plans, board, options, blank), partitions=partitions)
 
 
 def _choose_rest(options: Options, board: Board, partitions: Mapping[str, Partition]) -> Options:

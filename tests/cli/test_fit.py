@@ -35,15 +35,43 @@ def test_advice_makes_it_fit(model: Path, board: str, options: list[str]) -> Non
     assert baretorch("build", str(model), "--board", board).code == 1  # as it is
 
 
+IMAGE = """import torch
+from torch import nn
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 24, 3, padding=1), nn.ReLU())
+def inputs(): return (torch.ones(1, 3, 24, 24),)
+def calibration():
+    torch.manual_seed(1)
+    return list(torch.randn(8, 1, 3, 24, 24))
+"""
+
+
+@pytest.mark.parametrize("board", ["cluster8", "pico"])
+def test_fit_and_inspect_measure_what_build_builds(board: str, folder: Path) -> None:
+    """On all cores of a cluster and on its units, and with the weights that its CPU prefers."""
+    (folder / "net.py").write_text(IMAGE)
+    asked = ("net.py", "--board", board, "--int8", "--json")
+    built = baretorch("build", *asked).json()
+    (found,), facts = baretorch("fit", *asked).json()["boards"], baretorch("inspect", *asked).json()
+    (sheet,) = facts["boards"]
+    for arena in (found["ram"]["arena"], facts["plan"]["arena"]):
+        assert arena == built["ram"]["arena"]
+    for flash in (found["flash"]["need"], sheet["flash"]["size"] - sheet["flash"]["room"]):
+        assert abs(flash - built["flash"]["total"]) <= 16  # alignment
+    assert found["ram"]["room"] == sheet["ram"]["room"]
+    assert abs(sheet["ram"]["size"] - sheet["ram"]["room"] - sheet["ram"]["used"]) <= 64, "the items add up"
+
+
 def test_every_board(folder: Path) -> None:
-    """Every board but this computer is listed; boards with the same CPU share one build of the code."""
+    """Every board but this computer is listed; boards with the same CPU and number of cores to use share one build."""
     data = baretorch("fit", copy_model("tiny", folder), "--json").json()
     boards = {b["board"]: b for b in data["boards"]}
     assert {"pico", "pico2w", "microbit", "virt-rv32"} < set(boards) and "host" not in boards
     assert all(b["fits"] and b["change"] is None and b["advice"] == "" for b in boards.values())
-    measured = {b["cpu"] for b in boards.values() if b["measured"]}
-    assert measured == {b["cpu"] for b in boards.values()}
-    assert sum(b["measured"] for b in boards.values()) == len(measured)
+    kinds = {name: (b["cpu"], name if name.startswith("cluster") else "") for name, b in boards.items()}
+    measured = [kinds[name] for name, b in boards.items() if b["measured"]]
+    assert sorted(measured) == sorted(set(kinds.values()))
     for b in boards.values():
         assert b["flash"]["room"] == b["flash"]["size"] - b["flash"]["need"] > 0
         assert b["ram"]["room"] == b["ram"]["size"] - b["ram"]["need"] > 0

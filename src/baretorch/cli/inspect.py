@@ -27,7 +27,8 @@ def inspect(as_json: bool, model: str, board: str | None, stage: str | None, opt
 
     from baretorch.cli.stages import lower_model, read_source
     from baretorch.errors import CompileError
-    from baretorch.measure.model import ModelFacts, Worksheet, find_worksheet, planning_board
+    from baretorch.measure.model import ModelFacts, Worksheet, find_worksheet
+    from baretorch.measure.sizes import compile_for_sizes
     from baretorch.plan import make_plan
     from baretorch.report.terminal.model import model_screen, stage_text, text_before
     from baretorch.targets.boards import board_names, load_board
@@ -38,9 +39,10 @@ def inspect(as_json: bool, model: str, board: str | None, stage: str | None, opt
         if stage in ("source", "aten", "core"):  # these can also be shown for models that cannot be compiled
             text = text_before(source, stage)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
-        graph = lower_model(source, options, progress).graph
-        planned_for = targets[0] if len(targets) == 1 else load_board("host")
-        plan = make_plan(graph, planning_board(planned_for))
+        lowered = lower_model(source, options, progress)
+        compiled = compile_for_sizes(lowered, targets[0], options)[0] if len(targets) == 1 else None
+        graph = compiled.graph if compiled else lowered.graph
+        plan = compiled.plan if compiled else make_plan(graph, load_board("host"))
         if stage is not None:
             text = stage_text(stage, graph, plan)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
@@ -48,10 +50,11 @@ def inspect(as_json: bool, model: str, board: str | None, stage: str | None, opt
         for target in targets:
             progress(f"build for {target.name}")
             try:
-                fits.append((target, find_worksheet(source, graph, target, options)))
+                made = compiled or compile_for_sizes(lowered, target, options)[0]
+                fits.append((target, find_worksheet(made, target)))
             except CompileError as error:
                 if board != "all":
                     raise
                 fits.append((target, error))
-    facts = ModelFacts(source, graph, plan, planned_for if len(targets) == 1 else None, tuple(fits))
+    facts = ModelFacts(source, graph, plan, targets[0] if len(targets) == 1 else None, tuple(fits))
     return Answer(facts.to_json(), model_screen(facts))

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field, replace
 from math import floor, sqrt
 from typing import Any
 
-from baretorch.emit import emit
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch
 from baretorch.firmware.elf import read_elf
-from baretorch.firmware.sizes import needed_bytes, roomy
+from baretorch.firmware.sizes import needed_bytes
 from baretorch.frontends import Source
 from baretorch.measure.cycles import Time, cycles_json
 from baretorch.measure.run import measure_model
+from baretorch.measure.sizes import build_for_sizes, compile_for_sizes
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Io, Optimize, Options, UseNpu
-from baretorch.pipeline import Compiled, LoweredModel, build_image, compile_lowered, with_io
+from baretorch.pipeline import Compiled, LoweredModel, compile_lowered, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.memory.banks import ARENA
 from baretorch.plan.types import Bands
@@ -252,17 +252,9 @@ class Fitter:
             )
         self.progress(f"plan for {board.name}")
         model = model.with_io(options.io)
-        large = roomy(board)
-        try:
-            plans = {name: make_plan(graph, board, options) for name, graph in model.graphs.items()}
-            planned = True
-        except CompileError:
-            whole = replace(options, ram=None)
-            plans = {name: make_plan(graph, large, whole) for name, graph in model.graphs.items()}
-            planned = False
-        c = emit(model.source.name, plans, options.optimize, model.source.method, blank=True)
-        compiled = Compiled(model, large, plans, c, options)
-        key = (board.chip.cpu.name, options.optimize, compiled.c.files["model.c"])
+        compiled, planned = compile_for_sizes(model, board, options)
+        _, _, code = compiled.c.files["model.c"].partition("*/")  # without the command, which names the board
+        key = (board.chip.cpu.name, options.optimize, code)
         if key not in self._built:
             self._built[key] = self._build(compiled)
         trial = _trial(options, board, compiled, planned, self._built[key])
@@ -283,9 +275,9 @@ class Fitter:
         board, chip = compiled.board.name, compiled.board.chip
         self.progress(f"build for {board}")
         with scratch() as folder:
-            image = build_image(compiled, folder)
+            image = build_for_sizes(compiled, folder)
             elf = read_elf(image.elf.read_bytes())
-        flash, data = (needed_bytes(compiled.board, elf, bank) for bank in (chip.code, chip.data))
+        flash, data = (needed_bytes(image.board, elf, bank) for bank in (chip.code, chip.data))
         return _Built(board, flash, data - chip.stack_bytes, image.flash.weights)
 
     def _time(self, trial: Trial) -> Time | None:

@@ -109,11 +109,11 @@ def needed_bytes(large: Board, elf: Elf, name: str) -> int:
     bank = large.chip.memory(name)
     ends = [s.address + s.size for s in elf.sections if s.flags & ALLOC and s.name != STACK and bank.holds(s.address)]
     ends += [c.end for c in load_chunks(elf) if bank.holds(c.address)]
-    stack = _reserved(elf) if name == large.chip.data else 0
+    stack = reserved_stack(elf) if name == large.chip.data else 0
     return max(ends, default=bank.origin) - bank.origin + stack
 
 
-def _reserved(elf: Elf) -> int:
+def reserved_stack(elf: Elf) -> int:
     """Return the bytes for the stacks of all cores that the image uses."""
     return sum(s.size for s in elf.sections if s.name == STACK)
 
@@ -131,5 +131,5 @@ def _parts(large: Board, elf: Elf, memory: MemoryBank) -> str:
     code = sum(s.size for s in sections if s.name == CODE_IN_RAM)
     copied += f", {code} of code" if code else ""
     static = sum(s.size for s in sections if s.name in (".data", ".bss"))
-    stack = f", {_reserved(elf)} of stack" if memory.name == large.chip.data else ""
+    stack = f", {reserved_stack(elf)} of stack" if memory.name == large.chip.data else ""
     return f"{arena} of arena{copied}, {static} of static data{stack}"

@@ -13,13 +13,13 @@ from typing import Any
 from baretorch.errors import CompileError
 from baretorch.files.write import scratch
 from baretorch.firmware.elf import read_elf
-from baretorch.firmware.sizes import needed_bytes, roomy
+from baretorch.firmware.sizes import needed_bytes, reserved_stack
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.ir.graph import Graph, Tensor
+from baretorch.measure.sizes import build_for_sizes
 from baretorch.ops.delegate import Delegate
-from baretorch.options import Options
-from baretorch.pipeline import build_image, compile_graph
+from baretorch.pipeline import Compiled
 from baretorch.plan.types import Plan
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Board
@@ -58,19 +58,13 @@ class Worksheet:
         return {"fits": self.fits, "flash": self.flash.to_json(), "ram": self.ram.to_json()}
 
 
-def planning_board(board: Board) -> Board:
-    """Return the board with memories in which everything fits, to compute what a model needs. The host has room."""
-    return board if board.hosted else roomy(board)
-
-
-def find_worksheet(source: Source, graph: Graph, board: Board, options: Options) -> Worksheet:
-    """Build the graph for a board and return its worksheet."""
-    compiled = compile_graph(source, graph, planning_board(board), options.for_sizes())
+def find_worksheet(compiled: Compiled, board: Board) -> Worksheet:
+    """Build a model that was compiled for a board, or for a larger one like it, and return its worksheet."""
     with scratch() as folder:
-        return make_worksheet(board, build_image(compiled, folder))
+        return make_worksheet(compiled, board, build_for_sizes(compiled, folder))
 
 
-def make_worksheet(board: Board, image: Image) -> Worksheet:
+def make_worksheet(compiled: Compiled, board: Board, image: Image) -> Worksheet:
     """Return the worksheet of an image that was built for a board like this in which everything fits."""
     chip, flash, ram = board.chip, image.flash, image.ram
     code, data = chip.memory(chip.code), chip.memory(chip.data)
@@ -80,13 +74,15 @@ def make_worksheet(board: Board, image: Image) -> Worksheet:
         ("weights", flash.weights),
     )
     copied = [(what, size) for what, size in (("weights", ram.weights), ("code", ram.code)) if size]
-    stack = ("stack (reserved)", image.board.chip.stack_bytes)
-    ram_items = (("arena", ram.arena), *copied, ("static", ram.static), stack)
     if image.board.hosted:
-        flash_need, ram_need = flash.total, ram.total
+        stack, flash_need, ram_need = chip.stack_bytes, flash.total, ram.total
     else:
         elf = read_elf(image.elf.read_bytes())
+        stack = reserved_stack(elf)
         flash_need, ram_need = (needed_bytes(image.board, elf, name) for name in (chip.code, chip.data))
+    banks = [bank for plan in compiled.plans.values() for bank in plan.layout.banks if bank.name == chip.data]
+    arena = max((bank.size for bank in banks), default=0)  # without its parts in other banks
+    ram_items = (("arena", arena), *copied, ("static", ram.static), ("stack (reserved)", stack))
     return Worksheet(
         Account("flash", code, flash_items, code.size - flash_need),
         Account("RAM", data, ram_items, data.size - ram_need),

@@ -1,0 +1,35 @@
+"""Compile and build a model to measure the memory that its image needs on a board, whether it fits there or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from baretorch.errors import CompileError
+from baretorch.firmware.sizes import roomy
+from baretorch.firmware.types import Image
+from baretorch.options import Options, UseNpu, Weights
+from baretorch.pipeline import Compiled, LoweredModel, build_image, compile_lowered
+from baretorch.targets.types import Board
+
+
+def planning_board(board: Board) -> Board:
+    """Return the board with memories in which everything fits. The host has room."""
+    return board if board.hosted else roomy(board)
+
+
+def compile_for_sizes(model: LoweredModel, board: Board, options: Options) -> tuple[Compiled, bool]:
+    """Compile a model for a board as for an image, with blank weights, without its NPU, and without copies of weights
+    that are only made where there is room. If it does not fit, compile it for the board with larger memories, without a
+    limit of RAM. Return also whether it fits so far."""
+    weights = Weights.FLASH if board.chip.cluster is None else options.weights  # a cluster reads them in its scratchpad
+    options = replace(options, npu=UseNpu.OFF, weights=weights)
+    try:
+        return compile_lowered(model, board, options, blank=True), True
+    except CompileError:
+        return compile_lowered(model, planning_board(board), replace(options, ram=None), blank=True), False
+
+
+def build_for_sizes(compiled: Compiled, folder: Path) -> Image:
+    """Build an image for the board with larger memories, so that it always links."""
+    return build_image(replace(compiled, board=planning_board(compiled.board)), folder)
