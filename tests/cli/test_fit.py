@@ -49,7 +49,7 @@ def calibration():
 
 @pytest.mark.parametrize("board", ["cluster8", "pico"])
 def test_fit_and_inspect_measure_what_build_builds(board: str, folder: Path) -> None:
-    """On all cores of a cluster and on its units, and with the weights that its CPU prefers."""
+    """Models run on all cores of a cluster and on its units, with the weights that its CPU prefers."""
     (folder / "net.py").write_text(IMAGE)
     asked = ("net.py", "--board", board, "--int8", "--json")
     built = baretorch("build", *asked).json()

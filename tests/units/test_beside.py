@@ -144,7 +144,7 @@ def test_a_sum_that_is_a_part_of_a_cat_is_made_there(tmp_path: Path) -> None:
 
 
 def test_the_unit_computes_bands(tmp_path: Path) -> None:
-    """With less RAM, the same layers run in bands of rows, and still on the unit."""
+    """The unit also computes layers that run in bands of rows for want of RAM."""
     b = Builder("bands")
     x = b.input("x", (1, 24, 24, 4), DType.INT8)
     wide = convolution(b, x, "wide", (32, 3, 3, 4), QConv2d(0, 0, padding=SAME))

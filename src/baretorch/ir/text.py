@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from baretorch.escape import graph_name
-from baretorch.ir.graph import Array, Graph, Node, Op, Origin, Port, Tensor
+from baretorch.ir.graph import Array, Graph, Node, Op, Origin, Port, Quant, Tensor
 
 _SOURCE = re.compile(r"[\w.-]+:\d+")  # where in which of the user's files
 
