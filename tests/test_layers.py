@@ -43,7 +43,7 @@ LAYERS: dict[str, str] = {
     "ir.layerwise": "ir passes",
     "frontends": "errors escape files.ownership files.read files.write frontends.runtimes ir ir.equivalence ir.io "
     "ir.layerwise ir.verify machines.npu npu npu.accelerators ops options passes stopwatch",
-    "quantize": "errors escape files.read frontends ir ir.io ops options passes",
+    "quantize": "errors escape files.read frontends ir ir.equivalence ir.io ops options passes",
     "plan": "errors ir ir.text ops options passes targets units",
     "emit": "errors escape ir ir.text ops options plan version",
     "firmware": "errors files.write firmware.cache firmware.tools options targets",
@@ -52,11 +52,11 @@ LAYERS: dict[str, str] = {
     "machines.hardware": "errors escape files.read files.write firmware machines targets",
     "machines.host_program": "emit errors files.write firmware firmware.cache ir options plan quantize targets",
     "pipeline": "emit errors files.ownership files.write firmware frontends ir ir.equivalence ir.io ir.text ir.verify "
-    "machines machines.host_program machines.npu npu options passes plan quantize stopwatch targets",
+    "machines machines.host_program machines.npu npu options passes plan quantize stopwatch targets units",
     "debug": "emit errors escape files.ownership firmware ir ir.io machines machines.hardware pipeline plan targets",
     "measure": "errors files.write firmware frontends ir ir.io ir.layerwise ir.ties machines npu ops options passes "
     "pipeline plan quantize stopwatch targets units",
-    "explore": "emit errors files.write firmware frontends ir ir.io ir.ties machines measure ops options passes "
+    "explore": "errors files.write firmware frontends ir ir.io ir.ties machines measure ops options passes "
     "pipeline plan targets units",
     "tune": "errors escape explore files.ownership files.read files.write firmware frontends ir ir.io machines "
     "machines.host_program measure ops options passes pipeline plan quantize targets targets.features "
