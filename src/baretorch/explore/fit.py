@@ -19,7 +19,7 @@ from baretorch.firmware.sizes import needed_bytes
 from baretorch.frontends import Source
 from baretorch.measure.cycles import Time, cycles_json
 from baretorch.measure.run import measure_model
-from baretorch.measure.sizes import build_for_sizes, compile_for_sizes
+from baretorch.measure.sizes import MemoryUse, build_for_sizes, compile_for_sizes
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Io, Optimize, Options, UseNpu
 from baretorch.pipeline import Compiled, LoweredModel, compile_lowered, with_io
@@ -30,26 +30,6 @@ from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Board
 
 _CLOSE = {"flash": 2048, "ram": 64}  # with fewer bytes left, an estimate is not precise enough
-
-
-@dataclass(frozen=True)
-class MemoryUse:
-    """The need of a memory, including the reserved stack."""
-
-    memory: MemoryBank
-    need: int
-
-    @property
-    def room(self) -> int:
-        """Bytes left; negative if it is too small."""
-        return self.memory.size - self.need
-
-    @property
-    def close(self) -> bool:
-        return abs(self.room) < _CLOSE[self.memory.kind]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"memory": self.memory.name, "size": self.memory.size, "need": self.need, "room": self.room}
 
 
 @dataclass(frozen=True)
@@ -258,7 +238,7 @@ class Fitter:
         if key not in self._built:
             self._built[key] = self._build(compiled)
         trial = _trial(options, board, compiled, planned, self._built[key])
-        if not trial.measured and any(use.close for use in trial.uses):
+        if not trial.measured and any(abs(use.room) < _CLOSE[use.memory.kind] for use in trial.uses):
             trial = _trial(options, board, compiled, planned, self._build(compiled))
         return trial
 

@@ -17,45 +17,28 @@ from baretorch.firmware.sizes import needed_bytes, reserved_stack
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.ir.graph import Graph, Tensor
-from baretorch.measure.sizes import build_for_sizes
+from baretorch.measure.sizes import MemoryUse, build_for_sizes
 from baretorch.ops.delegate import Delegate
 from baretorch.pipeline import Compiled
 from baretorch.plan.types import Plan
-from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Board
-
-
-@dataclass(frozen=True)
-class Account:
-    """The use of one memory, item by item. `room` is negative if the memory is too small."""
-
-    kind: str  # "flash" or "RAM"
-    memory: MemoryBank
-    items: tuple[tuple[str, int], ...]
-    room: int
-
-    @property
-    def used(self) -> int:
-        return sum(count for _, count in self.items)
-
-    def to_json(self) -> dict[str, Any]:
-        m = self.memory
-        return {"memory": m.name, "size": m.size, "used": self.used, "room": self.room, "items": dict(self.items)}
 
 
 @dataclass(frozen=True)
 class Worksheet:
     """The bytes of an image on a board."""
 
-    flash: Account
-    ram: Account
+    flash: MemoryUse
+    ram: MemoryUse
 
     @property
     def fits(self) -> bool:
         return self.flash.room >= 0 and self.ram.room >= 0
 
     def to_json(self) -> dict[str, Any]:
-        return {"fits": self.fits, "flash": self.flash.to_json(), "ram": self.ram.to_json()}
+        uses = {"flash": self.flash, "ram": self.ram}
+        more = {name: use.to_json() | {"used": use.used, "items": dict(use.items)} for name, use in uses.items()}
+        return {"fits": self.fits, **more}
 
 
 def find_worksheet(compiled: Compiled, board: Board) -> Worksheet:
@@ -83,10 +66,7 @@ def make_worksheet(compiled: Compiled, board: Board, image: Image) -> Worksheet:
     banks = [bank for plan in compiled.plans.values() for bank in plan.layout.banks if bank.name == chip.data]
     arena = max((bank.size for bank in banks), default=0)  # without its parts in other banks
     ram_items = (("arena", arena), *copied, ("static", ram.static), ("stack (reserved)", stack))
-    return Worksheet(
-        Account("flash", code, flash_items, code.size - flash_need),
-        Account("RAM", data, ram_items, data.size - ram_need),
-    )
+    return Worksheet(MemoryUse(code, flash_need, flash_items), MemoryUse(data, ram_need, ram_items))
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from baretorch.errors import CompileError
 from baretorch.firmware.sizes import roomy
 from baretorch.firmware.types import Image
 from baretorch.options import Options, UseNpu, Weights
 from baretorch.pipeline import Compiled, LoweredModel, build_image, compile_lowered
+from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Board
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """The need of a memory, including the reserved stack, and the larger `items` of it."""
+
+    memory: MemoryBank
+    need: int
+    items: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def room(self) -> int:
+        """Bytes left; negative if it is too small."""
+        return self.memory.size - self.need
+
+    @property
+    def used(self) -> int:
+        """Return the bytes of all items."""
+        return sum(count for _, count in self.items)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"memory": self.memory.name, "size": self.memory.size, "need": self.need, "room": self.room}
 
 
 def planning_board(board: Board) -> Board:

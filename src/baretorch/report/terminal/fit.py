@@ -15,7 +15,8 @@ from baretorch.options import Options
 from baretorch.report.terminal.layout import columns
 
 if TYPE_CHECKING:
-    from baretorch.explore.fit import Finding, MemoryUse, Trial
+    from baretorch.explore.fit import Finding, Trial
+    from baretorch.measure.sizes import MemoryUse
 
 _BAR = 10
 

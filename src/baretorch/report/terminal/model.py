@@ -108,11 +108,11 @@ def _operators(facts: ModelFacts) -> Table:
 
 
 def _worksheet(sheet: Worksheet) -> Table:
-    """Return both accounts with a bar per item. Bars are shares of the used bytes, so that small images are visible."""
+    """Return flash and RAM with a bar per item. Bars are shares of the used bytes, so that small images are visible."""
     table = figure_grid(bars=True)
-    for account in (sheet.flash, sheet.ram):
+    for title, account in (("flash", sheet.flash), ("RAM", sheet.ram)):
         size = portion(account.used, account.memory.size, account.memory.name)
-        table.add_row(f"[bold]{account.kind}[/]", f"[bold]{account.used:,}[/]", size, _verdict(account.room))
+        table.add_row(f"[bold]{title}[/]", f"[bold]{account.used:,}[/]", size, _verdict(account.room))
         for name, count in account.items:
             drawn = bar(count, account.used, BAR)
             table.add_row(f"  {name}", f"{count:,}", f"[cyan]{drawn}[/]", share(count, account.used or 1))
