@@ -37,6 +37,9 @@ from baretorch.ops import (
 )
 from baretorch.ops.helpers.kernel import Kernel
 from baretorch.ops.int8 import (
+    integer,
+    integer_rows,
+    integer_sums,
     litert,
     litert_lstm,
     litert_softmax,
@@ -174,6 +177,14 @@ OPS: tuple[OpRow, ...] = (
     OpRow(litert_softmax.LiteRtSoftmax8, litert_softmax.SOFTMAX8),
     OpRow(litert_softmax.LiteRtSoftmax16, litert_softmax.SOFTMAX16),
     OpRow(litert_svdf.LiteRtSvdf, litert_svdf.KERNELS),
+    OpRow(integer.RequantShift, integer.REQUANT_SHIFT),
+    OpRow(integer.IntTable, integer.INT_TABLE),
+    OpRow(integer.IntDivide, integer.INT_DIVIDE),
+    OpRow(integer_sums.IntConv2d, integer_sums.CONV),
+    OpRow(integer_sums.IntMatmul, integer_sums.MATMUL),
+    OpRow(integer_rows.IntSoftmax, integer_rows.INT_SOFTMAX),
+    OpRow(integer_rows.ItaSoftmax, integer_rows.ITA_SOFTMAX),
+    OpRow(integer_rows.IntNorm, integer_rows.INT_NORM),
     OpRow(move.Slice, move.SLICE, qmove.move, Scaled.ALIKE),
     OpRow(move.Cat, (), qmove.move, Scaled.ALIKE),
     OpRow(move.SliceScatter, (), qmove.move, Scaled.ALIKE),

@@ -21,6 +21,7 @@ from tests.ops.cases import (
     int8_sixteens,
     int8_small,
     int16,
+    integer,
     layers,
     layout,
     litert,
@@ -76,5 +77,6 @@ TABLE: tuple[Case, ...] = (
     *int8_recurrent.CASES,
     *litert.CASES,
     *litert_lstm.CASES,
+    *integer.CASES,
     *padding.CASES,
 )
