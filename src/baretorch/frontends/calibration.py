@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import IO, Any
@@ -71,15 +71,20 @@ def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples
 def examples_of(
     model: Path, graph: Graph, notes: list[str], calibration: Path | None = None
 ) -> tuple[Array, ...] | None:
-    """Return the first sample of `inputs.npz` next to the model, in the caller's order, and add `notes` about it.
-    Without such a file, return the first calibration sample, because random numbers may be invalid inputs. Return None
-    if there is neither."""
-    found = _read_next_to(model, EXAMPLES, graph.takes())
-    if found is not None:
-        notes += found.notes
-    else:
-        found = _fitting_samples(model, calibration, graph)
+    """Return the first sample of `example_samples`, in the caller's order, and add its `notes`. Return None if there is
+    none."""
+    found = example_samples(model, graph, calibration)
+    notes += found.notes if found else ()
     return None if found is None else next(iter(found))
+
+
+def example_samples(model: Path, graph: Graph, calibration: Path | None = None) -> FileSamples | None:
+    """Return the samples in `inputs.npz` next to the model. Without such a file, return those for calibration, because
+    random numbers may be invalid inputs. Return None if there is neither."""
+    found = _read_next_to(model, EXAMPLES, graph.takes())
+    if found is None and (found := _fitting_samples(model, calibration, graph)) is not None:
+        found = replace(found, notes=())
+    return found
 
 
 def _fitting_samples(model: Path, calibration: Path | None, graph: Graph) -> FileSamples | None:

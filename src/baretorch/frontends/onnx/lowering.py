@@ -23,6 +23,7 @@ from baretorch.frontends.onnx.definitions import (
     has_meaning,
     schema_function,
 )
+from baretorch.frontends.onnx.interface import OnnxInput
 from baretorch.frontends.onnx.proto import array_of, attribute_value, attributes_of, with_attributes
 from baretorch.frontends.untrusted import ROOM, too_large
 from baretorch.ir.graph import Array, DType, Node, Origin, Quant
@@ -114,6 +115,10 @@ class OnnxLowering(Lowering):
     def known(self, name: str | None) -> Array | None:
         """Return a tensor's value if it is a constant."""
         return None if name is None else self[name].data
+
+    def add_input(self, i: OnnxInput) -> str:
+        """Add an input of the Graph."""
+        return self.b.input(i.name, i.shape, i.dtype)
 
     def as_in_file(self, x: str) -> str:
         """Return a tensor in the file's form: uint8 numbers are uint8 again."""

@@ -13,6 +13,7 @@ from onnx import TensorProto, checker, defs
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import unsupported
+from baretorch.frontends.onnx.integer import adopt
 from baretorch.frontends.onnx.lowering import opsets_of
 from baretorch.frontends.onnx.order import graphs_in, nodes_in, sort_nodes
 from baretorch.frontends.onnx.versions import OLDEST
@@ -39,6 +40,7 @@ def parse(raw: bytes, folder: Path | None = None) -> Any:
     except Exception as error:  # DecodeError, or what protobuf's implementations raise instead
         raise damaged("it cannot be parsed") from error
     _check_texts(model)
+    adopt(model)
     if not model.graph.node and not model.graph.output:
         raise damaged("it has no graph")
     _check_opsets(model)

@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.files.read import read_toml
-from baretorch.frontends.calibration import examples_of
+from baretorch.frontends.calibration import example_samples, examples_of
 from baretorch.frontends.source import LoadRequest, Source, example_inputs, one_of
-from baretorch.ir.graph import Shape
-from baretorch.ir.io import as_array
+from baretorch.ir.graph import Builder, DType, Shape
+from baretorch.ir.io import arrange_inputs, as_array
 from baretorch.stopwatch import timed
+
+if TYPE_CHECKING:
+    from baretorch.frontends.onnx.integer import Range
+    from baretorch.frontends.onnx.interface import Interface
 
 METHOD = "forward"  # the only one
 NOBODY = "neither onnxruntime nor onnx.reference can run this model, so there is no result to compare with"
+
+
+DEFINED = "no runtime has the operators of integer networks: images are compared with the operators' definitions"
 
 
 def load_onnx(request: LoadRequest) -> Source:
@@ -31,6 +40,7 @@ def load_onnx(request: LoadRequest) -> Source:
                 try_='pip install "baretorch[onnx]"',
             ) from error
         from baretorch.frontends.onnx.fixed import fix_inputs
+        from baretorch.frontends.onnx.integer import is_integer
         from baretorch.frontends.onnx.interface import interface_of
         from baretorch.frontends.onnx.proto import model_to_text
         from baretorch.frontends.onnx.reader import read_model
@@ -43,8 +53,11 @@ def load_onnx(request: LoadRequest) -> Source:
         fix_inputs(model, request.fix, state)
         shapes = {**_given_shapes(model, state, request.inputs or ()), **request.shapes}
         interface = interface_of(model, shapes, state)
-        graph, notes = to_graph(model, interface, request.name)
         notes_of_inputs: list[str] = []
+        ranges = None
+        if is_integer(model):
+            request, ranges = _with_ranges(request, interface, notes_of_inputs)
+        graph, notes = to_graph(model, interface, request.name, ranges)
         if request.inputs is None:
             found = examples_of(request.file, graph, notes_of_inputs, request.calibration)
             request = replace(request, inputs=found)
@@ -57,6 +70,8 @@ def load_onnx(request: LoadRequest) -> Source:
             calls=len(model.graph.node),
             calls_are="ONNX node",
         )
+        if ranges is not None:
+            return replace(source, notes=(*source.notes, DEFINED))
         crashes: list[str] = []
         answered = reference_of(model, interface, source.examples, crashes)
         source = replace(source, notes=(*source.notes, *crashes))
@@ -72,6 +87,32 @@ def load_onnx(request: LoadRequest) -> Source:
             eager=lambda: original(model, interface, graph, library),
             library=library,
         )
+
+
+def _with_ranges(
+    request: LoadRequest, interface: Interface, notes: list[str]
+) -> tuple[LoadRequest, dict[str, Range]]:
+    """Return the ranges of an integer network's inputs, and the request with example inputs of their types. Add `notes`
+    about these."""
+    from baretorch.frontends.onnx.integer import ranges_of
+
+    if interface.state:
+        raise CompileError(f"--state is not supported for integer networks: {interface.state[0].input.name}")
+    b = Builder(request.name)
+    ports = b.graph([b.input(i.name, i.shape, i.dtype) for i in interface.inputs], ())
+    if request.inputs is not None:
+        first = tuple(arrange_inputs(ports, request.inputs, "inputs()"))
+        ranges = ranges_of(interface.inputs, [(x,) for x in first])
+    else:
+        samples = example_samples(request.file, ports, request.calibration)
+        ranges = ranges_of(interface.inputs, None if samples is None else list(zip(*samples.parts, strict=True)))
+        if samples is None:
+            return request, ranges
+        notes += samples.notes
+        first = next(iter(samples))
+    bytes_ = [i.dtype is not DType.FLOAT32 or ranges[i.name].zero is not None for i in interface.inputs]
+    inputs = tuple(x if small else x.astype(np.int32) for x, small in zip(first, bytes_, strict=True))
+    return replace(request, inputs=inputs), ranges
 
 
 def _given_shapes(model: Any, state: Mapping[str, str], inputs: Sequence[Any]) -> Mapping[str, Shape]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from baretorch.frontends.onnx import (
     control,
     convs,
     index,
+    integer_rows,
     math,
     nn,
     pools,
@@ -23,6 +25,7 @@ from baretorch.frontends.onnx import (
     shapes,
     signal,
 )
+from baretorch.frontends.onnx.integer import IntegerLowering, Range
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, Scope, Value, opsets_of
 from baretorch.frontends.onnx.versions import upgrade
@@ -49,13 +52,20 @@ TABLE: dict[str, OnnxRow] = {
 }
 
 
-def to_graph(model: Any, interface: Interface, name: str) -> tuple[Graph, tuple[str, ...]]:
-    """Return the Graph of a model with these inputs, outputs and state, and notes for the user."""
+def to_graph(
+    model: Any, interface: Interface, name: str, ranges: Mapping[str, Range] | None = None
+) -> tuple[Graph, tuple[str, ...]]:
+    """Return the Graph of a model with these inputs, outputs and state, and notes for the user. An integer network has
+    the `ranges` of its inputs."""
     model = upgrade(model)
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     b = Builder(name)
-    g = OnnxLowering(b, TABLE, functions, quant.ROWS, room=ROOM + 4 * model.ByteSize())
-    values: dict[str, Value] = {i.name: b.input(i.name, i.shape, i.dtype) for i in interface.inputs}
+    room = ROOM + 4 * model.ByteSize()
+    if ranges is None:
+        g = OnnxLowering(b, TABLE, functions, quant.ROWS, room=room)
+    else:
+        g = IntegerLowering(b, integer_rows.ROWS, functions, (), room=room, given=ranges)
+    values: dict[str, Value] = {i.name: g.add_input(i) for i in interface.inputs}
     states = [(s, b.input(s.input.name, s.input.shape, s.input.dtype)) for s in interface.state]
     values |= {s.input.name: tensor for s, tensor in states}
     scope = Scope(values, opsets=opsets_of(model))
@@ -65,12 +75,28 @@ def to_graph(model: Any, interface: Interface, name: str) -> tuple[Graph, tuple[
     state = [
         State(tensor, _alike(g, tensor, g.as_in_file(g.tensor(scope, s.output))), s.initial) for s, tensor in states
     ]
-    read = {n for node in b.nodes for n in node.inputs} | {*outputs, *(s.next for s in state)}
+    kept = {*outputs, *(s.next for s in state)}
+    if ranges is not None:
+        _drop_unused(b, kept)
+    read = {n for node in b.nodes for n in node.inputs} | kept
     graph = replace(
         b.graph([g.tensor(scope, i.name) for i in interface.inputs], outputs, state), labels=tuple(interface.outputs)
     )
     tensors = {n: t for n, t in graph.tensors.items() if t.data is None or n in read}
     return verify(replace(graph, tensors=tensors)), tuple(g.notes)
+
+
+def _drop_unused(b: Builder, kept: Collection[str]) -> None:
+    """Remove nodes that no output depends on: sums that became a part of the layer with their requantization."""
+    needed, nodes = set(kept), []
+    for node in reversed(b.nodes):
+        if needed.intersection(node.outputs):
+            needed.update(node.inputs)
+            nodes.append(node)
+        else:
+            for name in node.outputs:
+                del b.tensors[name]
+    b.nodes[:] = reversed(nodes)
 
 
 def _alike(g: OnnxLowering, old: str, new: str) -> str:
