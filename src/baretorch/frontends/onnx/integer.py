@@ -76,10 +76,14 @@ DECLARED = {DType.INT8: SIGNED, DType.UINT8: UNSIGNED, DType.INT16: Range(-(1 <<
 
 
 def ranges_of(inputs: Sequence[OnnxInput], examples: Sequence[Sequence[Array]] | None) -> dict[str, Range]:
-    """Return the ranges of inputs: those of their types, or if they are float, of the type that holds the examples."""
+    """Return the ranges of inputs: those of their types, or if they are float, of the type that holds the examples.
+    Examples of bytes for an int32 input state that it is one of bytes."""
     found = {}
     for i, x in enumerate(inputs):
-        if x.dtype is DType.FLOAT32:
+        stated = examples is not None and x.dtype is DType.INT32 and _stated(examples[i])
+        if stated:
+            found[x.name] = stated
+        elif x.dtype is DType.FLOAT32:
             if examples is None:
                 raise CompileError(
                     f"the range of the input {x.name!r} is not known: the file stores integers as float32",
@@ -94,14 +98,20 @@ def ranges_of(inputs: Sequence[OnnxInput], examples: Sequence[Sequence[Array]] |
 
 def _range_of(name: str, examples: Sequence[Array]) -> Range:
     """Return the range of the smallest type that holds these numbers. int8 and uint8 state it."""
-    types = {x.dtype.name for x in examples}
-    if types in ({"int8"}, {"uint8"}):
-        return SIGNED if types == {"int8"} else UNSIGNED
+    stated = _stated(examples)
+    if stated is not None:
+        return stated
     seen = Range(0, 0)
     for x in examples:
         values = whole(x, f"the input {name!r}")
         seen = seen.including(int(values.min(initial=0))).including(int(values.max(initial=0)))
     return next(kind for kind in (UNSIGNED, SIGNED, WIDE) if kind.lo <= seen.lo and seen.hi <= kind.hi)
+
+
+def _stated(examples: Sequence[Array]) -> Range | None:
+    """Return the range that the type of examples states, if they are bytes."""
+    types = {x.dtype.name for x in examples}
+    return SIGNED if types == {"int8"} else UNSIGNED if types == {"uint8"} else None
 
 
 def whole(data: Array, what: str) -> Array:
@@ -167,7 +177,7 @@ class IntegerLowering(OnnxLowering):
         known = self.given.get(i.name)
         if known is None:
             return super().add_input(i)
-        if i.dtype is DType.FLOAT32:
+        if i.dtype is DType.FLOAT32 or (i.dtype is DType.INT32 and known.zero is not None):
             quant = None if known.zero is None else Quant((1.0,), (known.zero,))
             self.note(f"{i.name}: whole numbers from {known.lo} to {known.hi}")
             return self.hold(self.b.input(i.name, i.shape, DType.INT32 if quant is None else DType.INT8, quant), known)

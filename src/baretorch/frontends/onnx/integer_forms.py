@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from baretorch.frontends.onnx.integer import MOST, Form, IntegerLowering, Range, Requant
+from baretorch.frontends.onnx.integer import LEAST, MOST, Form, IntegerLowering, Range, Requant
 from baretorch.frontends.windows import Windows
 from baretorch.ir.graph import Array, Op
 from baretorch.ops.elementwise import Add, Mul, Sub
@@ -21,7 +21,7 @@ from baretorch.ops.int8.arithmetic import LARGEST_SHIFT
 from baretorch.ops.int8.integer import IntTable
 from baretorch.ops.int8.integer_sums import IntConv2d, IntMatmul
 from baretorch.ops.int8.lookup import Lookup
-from baretorch.ops.int8.qbinary import LARGEST_FACTOR, QAdd, QMul
+from baretorch.ops.int8.qbinary import LARGEST_FACTOR, SHIFTS, QAdd, QMul
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qlinear import QLinear
 from baretorch.ops.int8.qmatmul import QMatmul
@@ -171,10 +171,14 @@ class Product(Form):
 
     def requantize(self, g: IntegerLowering, by: Requant) -> str | None:
         constants = uniform(by)
-        made = None if constants is None else exact(*constants, by.shift)
+        if constants is None:
+            return None
+        factor, offset = constants
+        steps = int(offset[0]) >> by.shift  # whole ones are added after the shift
+        made = exact(factor, offset - (steps << by.shift), by.shift)
         if made is None or made.bias.any() or made.sign[0] < 0 or self.largest << made.shift > MOST:
             return None
-        op = QMatmul(*self.zeros, int(made.multiplier[0]), made.shift, by.zero, *by.limits)
+        op = QMatmul(*self.zeros, int(made.multiplier[0]), made.shift, by.zero + steps, *by.limits)
         return g.b.add(op, self.a, self.b)
 
 
@@ -195,14 +199,23 @@ class Pair(Form):
         return None if op is None else g.b.add(op, self.a, self.b)
 
     def _sum(self, by: Requant, factor: Array, offset: Array) -> Op | None:
-        f, c, shift = int(factor[0]), int(offset[0]) + by.half, by.shift
-        while shift > 1 and f % 2 == 0:  # the last bits of the offset do not count then
-            f, c, shift = f >> 1, c >> 1, shift - 1
-        other = -f if self.op is Sub else f
-        start = c - f * self.zeros[0] - other * self.zeros[1] + (by.zero << shift)
-        if shift < 1 or abs(f) > LARGEST_FACTOR or abs(start) + 256 * abs(f) > MOST:
-            return None
-        return QAdd(f, other, start, shift, *by.limits)
+        """Return the sum with factors of 16 bits that round all sums of two bytes as this factor does."""
+        sign = -1 if self.op is Sub else 1
+        ends = [(-128 - z, 127 - z) for z in self.zeros]
+        low, high = ends[0][0] + min(sign * v for v in ends[1]), ends[0][1] + max(sign * v for v in ends[1])
+        sums = np.arange(low, high + 1)
+        y = by.apply(sums)
+        for shift in SHIFTS:
+            near = int(factor[0]) << shift >> by.shift
+            for f in (near, near + 1):
+                least = np.where(y > by.to.lo, (y << shift) - f * sums, LEAST).max()
+                most = np.where(y < by.to.hi, ((y + 1) << shift) - 1 - f * sums, MOST).min()
+                if abs(f) <= LARGEST_FACTOR and least <= most:
+                    middle = int(least + most) >> 1
+                    start = middle - f * (self.zeros[0] + sign * self.zeros[1]) + (by.zero << shift)
+                    if abs(start) + 256 * abs(f) <= MOST:
+                        return QAdd(f, sign * f, start, shift, *by.limits)
+        return None
 
     def _product(self, by: Requant, factor: Array, offset: Array) -> Op | None:
         made = exact(factor, offset, by.shift)

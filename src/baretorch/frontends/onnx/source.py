@@ -110,9 +110,12 @@ def _with_ranges(
             return request, ranges
         notes += samples.notes
         first = next(iter(samples))
-    bytes_ = [i.dtype is not DType.FLOAT32 or ranges[i.name].zero is not None for i in interface.inputs]
-    inputs = tuple(x if small else x.astype(np.int32) for x, small in zip(first, bytes_, strict=True))
-    return replace(request, inputs=inputs), ranges
+    inputs = []
+    for i, x in zip(interface.inputs, first, strict=True):
+        wide = i.name in ranges and ranges[i.name].zero is None
+        numbers = i.dtype in (DType.FLOAT32, DType.INT32)  # real ones, if they are stored as bytes
+        inputs.append(x.astype(np.int32 if wide else np.float32) if numbers else x)
+    return replace(request, inputs=tuple(inputs)), ranges
 
 
 def _given_shapes(model: Any, state: Mapping[str, str], inputs: Sequence[Any]) -> Mapping[str, Shape]:
