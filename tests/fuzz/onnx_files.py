@@ -11,11 +11,13 @@ import onnx
 from onnx import AttributeProto, helper
 
 from baretorch.frontends.onnx.fixed import fix_inputs
+from baretorch.frontends.onnx.integer import OPERATORS, is_integer, ranges_of
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import TABLE, to_graph
 from baretorch.pipeline import optimize
 from tests.frontends.onnx.files import BOOL, FLOAT, model, node, small_cnn, weights
+from tests.frontends.onnx.integer_nets import integer_cnn, integer_transformer
 from tests.frontends.onnx.test_onnx_control import counting
 from tests.frontends.onnx.version_cases import graph
 from tests.fuzz.mutate import NAMES, damaged_bytes
@@ -25,8 +27,8 @@ SIZES = (0, 1, 2, 3, -1, -2, 7, 1000, 1 << 20, 1 << 31, 1 << 40, (1 << 63) - 1, 
 
 @cache
 def sound() -> tuple[Any, ...]:
-    """A small network, the same quantized, shape arithmetic that makes constants, a loop, and operators of an old
-    opset."""
+    """A small network, the same quantized, shape arithmetic that makes constants, a loop, operators of an old opset, and
+    integer networks."""
     scales = {"s": np.float32(0.05), "z": np.int8(3), "ws": np.float32([0.01, 0.02, 0.03]), "wz": np.int8([0, 0, 0])}
     quantized = model(
         [
@@ -74,7 +76,7 @@ def sound() -> tuple[Any, ...]:
             "scales": np.float32([1, 1, 2, 2]),
         },
     )
-    return small_cnn(), quantized, arithmetic, counting(3), *old()
+    return small_cnn(), quantized, arithmetic, counting(3), *old(), integer_cnn(), integer_transformer()
 
 
 def old() -> tuple[Any, ...]:
@@ -152,6 +154,8 @@ def _change_attribute(made: Any, rng: random.Random) -> None:
         a.ints[rng.randrange(len(a.ints))] = rng.choice(SIZES)
     elif a.type == AttributeProto.INT:
         a.i = rng.choice(SIZES)
+    elif a.type == AttributeProto.TENSOR and rng.random() < 0.7:
+        a.t.CopyFrom(onnx.numpy_helper.from_array(np.array(rng.choice((*SIZES, 0.5, np.nan)), np.float32)))
     else:
         a.type = rng.randrange(15)
 
@@ -176,12 +180,12 @@ def _change_node(made: Any, rng: random.Random) -> None:
     n = rng.choice(nodes)
     what = rng.randrange(7)
     if what == 0:
-        n.op_type = rng.choice([*TABLE])
+        n.op_type = rng.choice([*TABLE, *sorted(OPERATORS)])
     elif what == 1 and n.input:
         known = [name for other in nodes for name in (*other.input, *other.output)]
         n.input[rng.randrange(len(n.input))] = rng.choice([*known, *NAMES])
     elif what == 2:
-        n.domain = rng.choice(("com.microsoft", "ai.onnx.ml", "own", *NAMES))
+        n.domain = rng.choice(("com.microsoft", "ai.onnx.ml", "own", "PACTOps", *NAMES))
     elif what == 3:
         nodes.add().CopyFrom(n)
     elif what == 4:
@@ -239,4 +243,8 @@ def read_onnx(data: bytes) -> None:
     last = data[-1] if data else 0
     if names and last % 4 == 0:
         fix_inputs(read, {names[0]: ("1", "0.5,2", "-1")[last // 4 % 3]}, {})
-    optimize(to_graph(read, interface_of(read, {}, {}), "fuzz")[0])
+    interface = interface_of(read, {}, {})
+    ranges = (
+        ranges_of(interface.inputs, [(np.array(0, np.int8),)] * len(interface.inputs)) if is_integer(read) else None
+    )
+    optimize(to_graph(read, interface, "fuzz", ranges)[0])

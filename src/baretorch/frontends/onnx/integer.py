@@ -18,8 +18,9 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Result
 from baretorch.frontends.onnx.call import OnnxCall
+from baretorch.frontends.onnx.definitions import OnnxFunction
 from baretorch.frontends.onnx.interface import OnnxInput
-from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, Value
 from baretorch.ir.graph import Array, DType, Quant
 from baretorch.ops.elementwise import Add
 from baretorch.ops.int8.integer import IntTable
@@ -114,6 +115,17 @@ def _stated(examples: Sequence[Array]) -> Range | None:
     return SIGNED if types == {"int8"} else UNSIGNED if types == {"uint8"} else None
 
 
+def describe(ranges: Mapping[str, Range]) -> str:
+    """Return a note for the user with the ranges of the inputs."""
+    kinds = dict.fromkeys(ranges.values())
+    parts = [(kind, [name for name, own in ranges.items() if own == kind]) for kind in kinds]
+    return "integer network: " + "; ".join(f"{_few(names)} from {kind.lo} to {kind.hi}" for kind, names in parts)
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 def whole(data: Array, what: str) -> Array:
     """Return whole numbers as int64."""
     with np.errstate(all="ignore"):
@@ -179,9 +191,8 @@ class IntegerLowering(OnnxLowering):
             return super().add_input(i)
         if i.dtype is DType.FLOAT32 or (i.dtype is DType.INT32 and known.zero is not None):
             quant = None if known.zero is None else Quant((1.0,), (known.zero,))
-            self.note(f"{i.name}: whole numbers from {known.lo} to {known.hi}")
-            return self.hold(self.b.input(i.name, i.shape, DType.INT32 if quant is None else DType.INT8, quant), known)
-        x = self.b.input(i.name, i.shape, i.dtype)
+            return self.hold(self.port(i, DType.INT32 if quant is None else DType.INT8, quant), known)
+        x = self.port(i, i.dtype)
         if i.dtype is DType.UINT8:
             x = cast(self, self.b.add(Add(), cast(self, x, DType.INT32), self.ints32(np.array(-128))), DType.INT8)
         return self.hold(cast(self, x, DType.INT32) if i.dtype is DType.INT16 else x, known)
@@ -200,6 +211,11 @@ class IntegerLowering(OnnxLowering):
             if self[y].data is None and y not in self.ranges:
                 raise CompileError(f"{call.op} is not supported in an integer network")
         return made
+
+    def _function(self, node: Any, version: int, values: Sequence[Value | None]) -> OnnxFunction | None:
+        """Return the body of a function of the model. ONNX's own bodies are for real numbers."""
+        own = (node.domain, node.op_type, node.overload) in self.functions
+        return super()._function(node, version, values) if own else None
 
     # --- for rows -------------------------------------------------------------------------------------------
 

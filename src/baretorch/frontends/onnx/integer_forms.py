@@ -38,9 +38,13 @@ class Exact:
     shift: int
 
 
+LARGEST = 1 << 30  # of a factor: its multiplier has less than 63 bits
+MOST_STEPS = 1 << 15  # of an output, that are added after the shift
+
+
 def exact(factor: Array, offset: Array, shift: int) -> Exact | None:
     """Return the constants, or None if there are none."""
-    if not factor.size or not factor.all():
+    if not factor.size or not factor.all() or np.abs(factor).max() >= LARGEST:
         return None
     m, half = np.abs(factor), (1 << shift) >> 1
     bias = offset // m
@@ -177,6 +181,8 @@ class Product(Form):
         steps = int(offset[0]) >> by.shift  # whole ones are added after the shift
         made = exact(factor, offset - (steps << by.shift), by.shift)
         if made is None or made.bias.any() or made.sign[0] < 0 or self.largest << made.shift > MOST:
+            return None
+        if abs(steps) > MOST_STEPS:
             return None
         op = QMatmul(*self.zeros, int(made.multiplier[0]), made.shift, by.zero + steps, *by.limits)
         return g.b.add(op, self.a, self.b)

@@ -22,12 +22,13 @@ from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.ir.graph import Array
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.int8.integer import IntDivide, RequantShift
-from baretorch.ops.int8.integer_rows import IntNorm, IntSoftmax, ItaSoftmax
+from baretorch.ops.int8.integer_rows import LONGEST, IntNorm, IntSoftmax, ItaSoftmax
 from baretorch.ops.int8.integer_sums import IntConv2d
 from baretorch.ops.int8.qpool import QAvgPool2d
 from baretorch.ops.pool import MaxPool2d
 
 LARGEST = 1 << 62  # of a numerator
+LARGEST_FACTOR = 1 << 24  # of a hardswish: two of them and a byte have less than 63 bits
 
 
 def integer_row(build: Callable[[IntegerLowering, OnnxCall], Result]) -> OnnxRow:
@@ -46,7 +47,9 @@ def integer_row(build: Callable[[IntegerLowering, OnnxCall], Result]) -> OnnxRow
 def number(call: OnnxCall, name: str, least: int = -(1 << 31), most: int = MOST) -> int:
     """Return an attribute, which is a number or a tensor with one, as a whole number in a range."""
     value = call.attribute(name)
-    data = np.asarray(value if value is not None and not isinstance(value, str) else np.nan)
+    if value is None:
+        raise CompileError(f"{call.op}: the attribute {name} is missing")
+    data = np.asarray(np.nan if isinstance(value, str) else value)
     if data.size != 1 or data.dtype.kind not in "iufb" or not np.isfinite(data).all() or (data != np.rint(data)).any():
         raise CompileError(f"{call.op}: the attribute {name} must be a whole number", have=str(value)[:60])
     if not least <= data.item() <= most:
@@ -56,9 +59,9 @@ def number(call: OnnxCall, name: str, least: int = -(1 << 31), most: int = MOST)
 
 def shift_of(call: OnnxCall, name: str) -> int:
     """Return the shift to the right that divides by an attribute."""
-    divisor = number(call, name, 1)
+    divisor = number(call, name, 1, 1 << 30)
     if divisor & (divisor - 1):
-        raise CompileError(f"{call.op}: {name} is {divisor:,}", need="a power of two up to 2^30")
+        raise CompileError(f"{call.op}: {name} is {divisor:,}", need="a power of two")
     return divisor.bit_length() - 1
 
 
@@ -142,8 +145,8 @@ def gelu(call: OnnxCall) -> Callable[[Array], Array]:
 
 
 def hardswish(call: OnnxCall) -> Callable[[Array], Array]:
-    three, six = number(call, "three"), number(call, "six", 0)
-    sixth = number(call, "one_over_six")
+    three, six = number(call, "three", -LARGEST_FACTOR, LARGEST_FACTOR), number(call, "six", 0, LARGEST_FACTOR)
+    sixth = number(call, "one_over_six", -LARGEST_FACTOR, LARGEST_FACTOR)
     return lambda x: np.asarray(x * (np.clip(x + three, 0, six) * sixth))
 
 
@@ -155,12 +158,12 @@ def true_div(g: IntegerLowering, call: OnnxCall) -> str:
     if divisor < 1:
         raise CompileError(f"{call.op}: the divisor y * eta + eps is {divisor:,}", need="a number above 0")
     factor = number(call, "Delta") * eta // divisor
+    g.need_32_bits(call.op, factor, factor)
     held = g.range_of(x)
     if held.zero is not None:
         return Function.of(g.store_as(x, held.zero), held, lambda v: v * factor).add(g, call.op)
     ends = sorted((held.lo * factor, held.hi * factor))
     made = g.need_32_bits(call.op, *ends)
-    g.need_32_bits(call.op, factor, factor)
     return g.hold(g.b.add(Mul(), x, g.ints32(np.array(factor))), made)
 
 
@@ -187,12 +190,17 @@ def softmax(g: IntegerLowering, call: OnnxCall) -> str:
     largest number of a row, by a table of all distances."""
     x, _ = g.bytes_of(call.need(0), call.op)
     to, step = levels(call, signed=False), number(call, "log2", 1)
-    a, b, c = (number(call, name, -(1 << 24), 1 << 24) for name in ("coeffA", "coeffB", "coeffC"))
+    a, b = (number(call, name, -(1 << 15), 1 << 15) for name in ("coeffA", "coeffB"))
+    c = number(call, "coeffC")
     distance = np.arange(256, dtype=np.int64)
     halvings = np.minimum(distance // step, 31)
     weights = (a * (halvings * step - distance + b) ** 2 + c) >> halvings
-    if weights.min() < 0 or weights.max() > MOST:
-        raise CompileError(f"{call.op}: its coefficients make weights from {weights.min():,} to {weights.max():,}")
+    if weights[0] < 1 or weights.min() < 0 or weights.max() > MOST:
+        raise CompileError(
+            f"{call.op}: its coefficients do not make weights",
+            have=f"{weights[0]:,} for the largest number of a row, {weights.min():,} to {weights.max():,} for others",
+            need=f"1 to {MOST:,} for the largest, and no negative ones",
+        )
     assert to.zero is not None
     return g.hold(g.b.add(IntSoftmax(to.hi, to.zero), x, g.ints32(weights)), to)
 
@@ -223,7 +231,7 @@ def norm(centred: bool) -> OnnxRow:
         if g.axis(x, number(call, "axis") if "axis" in call.attributes else -1) != len(shape) - 1:
             raise CompileError(f"{call.op}: only the last axis is supported", have=f"axis {call.attribute('axis')}")
         affine = [constant(g, call, i, what) for i, what in enumerate(("weight", "bias"), 1) if centred or i == 1]
-        if any(v.size not in (1, shape[-1]) for v in affine):
+        if shape[-1] > LONGEST or any(v.size not in (1, shape[-1]) for v in affine):
             raise CompileError(f"{call.op}: weight or bias do not fit its input", have=str(g[x]))
         spread = [np.broadcast_to(v.reshape(-1), shape[-1:]) for v in (*affine, np.array(0))[:2]]
         to = levels(call, signed=True)
@@ -409,10 +417,10 @@ def reduction(mean: bool) -> OnnxRow:
     def build(g: IntegerLowering, call: OnnxCall) -> str:
         x, held = g.bytes_of(call.need(0), call.op)
         shape, rank = g.shape(x), len(g.shape(x))
-        named = call.attribute("axes") or (g.ints(call.input(1), f"{call.op}: axes") if call.input(1) else range(rank))
-        axes = sorted({g.axis(x, int(a)) for a in named})
+        named = g.ints(call.input(1), f"{call.op}: axes") if call.input(1) else call.attribute("axes", range(rank))
+        axes = sorted({g.axis(x, int(a)) for a in np.atleast_1d(named)})
         if not axes or not 0 <= axes[0] <= axes[-1] < rank:
-            raise CompileError(f"{call.op}: axes {list(named)} are not those of its input", have=str(g[x]))
+            raise CompileError(f"{call.op}: the axes {axes} are not those of its input", have=str(g[x]))
         keep = bool(call.attribute("keepdims", 1))
         to = [1 if a in axes else n for a, n in enumerate(shape) if keep or a not in axes]
         if axes != list(range(axes[0], axes[-1] + 1)):

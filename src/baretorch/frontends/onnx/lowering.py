@@ -91,6 +91,7 @@ class OnnxLowering(Lowering):
     integers: Collection[str]  # operators whose rows handle quantized tensors themselves
     left: int = MOST  # how many more nodes are allowed
     room: int = ROOM  # bytes of constants that may still be computed
+    inputs: list[str] = field(default_factory=list)  # of the Graph
     notes: list[str] = field(default_factory=list)
     unsupported: list[tuple[str, str]] = field(default_factory=list)  # operator, node
     wrong: CompileError | None = None  # the first error of a row
@@ -117,8 +118,13 @@ class OnnxLowering(Lowering):
         return None if name is None else self[name].data
 
     def add_input(self, i: OnnxInput) -> str:
-        """Add an input of the Graph."""
-        return self.b.input(i.name, i.shape, i.dtype)
+        """Add an input of the Graph, and return its value."""
+        return self.port(i, i.dtype)
+
+    def port(self, i: OnnxInput, dtype: DType, quant: Quant | None = None) -> str:
+        """Add an input of the Graph as this type."""
+        self.inputs.append(self.b.input(i.name, i.shape, dtype, quant))
+        return self.inputs[-1]
 
     def as_in_file(self, x: str) -> str:
         """Return a tensor in the file's form: uint8 numbers are uint8 again."""

@@ -40,7 +40,7 @@ def load_onnx(request: LoadRequest) -> Source:
                 try_='pip install "baretorch[onnx]"',
             ) from error
         from baretorch.frontends.onnx.fixed import fix_inputs
-        from baretorch.frontends.onnx.integer import is_integer
+        from baretorch.frontends.onnx.integer import describe, is_integer
         from baretorch.frontends.onnx.interface import interface_of
         from baretorch.frontends.onnx.proto import model_to_text
         from baretorch.frontends.onnx.reader import read_model
@@ -71,7 +71,7 @@ def load_onnx(request: LoadRequest) -> Source:
             calls_are="ONNX node",
         )
         if ranges is not None:
-            return replace(source, notes=(*source.notes, DEFINED))
+            return replace(source, notes=(*source.notes, describe(ranges), DEFINED))
         crashes: list[str] = []
         answered = reference_of(model, interface, source.examples, crashes)
         source = replace(source, notes=(*source.notes, *crashes))
@@ -89,9 +89,7 @@ def load_onnx(request: LoadRequest) -> Source:
         )
 
 
-def _with_ranges(
-    request: LoadRequest, interface: Interface, notes: list[str]
-) -> tuple[LoadRequest, dict[str, Range]]:
+def _with_ranges(request: LoadRequest, interface: Interface, notes: list[str]) -> tuple[LoadRequest, dict[str, Range]]:
     """Return the ranges of an integer network's inputs, and the request with example inputs of their types. Add `notes`
     about these."""
     from baretorch.frontends.onnx.integer import ranges_of

@@ -79,9 +79,7 @@ def to_graph(
     if ranges is not None:
         _drop_unused(b, kept)
     read = {n for node in b.nodes for n in node.inputs} | kept
-    graph = replace(
-        b.graph([g.tensor(scope, i.name) for i in interface.inputs], outputs, state), labels=tuple(interface.outputs)
-    )
+    graph = replace(b.graph(g.inputs, outputs, state), labels=tuple(interface.outputs))
     tensors = {n: t for n, t in graph.tensors.items() if t.data is None or n in read}
     return verify(replace(graph, tensors=tensors)), tuple(g.notes)
 
