@@ -27,8 +27,8 @@ SIZES = (0, 1, 2, 3, -1, -2, 7, 1000, 1 << 20, 1 << 31, 1 << 40, (1 << 63) - 1, 
 
 @cache
 def sound() -> tuple[Any, ...]:
-    """A small network, the same quantized, shape arithmetic that makes constants, a loop, operators of an old opset, and
-    integer networks."""
+    """A small network, the same quantized, shape arithmetic that makes constants, a loop, operators of an old opset,
+    and integer networks."""
     scales = {"s": np.float32(0.05), "z": np.int8(3), "ws": np.float32([0.01, 0.02, 0.03]), "wz": np.int8([0, 0, 0])}
     quantized = model(
         [

@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Op, Piece, Shape, Signature, Span, Tensor
 from baretorch.ops.helpers.check import need, need_float32
 from baretorch.ops.helpers.families import Limited
 from baretorch.ops.helpers.kernel import Call, Fields, Kernel, Params, fields_of
@@ -80,6 +80,19 @@ class Matmul(Limited, name="matmul", reordered=2):
     def with_orders(self, read: Sequence[Shape], write: Shape) -> Op:
         a, b = (compose_orders(order, own) for order, own in zip(read, (self.a_dims, self.b_dims), strict=True))
         return replace(self, a_dims=a, b_dims=b, y_dims=compose_orders(self.y_dims, write))
+
+
+def cut_product(op: Op, of: Matmul, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece:
+    """Return the piece of an operator with the shapes of a matmul: its rows read rows of a, its columns those of b, and
+    its matrices the matrices of both, where they do not repeat."""
+    place = (of.y_dims[axis] if of.y_dims else axis) - len(y.shape)  # from the end of the result
+
+    def read(shape: Shape, dims: Dims) -> Span | None:
+        at = place + len(shape)
+        return None if at < 0 or shape[at] == 1 else Span(dims[at] if dims else at, start, stop)
+
+    a, b = (read(*operand) for operand in zip(of.operands(inputs), (of.a_dims, of.b_dims), strict=True))
+    return Piece(op, (None if place == -1 else a, None if place == -2 else b))
 
 
 def broadcast_or_none(a: Shape, b: Shape) -> Shape | None:

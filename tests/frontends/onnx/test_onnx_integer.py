@@ -64,7 +64,7 @@ def operators(graph: Graph) -> list[str]:
 
 
 def test_a_convolutional_network(tmp_path: Path) -> None:
-    """Its second convolution adds numbers that are no multiples of its factors."""
+    """The second convolution adds numbers that its factors do not divide."""
     graph = check(integer_cnn(), tmp_path, UNSIGNED)
     assert operators(graph) == [
         *("qconv2d", "int_conv2d", "requant_shift", "qadd", "max_pool2d", "qavg_pool2d", "qlinear"),
@@ -236,7 +236,7 @@ def test_convolutions(
     turned: bool,
     tmp_path: Path,
 ) -> None:
-    """With factors of both signs, whose multiples are added, they are int8 layers."""
+    """Convolutions are int8 layers if multiples of their factors, of either sign, are added."""
     shape = (w[0], *(1,) * (len(w) - 2))
     factor = RNG.integers(20, 90, shape) * (RNG.choice([-1, 1], shape) if turned else 1)
     constants = floats(w=numbers(RNG, w), b=RNG.integers(-999, 999, w[0]), m=factor, a=factor * 37)

@@ -140,7 +140,7 @@ def whole(data: Array, what: str) -> Array:
 
 
 class Form:
-    """What a tensor is the result of, so that a requantization after it can become a part of that."""
+    """The computation that made a tensor, so that a requantization after it can become a part of that."""
 
     def requantize(self, g: IntegerLowering, by: Requant) -> str | None:
         """Return the requantized tensor, or None if no int8 operator computes exactly that."""
@@ -177,8 +177,8 @@ class Requant:
 
 @dataclass
 class IntegerLowering(OnnxLowering):
-    """A lowering whose tensors hold whole numbers. `ranges` are those of computed tensors of the Graph, `forms` what
-    some of them are the result of."""
+    """A lowering whose tensors hold whole numbers. `ranges` are those of computed tensors of the Graph, `forms` the
+    computations that made some of them."""
 
     given: Mapping[str, Range] = field(default_factory=dict)  # of inputs, by name
     ranges: dict[str, Range] = field(default_factory=dict)
@@ -220,7 +220,7 @@ class IntegerLowering(OnnxLowering):
     # --- for rows -------------------------------------------------------------------------------------------
 
     def hold(self, x: str, held: Range, form: Form | None = None) -> str:
-        """State the range of a computed tensor, and what it is the result of."""
+        """Record the range of a computed tensor, and its form."""
         self.ranges[x] = held
         if form is not None:
             self.forms[x] = form
@@ -259,7 +259,7 @@ class IntegerLowering(OnnxLowering):
         return self.store_as(x, held.zero), held
 
     def store_as(self, x: str, zero: int | None) -> str:
-        """Return a tensor as bytes with this number for 0, or as int32 if that is None."""
+        """Return a tensor as bytes with this number for 0, or as int32 for None."""
         data, own = self[x].data, self.range_of(x).zero
         if data is not None:
             values = whole(data, f"the constant {x!r}")
@@ -273,7 +273,7 @@ class IntegerLowering(OnnxLowering):
         return self.b.add(Lookup(), x, self.b.const("table", np.clip(values + zero, -128, 127).astype(np.int8)))
 
     def result(self, made: Result, held: Range) -> Result:
-        """State the range of a row's results."""
+        """Record the range of a row's results."""
         for y in (made,) if isinstance(made, str) else made:
             self.hold(y, held)
         return made

@@ -231,7 +231,7 @@ class Pair(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class Function(Form):
+class ByteForm(Form):
     """A function of one tensor of bytes, by its value for each byte."""
 
     x: str
@@ -239,7 +239,7 @@ class Function(Form):
     values: Array  # int64, for the bytes from -128 to 127
 
     @classmethod
-    def of(cls, x: str, held: Range, function: Callable[[Array], Array]) -> Function:
+    def of(cls, x: str, held: Range, function: Callable[[Array], Array]) -> ByteForm:
         """Return the function of the numbers in a tensor's range. Bytes outside of it count as its ends."""
         assert held.zero is not None
         return cls(x, held, function(np.clip(EVERY.astype(np.int64) - held.zero, held.lo, held.hi)))

@@ -17,7 +17,7 @@ from baretorch.frontends.onnx import index, math, shapes
 from baretorch.frontends.onnx.call import OnnxCall, key, need_room
 from baretorch.frontends.onnx.convs import windows
 from baretorch.frontends.onnx.integer import DOMAIN, MOST, IntegerLowering, Range, Requant, whole
-from baretorch.frontends.onnx.integer_forms import Function, Layer, Pair, Product, along
+from baretorch.frontends.onnx.integer_forms import ByteForm, Layer, Pair, Product, along
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.ir.graph import Array
 from baretorch.ops.elementwise import Add, Mul, Sub
@@ -114,7 +114,7 @@ def requant_shift(g: IntegerLowering, call: OnnxCall) -> str:
     form = g.forms.get(x)
     held = g.range_of(x)
     if form is None and held.zero is not None:
-        form = Function.of(g.store_as(x, held.zero), held, lambda v: v)
+        form = ByteForm.of(g.store_as(x, held.zero), held, lambda v: v)
     y = None if form is None else form.requantize(g, by)
     if y is not None:
         return y if y in g.ranges else g.hold(y, by.to)
@@ -128,7 +128,7 @@ def function(values: Callable[[OnnxCall], Callable[[Array], Array]]) -> OnnxRow:
 
     def build(g: IntegerLowering, call: OnnxCall) -> str:
         x, held = g.bytes_of(call.need(0), call.op)
-        return Function.of(x, held, values(call)).add(g, call.op)
+        return ByteForm.of(x, held, values(call)).add(g, call.op)
 
     return integer_row(build)
 
@@ -161,7 +161,7 @@ def true_div(g: IntegerLowering, call: OnnxCall) -> str:
     g.need_32_bits(call.op, factor, factor)
     held = g.range_of(x)
     if held.zero is not None:
-        return Function.of(g.store_as(x, held.zero), held, lambda v: v * factor).add(g, call.op)
+        return ByteForm.of(g.store_as(x, held.zero), held, lambda v: v * factor).add(g, call.op)
     ends = sorted((held.lo * factor, held.hi * factor))
     made = g.need_32_bits(call.op, *ends)
     return g.hold(g.b.add(Mul(), x, g.ints32(np.array(factor))), made)

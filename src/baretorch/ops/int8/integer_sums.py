@@ -83,6 +83,9 @@ class IntMatmul(Quantized, name="int_matmul"):
         y = ((a - self.a_zero) @ (b - self.b_zero)).astype(np.int32)
         return (y.transpose(self.y_dims or range(y.ndim)),)
 
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return matmul.cut_product(self, self.geometry, inputs, y, axis, start, stop)
+
 
 def _conv_params(call: Call[IntConv2d]) -> Params:
     op = call.op
@@ -119,5 +122,6 @@ MATMUL: tuple[Kernel[IntMatmul], ...] = (
         "integer/sums_ref.c",
         _matmul_params,
         fits=lambda call: matmul.loops_fit(call.op.geometry, call.inputs),
+        splits=cut.outermost,
     ),
 )

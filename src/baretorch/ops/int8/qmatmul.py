@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Node, Quant, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Node, Piece, Quant, Signature, Tensor
 from baretorch.ops import matmul
+from baretorch.ops.helpers import cut
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.families import Quantized
 from baretorch.ops.helpers.kernel import Call, Kernel, Params, fields_of
@@ -51,6 +52,9 @@ class QMatmul(Quantized, name="qmatmul"):
         acc = (a - self.a_zero) @ (b - self.b_zero)
         y = requantize(acc, np.array(self.multiplier), self.shift, self.zero, self.lo, self.hi)
         return (y.transpose(self.y_dims or range(y.ndim)),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return matmul.cut_product(self, self.geometry, inputs, y, axis, start, stop)
 
 
 def matmul_of(op: Matmul, a: Quant, b: Quant, y: Quant, lo: int, hi: int) -> QMatmul:
@@ -98,7 +102,7 @@ def _in_vectors(call: Call[QMatmul]) -> bool:
     return bool((down == 1 and along == 1) or (down != 1 and right == 1 and beside == 1))
 
 
-_REF = Kernel[QMatmul]("bt_qmatmul_ref", "qmatmul/ref.c", _params, fits=_fits)
+_REF = Kernel[QMatmul]("bt_qmatmul_ref", "qmatmul/ref.c", _params, fits=_fits, splits=cut.outermost)
 KERNELS = (
     _REF.for_cpu("mve", MVE, fits=lambda call: _fits(call) and _in_vectors(call)),
     _REF.for_cpu(
