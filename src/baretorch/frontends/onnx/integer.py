@@ -1,8 +1,9 @@
 """Lowers integer networks: ONNX files whose float tensors hold whole numbers, with operators of QuantLib's domain.
 
 The files state no integer types. Here each tensor has the range of numbers that it can hold, from those of the inputs
-on; the range decides whether a tensor is stored in bytes, and that 32 bits hold every sum. `integer_rows` has the rows,
-`integer_forms` the int8 layers that operators and the requantization after them become.
+on; the range decides whether a tensor is stored in bytes, and that 32 bits hold every sum. `integer_rows` has the rows
+of QuantLib's operators, `integer_layers` those of ONNX's own, `integer_forms` the int8 layers that an operator and the
+requantization after it become.
 """
 
 from __future__ import annotations
