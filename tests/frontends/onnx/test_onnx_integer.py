@@ -404,7 +404,22 @@ def test_state_is_not_supported(tmp_path: Path) -> None:
         frontends.load(str(file))
 
 
-def test_operators_with_their_domain_and_old_opsets(tmp_path: Path) -> None:
+@pytest.mark.parametrize("opset", [9, 10, 11, 12])
+def test_old_opsets(opset: int, tmp_path: Path) -> None:
+    """QuantLib writes opset 10."""
+    made = integer_cnn()
+    made.opset_import[0].version = opset
+    check(made, tmp_path, UNSIGNED)
+    nodes = [
+        node("Pad", ["x"], ["p"], pads=[0, 0, 0, 1], value=3.0) if opset < 11 else node("Identity", ["x"], ["p"]),
+        node("ReduceSum", ["p"], ["s"], axes=[1], keepdims=1),
+        node("Squeeze", ["s"], ["q"], axes=[1]),
+        requant("q", "y", "m", "a"),
+    ]
+    check(net(nodes, {"x": [5, 4]}, ["y"], floats(m=[9], a=[1]), opset), tmp_path, BYTES)
+
+
+def test_operators_with_their_domain(tmp_path: Path) -> None:
     """QuantLib's newer files name the domain."""
     for domain in ("PACTOps", "ai.onnx.contrib"):
         op = requant("x", "y", "m", "a")

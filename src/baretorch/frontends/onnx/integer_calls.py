@@ -27,7 +27,7 @@ def integer_row(build: Callable[[IntegerLowering, OnnxCall], Result]) -> OnnxRow
 # --- attributes and constants -------------------------------------------------------------------------------
 
 
-def number(call: OnnxCall, name: str, least: int = -(1 << 31), most: int = MOST) -> int:
+def whole_attribute(call: OnnxCall, name: str, least: int = -(1 << 31), most: int = MOST) -> int:
     """Return an attribute, which is a number or a tensor with one, as a whole number in a range."""
     value = call.attribute(name)
     if value is None:
@@ -42,7 +42,7 @@ def number(call: OnnxCall, name: str, least: int = -(1 << 31), most: int = MOST)
 
 def shift_of(call: OnnxCall, name: str) -> int:
     """Return the shift to the right that divides by an attribute."""
-    divisor = number(call, name, 1, 1 << 30)
+    divisor = whole_attribute(call, name, 1, 1 << 30)
     if divisor & (divisor - 1):
         raise CompileError(f"{call.op}: {name} is {divisor:,}", need="a power of two")
     return divisor.bit_length() - 1
@@ -51,7 +51,7 @@ def shift_of(call: OnnxCall, name: str) -> int:
 def levels(call: OnnxCall, signed: bool) -> Range:
     """Return the range of a result with this number of levels."""
     name = "n_levels_out" if "n_levels_out" in call.attributes else "n_levels"
-    count = number(call, name, 2, 256)
+    count = whole_attribute(call, name, 2, 256)
     if signed and count % 2:
         raise CompileError(f"{call.op}: {name} is {count}", need="an even number for signed results")
     return Range(-count // 2, count // 2 - 1) if signed else Range(0, count - 1)

@@ -74,7 +74,7 @@ def uniform(by: Requant) -> tuple[Array, Array] | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Layer(Form):
+class LayerForm(Form):
     """A convolution, or a linear layer if it has no windows, with constant weights [out, ...] in the file's order and
     whole biases. Channels are the output's `axis`."""
 
@@ -96,7 +96,7 @@ class Layer(Form):
         ends = np.stack([self.rows * held.lo, self.rows * held.hi])
         return self.bias + ends.min(axis=0).sum(axis=1), self.bias + ends.max(axis=0).sum(axis=1)
 
-    def with_bias(self, more: Array) -> Layer:
+    def with_bias(self, more: Array) -> LayerForm:
         return replace(self, bias=self.bias + more)
 
     def add(self, g: IntegerLowering, what: str) -> str:
@@ -162,7 +162,7 @@ class Layer(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class Product(Form):
+class ProductForm(Form):
     """A matrix product of two tensors of bytes."""
 
     a: str
@@ -189,7 +189,7 @@ class Product(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class Pair(Form):
+class PairForm(Form):
     """A sum, difference or product of two tensors of bytes, element by element."""
 
     op: type[Add] | type[Sub] | type[Mul]

@@ -15,8 +15,8 @@ from baretorch.frontends.onnx import index, math, shapes
 from baretorch.frontends.onnx.call import OnnxCall, need_room
 from baretorch.frontends.onnx.convs import windows
 from baretorch.frontends.onnx.integer import IntegerLowering, Range, whole
-from baretorch.frontends.onnx.integer_calls import constant, integer_row, number
-from baretorch.frontends.onnx.integer_forms import Layer, Pair, Product, along
+from baretorch.frontends.onnx.integer_calls import constant, integer_row, whole_attribute
+from baretorch.frontends.onnx.integer_forms import LayerForm, PairForm, ProductForm, along
 from baretorch.frontends.onnx.lowering import OnnxRow
 from baretorch.ir.graph import Array
 from baretorch.ops.elementwise import Add, Mul, Sub
@@ -44,7 +44,7 @@ def conv(g: IntegerLowering, call: OnnxCall) -> str:
     if bias.shape != weight.shape[:1]:
         raise CompileError(f"{call.op}: the bias does not fit", have=f"{list(bias.shape)} for {len(weight)} channels")
     w = windows(call, g.shape(x)[2:], weight.shape[2:])
-    return Layer(x, held, weight, bias, 1, w, int(call.attribute("group", 1))).add(g, call.op)
+    return LayerForm(x, held, weight, bias, 1, w, int(call.attribute("group", 1))).add(g, call.op)
 
 
 def linear(g: IntegerLowering, x: str, weight: Array, op: str) -> str:
@@ -53,7 +53,7 @@ def linear(g: IntegerLowering, x: str, weight: Array, op: str) -> str:
     if not g.shape(x) or g.shape(x)[-1] != weight.shape[1]:
         raise CompileError(f"{op}: the weight does not fit its input", have=f"{g[x]}, {list(weight.shape[::-1])}")
     bias = np.zeros(len(weight), np.int64)
-    return Layer(stored, held, byte_weight(weight, op), bias, len(g.shape(x)) - 1).add(g, op)
+    return LayerForm(stored, held, byte_weight(weight, op), bias, len(g.shape(x)) - 1).add(g, op)
 
 
 def matmul(g: IntegerLowering, call: OnnxCall) -> str:
@@ -71,12 +71,12 @@ def product(g: IntegerLowering, a: str, b: str, op: str) -> str:
     terms = g.shape(a)[-1]
     held = g.need_32_bits(op, terms * min(*ends, 0), terms * max(*ends, 0))
     assert over.zero is not None and under.zero is not None
-    return Product(left, right, (over.zero, under.zero), max(-held.lo, held.hi)).add(g, held)
+    return ProductForm(left, right, (over.zero, under.zero), max(-held.lo, held.hi)).add(g, held)
 
 
 def gemm(g: IntegerLowering, call: OnnxCall) -> str:
     """Lower alpha a b + beta c with whole factors."""
-    alpha, beta = (number(call, name) if name in call.attributes else 1 for name in ("alpha", "beta"))
+    alpha, beta = (whole_attribute(call, name) if name in call.attributes else 1 for name in ("alpha", "beta"))
     a, b = call.need(0), call.need(1)
     if call.attribute("transA", 0):
         a = g.hold(g.permute(a, (1, 0)), g.range_of(a))
@@ -109,7 +109,11 @@ def both(g: IntegerLowering, op: type[Add] | type[Sub] | type[Mul], a: str, b: s
     """Apply an operator to two tensors as int32. A constant sum per channel is the bias of the layer before it."""
     for x, c in ((a, b), (b, a)) if op is Add else ():
         data, form = g[c].data, g.forms.get(x)
-        if data is not None and isinstance(form, Layer) and np.broadcast_shapes(data.shape, g.shape(x)) == g.shape(x):
+        if (
+            data is not None
+            and isinstance(form, LayerForm)
+            and np.broadcast_shapes(data.shape, g.shape(x)) == g.shape(x)
+        ):
             more = along(whole(data, f"{name}: a constant"), len(g.shape(x)), form.axis, len(form.weight))
             if more is not None:
                 return form.with_bias(more).add(g, name)
@@ -123,7 +127,7 @@ def both(g: IntegerLowering, op: type[Add] | type[Sub] | type[Mul], a: str, b: s
     held = g.need_32_bits(name, min(ends), max(ends))
     form = None
     if over.zero is not None and under.zero is not None:
-        form = Pair(op, g.store_as(a, over.zero), g.store_as(b, under.zero), (over.zero, under.zero))
+        form = PairForm(op, g.store_as(a, over.zero), g.store_as(b, under.zero), (over.zero, under.zero))
     return g.hold(g.b.add(op(), g.store_as(a, None), g.store_as(b, None)), held, form)
 
 

@@ -10,14 +10,14 @@ from baretorch.errors import CompileError
 from baretorch.frontends.onnx import integer_layers
 from baretorch.frontends.onnx.call import OnnxCall, key
 from baretorch.frontends.onnx.integer import DOMAIN, MOST, IntegerLowering, Range, Requant
-from baretorch.frontends.onnx.integer_calls import constant, fitting, integer_row, levels, number, shift_of
+from baretorch.frontends.onnx.integer_calls import constant, fitting, integer_row, levels, shift_of, whole_attribute
 from baretorch.frontends.onnx.integer_forms import ByteForm
 from baretorch.frontends.onnx.integer_layers import reduction
 from baretorch.frontends.onnx.lowering import OnnxRow
 from baretorch.ir.graph import Array
 from baretorch.ops.elementwise import Mul
 from baretorch.ops.int8.integer import IntDivide, RequantShift
-from baretorch.ops.int8.integer_rows import LONGEST, IntNorm, IntSoftmax, ItaSoftmax
+from baretorch.ops.int8.integer_rows import MOST_IN_ROW, IntNorm, IntSoftmax, ItaSoftmax
 
 LARGEST = 1 << 62  # of a numerator
 LARGEST_FACTOR = 1 << 24  # of a hardswish: two of them and a byte have less than 63 bits
@@ -34,7 +34,7 @@ def requant_shift(g: IntegerLowering, call: OnnxCall) -> str:
         fitting(g, call, 1, "mul"),
         fitting(g, call, 2, "add"),
         shift_of(call, "div"),
-        levels(call, bool(number(call, "signed", 0, 1))),
+        levels(call, bool(whole_attribute(call, "signed", 0, 1))),
     )
     form = g.forms.get(x)
     held = g.range_of(x)
@@ -60,7 +60,7 @@ def function(values: Callable[[OnnxCall], Callable[[Array], Array]]) -> OnnxRow:
 
 def gelu(call: OnnxCall) -> Callable[[Array], Array]:
     """Return I-BERT's gelu: x * floor((one + sign(x) * (one - (min(|x|, -b) + b)^2)) / 2)."""
-    b, one = number(call, "b", -(1 << 15), 0), number(call, "one")
+    b, one = whole_attribute(call, "b", -(1 << 15), 0), whole_attribute(call, "one")
 
     def value(x: Array) -> Array:
         near = np.sign(x) * (one - (np.minimum(np.abs(x), -b) + b) ** 2)
@@ -70,19 +70,22 @@ def gelu(call: OnnxCall) -> Callable[[Array], Array]:
 
 
 def hardswish(call: OnnxCall) -> Callable[[Array], Array]:
-    three, six = number(call, "three", -LARGEST_FACTOR, LARGEST_FACTOR), number(call, "six", 0, LARGEST_FACTOR)
-    sixth = number(call, "one_over_six", -LARGEST_FACTOR, LARGEST_FACTOR)
+    three, six = (
+        whole_attribute(call, "three", -LARGEST_FACTOR, LARGEST_FACTOR),
+        whole_attribute(call, "six", 0, LARGEST_FACTOR),
+    )
+    sixth = whole_attribute(call, "one_over_six", -LARGEST_FACTOR, LARGEST_FACTOR)
     return lambda x: np.asarray(x * (np.clip(x + three, 0, six) * sixth))
 
 
 def true_div(g: IntegerLowering, call: OnnxCall) -> str:
     """Lower x * floor(Delta * eta / (y * eta + eps)), as Deeploy computes the division by a constant."""
     x = call.need(0)
-    eta = number(call, "eta", 1)
-    divisor = number(call, "y") * eta + number(call, "eps")
+    eta = whole_attribute(call, "eta", 1)
+    divisor = whole_attribute(call, "y") * eta + whole_attribute(call, "eps")
     if divisor < 1:
         raise CompileError(f"{call.op}: the divisor y * eta + eps is {divisor:,}", need="a number above 0")
-    factor = number(call, "Delta") * eta // divisor
+    factor = whole_attribute(call, "Delta") * eta // divisor
     g.need_32_bits(call.op, factor, factor)
     held = g.range_of(x)
     if held.zero is not None:
@@ -95,7 +98,7 @@ def true_div(g: IntegerLowering, call: OnnxCall) -> str:
 def integer_div(g: IntegerLowering, call: OnnxCall) -> str:
     """Lower a * Delta * eta / (b * eta + eps), half away from 0. The range of b must exclude divisors below 1."""
     a, b = call.need(0), call.need(1)
-    delta, eta, eps = number(call, "Delta"), number(call, "eta", 1), number(call, "eps")
+    delta, eta, eps = whole_attribute(call, "Delta"), whole_attribute(call, "eta", 1), whole_attribute(call, "eps")
     over, under = g.range_of(a), g.range_of(b)
     least, most = under.lo * eta + eps, under.hi * eta + eps
     if least < 1:
@@ -114,9 +117,9 @@ def softmax(g: IntegerLowering, call: OnnxCall) -> str:
     """Lower I-BERT's softmax: weights (coeffA * (p + coeffB)^2 + coeffC) >> z for a distance z * log2 - p from the
     largest number of a row, by a table of all distances."""
     x, _ = g.bytes_of(call.need(0), call.op)
-    to, step = levels(call, signed=False), number(call, "log2", 1)
-    a, b = (number(call, name, -(1 << 15), 1 << 15) for name in ("coeffA", "coeffB"))
-    c = number(call, "coeffC")
+    to, step = levels(call, signed=False), whole_attribute(call, "log2", 1)
+    a, b = (whole_attribute(call, name, -(1 << 15), 1 << 15) for name in ("coeffA", "coeffB"))
+    c = whole_attribute(call, "coeffC")
     distance = np.arange(256, dtype=np.int64)
     halvings = np.minimum(distance // step, 31)
     weights = (a * (halvings * step - distance + b) ** 2 + c) >> halvings
@@ -135,13 +138,15 @@ def ita_softmax(partial: bool) -> OnnxRow:
 
     def build(g: IntegerLowering, call: OnnxCall) -> str:
         x, held = g.bytes_of(call.need(0), call.op)
-        if number(call, "n_levels", 2) != 256:
-            raise CompileError(f"{call.op}: n_levels is {number(call, 'n_levels')}", need="256, as the accelerator has")
+        if whole_attribute(call, "n_levels", 2) != 256:
+            raise CompileError(
+                f"{call.op}: n_levels is {whole_attribute(call, 'n_levels')}", need="256, as the accelerator has"
+            )
         if held.zero:
             raise CompileError(f"{call.op}: its input is unsigned", need="numbers from -128 to 127")
         to = Range(0, 127 if partial else 255)
         assert to.zero is not None
-        group = number(call, "group_width", 1, 1 << 15) if partial else 0
+        group = whole_attribute(call, "group_width", 1, 1 << 15) if partial else 0
         return g.hold(g.b.add(ItaSoftmax(to.hi, to.zero, group), x), to)
 
     return integer_row(build)
@@ -153,10 +158,10 @@ def norm(centred: bool) -> OnnxRow:
     def build(g: IntegerLowering, call: OnnxCall) -> str:
         x, held = g.bytes_of(call.need(0), call.op)
         shape = g.shape(x)
-        if g.axis(x, number(call, "axis") if "axis" in call.attributes else -1) != len(shape) - 1:
+        if g.axis(x, whole_attribute(call, "axis") if "axis" in call.attributes else -1) != len(shape) - 1:
             raise CompileError(f"{call.op}: only the last axis is supported", have=f"axis {call.attribute('axis')}")
         affine = [constant(g, call, i, what) for i, what in enumerate(("weight", "bias"), 1) if centred or i == 1]
-        if shape[-1] > LONGEST or any(v.size not in (1, shape[-1]) for v in affine):
+        if shape[-1] > MOST_IN_ROW or any(v.size not in (1, shape[-1]) for v in affine):
             raise CompileError(f"{call.op}: weight or bias do not fit its input", have=str(g[x]))
         spread = [np.broadcast_to(v.reshape(-1), shape[-1:]) for v in (*affine, np.array(0))[:2]]
         to = levels(call, signed=True)
@@ -168,7 +173,7 @@ def norm(centred: bool) -> OnnxRow:
 
 def no_norm(g: IntegerLowering, call: OnnxCall) -> str:
     """Lower ((x * weight + bias) * mul) / D, rounded down, within the levels."""
-    mul, shift, to = number(call, "mul"), shift_of(call, "D"), levels(call, signed=True)
+    mul, shift, to = whole_attribute(call, "mul"), shift_of(call, "D"), levels(call, signed=True)
     factor, offset = (fitting(g, call, i, what) * mul for i, what in ((1, "weight"), (2, "bias")))
     for v in (factor, offset):
         g.need_32_bits(f"{call.op}: mul", int(v.min(initial=0)), int(v.max(initial=0)))

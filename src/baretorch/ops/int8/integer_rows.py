@@ -26,7 +26,7 @@ from baretorch.ops.helpers.kernel import (
     pack_inputs,
 )
 
-LONGEST = 1 << 15  # numbers in a row: sums of their squares have 31 bits
+MOST_IN_ROW = 1 << 15  # numbers in a row: sums of their squares have 31 bits
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,10 @@ class Row(Op):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x = inputs[0]
-        valid = x.dtype is DType.INT8 and bool(x.shape) and 0 < x.shape[-1] <= LONGEST
-        need(valid, self, "the input is not int8, or its rows are too long", inputs, f"int8, rows of 1 to {LONGEST}")
+        valid = x.dtype is DType.INT8 and bool(x.shape) and 0 < x.shape[-1] <= MOST_IN_ROW
+        need(
+            valid, self, "the input is not int8, or its rows are too long", inputs, f"int8, rows of 1 to {MOST_IN_ROW}"
+        )
         return (Signature(x.shape, DType.INT8),)
 
     def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
