@@ -135,10 +135,10 @@ class FromFixed(Conversion, name="from_fixed", takes=DType.INT16, gives=DType.FL
         return (inputs[0].astype(np.float32) / np.float32(1 << self.bits),)
 
 
-def flatten_rows(call: Call[Any]) -> Call[Any]:
-    """Return the call of a quantize or dequantize with all axes but the last as one, so that it can be cut into more
-    parts: an image whose channels come first may have three rows only."""
-    if not isinstance(call.op, (Quantize, Dequantize)) or call.pitch or len(call.x.shape) < 3:
+def flatten_rows(call: Call[Any], *others: type[Op]) -> Call[Any]:
+    """Return the call of a quantize, dequantize or one of the `others` with all axes but the last as one, so that it can
+    be cut into more parts: an image whose channels come first may have three rows only."""
+    if not isinstance(call.op, (Quantize, Dequantize, *others)) or call.pitch or len(call.x.shape) < 3:
         return call
 
     def rows(t: Tensor) -> Tensor:

@@ -11,6 +11,9 @@ from baretorch.ops.conv2d import flatten_pixels
 from baretorch.ops.helpers.cut import Part, part_within
 from baretorch.ops.helpers.kernel import Call, Kernel
 from baretorch.ops.int8 import quantize
+from baretorch.ops.int8.integer import IntTable
+from baretorch.ops.int8.integer_rows import Row
+from baretorch.ops.int8.lookup import Lookup
 from baretorch.plan.cluster.cost import depends_on_shapes, estimate_cycles
 from baretorch.plan.constants import Constants, Packs, constants_of
 from baretorch.plan.schedule import Step, View
@@ -43,7 +46,7 @@ class ClusterTeam(Team):
         return estimate_cycles(call, kernel)
 
     def as_cut(self, call: Call[Any]) -> Call[Any]:
-        return quantize.flatten_rows(flatten_pixels(call))
+        return quantize.flatten_rows(flatten_pixels(call), Lookup, IntTable, Row)
 
     def price(self, kernel: Kernel[Any], parts: Sequence[Part]) -> int:
         return sum(kernel.scratch(part.call) for part in parts)
