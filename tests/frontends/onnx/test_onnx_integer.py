@@ -196,6 +196,18 @@ def test_division(eps: int, tmp_path: Path) -> None:
     check(made, tmp_path, BYTES, UNSIGNED)
 
 
+def test_large_quotients(tmp_path: Path) -> None:
+    """A quotient may leave 32 bits where its requantization limits it anyway."""
+    op = node("IntegerDiv", ["x", "d"], ["q"], "quotient", Delta=1 << 20, eps=1, eta=100)
+    constants = floats(m=[-3], a=[7])
+    made = net([op, requant("q", "y", "m", "a", 1 << 22)], {"x": [1, 300], "d": [1, 300]}, ["y"], constants)
+    check(made, tmp_path, BYTES, UNSIGNED)
+    inputs = {"x": [1, 4], "d": [1, 4]}
+    for name, last in (("", node("Identity", ["q"], ["y"], "same")), ("_kept", requant("q", "y", "m", "a", 1 << 30))):
+        made = net([op, last], inputs, ["y"], constants)
+        rejected(made, tmp_path, f"large_quotient{name}", X, X.astype(np.uint8))
+
+
 @pytest.mark.parametrize("op", ["IntegerMean", "ReduceMean"])
 @pytest.mark.parametrize(
     ("axes", "keepdims"), [([1], 0), ([2, 3], 1), ([1, 3], 0), ([-1], 1), ([0], 0), ([1, 2, 3], 0)]

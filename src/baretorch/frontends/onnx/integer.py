@@ -24,7 +24,7 @@ from baretorch.frontends.onnx.interface import OnnxInput
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, Value
 from baretorch.ir.graph import Array, DType, Quant
 from baretorch.ops.elementwise import Add
-from baretorch.ops.int8.integer import IntTable
+from baretorch.ops.int8.integer import IntTable, RequantShift
 from baretorch.ops.int8.lookup import Lookup
 from baretorch.ops.int8.rules import EVERY
 
@@ -147,6 +147,9 @@ class Form:
         """Return the requantized tensor, or None if no int8 operator computes exactly that."""
         raise NotImplementedError
 
+    def need_requant(self) -> None:
+        """Raise CompileError if the tensor has only a meaning for a requantization that limits it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Requant:
@@ -175,6 +178,11 @@ class Requant:
         """Return the result for int64."""
         return np.asarray(np.clip((x * self.factor + self.offset + self.half) >> self.shift, self.to.lo, self.to.hi))
 
+    def add(self, g: IntegerLowering, x: str) -> str:
+        """Add the operator itself, for a tensor of int32."""
+        op = RequantShift(self.shift, self.zero, *self.limits)
+        return g.b.add(op, x, g.ints32(self.factor), g.ints32(self.offset))
+
 
 @dataclass
 class IntegerLowering(OnnxLowering):
@@ -200,6 +208,8 @@ class IntegerLowering(OnnxLowering):
 
     def as_in_file(self, x: str) -> str:
         """Return an output: bytes have a scale of 1 and their zero, so that they are whole numbers to the caller."""
+        if x in self.forms and x not in self.ranges:
+            self.forms[x].need_requant()
         known = self.ranges.get(x)
         if known is None or self[x].dtype is not DType.INT8:
             return x
@@ -209,7 +219,7 @@ class IntegerLowering(OnnxLowering):
 
     def _build(self, row: OnnxRow, call: OnnxCall) -> Sequence[str]:
         for y in (made := super()._build(row, call)):
-            if self[y].data is None and y not in self.ranges:
+            if self[y].data is None and y not in self.ranges and y not in self.forms:
                 raise CompileError(f"{call.op} is not supported in an integer network")
         return made
 
@@ -243,6 +253,8 @@ class IntegerLowering(OnnxLowering):
         if data is not None:
             values = whole(data, f"the constant {x!r}")
             return Range(int(values.min(initial=0)), int(values.max(initial=0)))
+        if x in self.forms and x not in self.ranges:
+            self.forms[x].need_requant()
         if x not in self.ranges:
             raise CompileError("its input does not hold whole numbers of the network", have=str(self[x]))
         return self.ranges[x]

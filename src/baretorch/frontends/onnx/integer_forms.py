@@ -13,6 +13,7 @@ from math import prod
 
 import numpy as np
 
+from baretorch.errors import CompileError
 from baretorch.frontends.onnx.integer import LEAST, MOST, Form, IntegerLowering, Range, Requant
 from baretorch.frontends.windows import Windows
 from baretorch.ir.graph import Array, Op
@@ -258,3 +259,30 @@ class ByteForm(Form):
 
     def requantize(self, g: IntegerLowering, by: Requant) -> str | None:
         return None if uniform(by) is None else replace(self, values=by.apply(self.values)).add(g, "RequantShift")
+
+
+@dataclass(frozen=True, eq=False)
+class LimitedForm(Form):
+    """A quotient that is limited to 32 bits, and could be as large as `reach` without sign. It is exact for a
+    requantization that limits it further."""
+
+    x: str
+    reach: int
+
+    def requantize(self, g: IntegerLowering, by: Requant) -> str | None:
+        rises = by.factor > 0  # else it falls, or does not depend on x
+        above, below = np.where(rises, by.to.hi, by.to.lo), np.where(rises, by.to.lo, by.to.hi)
+        if (
+            not by.factor.all()
+            or (by.apply(np.array(MOST)) != above).any()
+            or (by.apply(np.array(LEAST)) != below).any()
+        ):
+            self.need_requant()
+        return by.add(g, self.x)
+
+    def need_requant(self) -> None:
+        raise CompileError(
+            "a quotient can leave 32 bits",
+            have=f"up to {self.reach:,}",
+            need="a RequantShift after it whose levels limit what exceeds 32 bits",
+        )

@@ -11,7 +11,7 @@ from baretorch.frontends.onnx import integer_layers
 from baretorch.frontends.onnx.call import OnnxCall, key
 from baretorch.frontends.onnx.integer import DOMAIN, MOST, IntegerLowering, Range, Requant
 from baretorch.frontends.onnx.integer_calls import constant, fitting, integer_row, levels, shift_of, whole_attribute
-from baretorch.frontends.onnx.integer_forms import ByteForm
+from baretorch.frontends.onnx.integer_forms import ByteForm, LimitedForm
 from baretorch.frontends.onnx.integer_layers import reduction
 from baretorch.frontends.onnx.lowering import OnnxRow
 from baretorch.ir.graph import Array
@@ -37,15 +37,12 @@ def requant_shift(g: IntegerLowering, call: OnnxCall) -> str:
         levels(call, bool(whole_attribute(call, "signed", 0, 1))),
     )
     form = g.forms.get(x)
-    held = g.range_of(x)
-    if form is None and held.zero is not None:
+    if form is None and (held := g.range_of(x)).zero is not None:
         form = ByteForm.of(g.store_as(x, held.zero), held, lambda v: v)
     y = None if form is None else form.requantize(g, by)
     if y is not None:
         return y if y in g.ranges else g.hold(y, by.to)
-    op = RequantShift(by.shift, by.zero, *by.limits)
-    y = g.b.add(op, g.store_as(x, None), g.ints32(by.factor), g.ints32(by.offset))
-    return g.hold(y, by.to)
+    return g.hold(by.add(g, g.store_as(x, None)), by.to)
 
 
 def function(values: Callable[[OnnxCall], Callable[[Array], Array]]) -> OnnxRow:
@@ -109,8 +106,11 @@ def integer_div(g: IntegerLowering, call: OnnxCall) -> str:
     if largest > LARGEST:
         raise CompileError(f"{call.op}: its numerator can leave 64 bits", have=f"{largest:,}")
     reach = largest // least + 1
-    held = g.need_32_bits(call.op, -reach, reach)
-    return g.hold(g.b.add(IntDivide(delta, eta, eps), g.store_as(a, None), g.store_as(b, None)), held)
+    y = g.b.add(IntDivide(delta, eta, eps), g.store_as(a, None), g.store_as(b, None))
+    if reach > MOST:
+        g.forms[y] = LimitedForm(y, reach)
+        return y
+    return g.hold(y, Range(-reach, reach))
 
 
 def softmax(g: IntegerLowering, call: OnnxCall) -> str:

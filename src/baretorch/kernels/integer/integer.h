@@ -48,7 +48,7 @@ typedef struct {
     int32_t count;
 } bt_int_table;
 
-/* y = a * factor * slope / (b * slope + offset), half away from 0; the divisor is above 0 */
+/* y = a * factor * slope / (b * slope + offset), half away from 0, limited to 32 bits; the divisor is above 0 */
 typedef struct {
     int32_t shape[4];
     int32_t a_step[4];

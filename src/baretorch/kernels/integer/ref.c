@@ -2,10 +2,11 @@
 
 #include "../elementwise/loops.h"
 
-BT_INLINE int64_t bt_int_divide_one(const bt_int_divide *p, int32_t v, int32_t w)
+BT_INLINE int32_t bt_int_divide_one(const bt_int_divide *p, int32_t v, int32_t w)
 {
     const int64_t divisor = (int64_t)p->slope * w + p->offset, numerator = (int64_t)p->factor * p->slope * v;
-    return (numerator + (numerator < 0 ? -(divisor >> 1) : divisor >> 1)) / divisor;
+    const int64_t y = (numerator + (numerator < 0 ? -(divisor >> 1) : divisor >> 1)) / divisor;
+    return (int32_t)(y < INT32_MIN ? INT32_MIN : y > INT32_MAX ? INT32_MAX : y);
 }
 
 BT_BINARY_REF(bt_int_divide_ref, bt_int_divide, int32_t, int32_t, bt_int_divide_one(p, v, w))

@@ -72,8 +72,8 @@ class IntTable(Op, name="int_table", carried=slice(1)):
 
 @dataclass(frozen=True)
 class IntDivide(Pointwise, name="int_divide"):
-    """a, b int32 -> a * factor * slope / (b * slope + offset), rounded half away from 0. The divisor is above 0 and the
-    numerator below 2^62."""
+    """a, b int32 -> a * factor * slope / (b * slope + offset), half away from 0, limited to 32 bits. The divisor is
+    above 0 and the numerator below 2^62."""
 
     factor: int
     slope: int
@@ -86,7 +86,8 @@ class IntDivide(Pointwise, name="int_divide"):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         a, b = (x.astype(np.int64) for x in inputs)
         numerator, divisor = a * self.factor * self.slope, np.maximum(b * self.slope + self.offset, 1)
-        return ((np.sign(numerator) * ((np.abs(numerator) + (divisor >> 1)) // divisor)).astype(np.int32),)
+        y = np.sign(numerator) * ((np.abs(numerator) + (divisor >> 1)) // divisor)
+        return (np.clip(y, -(1 << 31), (1 << 31) - 1).astype(np.int32),)
 
 
 def _requant_params(call: Call[RequantShift]) -> Params:
