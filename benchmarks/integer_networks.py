@@ -59,7 +59,8 @@ def _is_integer(file: Path) -> bool:
 def _row(file: Path, images: bool) -> tuple[list[str], int]:
     """Return the cells of a network, and whether it computes other numbers."""
     try:
-        model = lower(read(str(file)))
+        with scratch() as folder:
+            model = lower(read(str(_with_inputs(file, folder))))
     except CompileError as error:
         return [f"rejected: {error.what}", "", "", "", ""], 0
     published = file.with_name("outputs.npz")
@@ -83,6 +84,21 @@ def _row(file: Path, images: bool) -> tuple[list[str], int]:
         figures.append(f"{(run.instructions if board == INSTRUCTIONS else run.emulator_cycles) or 0:,}")
     count = sum(x.size for x in want)
     return [f"{count:,}", f"{bad:,}", f"{graph.macs():,}", *figures], int(bad > 0)
+
+
+def _with_inputs(file: Path, folder: Path) -> Path:
+    """Copy a network, and its example inputs under the names of its inputs. Deeploy's are in the order of the inputs,
+    and some files have arrays for constants after them."""
+    model = onnx.load(file)
+    constants = {t.name for t in model.graph.initializer}
+    names = [i.name for i in model.graph.input if i.name not in constants]
+    copy = folder / file.name
+    copy.write_bytes(file.read_bytes())
+    if file.with_name("inputs.npz").is_file():
+        with np.load(file.with_name("inputs.npz")) as arrays:
+            given = [arrays[name] for name in arrays.files]
+        np.savez(folder / "inputs.npz", **dict(zip(names, given, strict=False)))
+    return copy
 
 
 def _different(model: LoweredModel, have: Any, want: list[Any]) -> int:
