@@ -25,6 +25,7 @@ from baretorch.ir.io import as_real
 CALIBRATION = "calibration.npz"  # used without --calibration
 EXAMPLES = "inputs.npz"
 NUMBERED = "arr_"  # np.savez gives such names to arrays without one
+COUNTED = (NUMBERED, "input_")  # beginnings of names that count the inputs
 MOST = 1 << 30  # bytes of all samples of a file or folder, as float32 if that is larger than what is stored
 PIECE = 1 << 18  # bytes that are read or numbers that are checked at once
 NEED = "an .npz with an array for each input, whose first dimension counts samples, or a folder of .npy files"
@@ -143,7 +144,8 @@ def _assign(path: Path, stored: Mapping[str, Array], ports: Sequence[Port]) -> l
             have=", ".join(stored) or "no arrays",
             need=", ".join(wanted) or "a model with inputs",
         )
-    if len(ports) == 1 or list(stored) == [f"{NUMBERED}{i}" for i in range(len(ports))]:
+    counted = ([f"{stem}{i}" for i in range(len(ports))] for stem in COUNTED)
+    if len(ports) == 1 or list(stored) in counted:
         return list(stored)
     names = dict[str, str]()
     fits = {p.tensor.name: {name for name, x in stored.items() if _fits(x, p, path)} for p in ports}

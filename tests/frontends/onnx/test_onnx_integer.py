@@ -404,6 +404,17 @@ def test_the_range_of_an_input_must_be_known(tmp_path: Path) -> None:
     rejected(integer_cnn(), tmp_path, "no_examples")
 
 
+def test_examples_that_count_the_inputs(tmp_path: Path) -> None:
+    """Deeploy's example inputs have such names."""
+    made = net([node("Sub", ["a", "b"], ["d"]), requant("d", "y", "m", "n", 2)], {"a": [1, 4], "b": [1, 4]}, ["y"],
+               floats(m=[1], n=[0]))  # fmt: skip
+    file = save(made, tmp_path)
+    np.savez(tmp_path / "inputs.npz", input_0=X, input_1=2 * X)
+    source = frontends.load(str(file))
+    np.testing.assert_array_equal(source.examples, [X, 2 * X])
+    assert any("taken is input_0 for a, input_1 for b" in note for note in source.notes)
+
+
 def test_examples_must_be_whole_numbers(tmp_path: Path) -> None:
     rejected(net([requant("x", "y", "m", "a")], {"x": [1, 4]}, ["y"], floats(m=[3], a=[1])), tmp_path, "real_examples",
              np.array([[0.5, 1, 2, 3]], np.float32))  # fmt: skip
