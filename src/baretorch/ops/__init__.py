@@ -33,6 +33,7 @@ from baretorch.ops import (
     signal,
     softmax,
     solve,
+    trees,
     upsample,
 )
 from baretorch.ops.helpers.kernel import Kernel
@@ -130,6 +131,7 @@ OPS: tuple[OpRow, ...] = (
     OpRow(scan.Median, scan.MEDIAN),
     OpRow(scan.Mode, scan.MODE),
     OpRow(cdist.Cdist, cdist.KERNELS),
+    OpRow(trees.Trees, trees.KERNELS),
     OpRow(softmax.Softmax, softmax.SOFTMAX, qsoftmax.softmax, Scaled.SOFTMAX),
     OpRow(softmax.LogSoftmax, softmax.LOG_SOFTMAX, qsoftmax.softmax, Scaled.OWN),
     OpRow(norm.LayerNorm, norm.LAYER_NORM, qnorm.norm, Scaled.OWN),

@@ -39,6 +39,7 @@ from tests.ops.cases import (
     sparse,
     special,
     sums,
+    trees,
     upsample,
 )
 
@@ -52,6 +53,7 @@ TABLE: tuple[Case, ...] = (
     *pools.CASES,
     *upsample.CASES,
     *sample.CASES,
+    *trees.CASES,
     *reductions.CASES,
     *fft.CASES,
     *signal.CASES,
