@@ -10,12 +10,14 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, helper
 
+from baretorch.frontends.onnx.classic_model import as_numbers
 from baretorch.frontends.onnx.fixed import fix_inputs
 from baretorch.frontends.onnx.integer import OPERATORS, is_integer, ranges_of
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import TABLE, to_graph
 from baretorch.pipeline import optimize
+from tests.frontends.onnx.classic_models import KINDS
 from tests.frontends.onnx.files import BOOL, FLOAT, model, node, small_cnn, weights
 from tests.frontends.onnx.integer_nets import integer_cnn, integer_transformer
 from tests.frontends.onnx.test_onnx_control import counting
@@ -76,7 +78,7 @@ def sound() -> tuple[Any, ...]:
             "scales": np.float32([1, 1, 2, 2]),
         },
     )
-    return small_cnn(), quantized, arithmetic, counting(3), *old(), integer_cnn(), integer_transformer()
+    return small_cnn(), quantized, arithmetic, counting(3), *old(), integer_cnn(), integer_transformer(), *classics()
 
 
 def old() -> tuple[Any, ...]:
@@ -145,6 +147,13 @@ def old() -> tuple[Any, ...]:
     return six, seven, eight, nine, ten
 
 
+def classics() -> tuple[Any, ...]:
+    """Return a forest, support vectors and a linear model."""
+    return tuple(
+        KINDS[kind](np.random.default_rng(seed))[0] for kind, seed in (("forest", 1), ("vectors", 0), ("linear", 1))
+    )
+
+
 def _change_attribute(made: Any, rng: random.Random) -> None:
     some = [a for n in made.graph.node for a in n.attribute]
     if not some:
@@ -152,6 +161,10 @@ def _change_attribute(made: Any, rng: random.Random) -> None:
     a = rng.choice(some)
     if a.type == AttributeProto.INTS and a.ints:
         a.ints[rng.randrange(len(a.ints))] = rng.choice(SIZES)
+    elif a.type == AttributeProto.FLOATS and a.floats:
+        del a.floats[rng.randrange(len(a.floats)) :]
+    elif a.type == AttributeProto.STRINGS and a.strings:
+        a.strings[rng.randrange(len(a.strings))] = rng.choice((b"LEAF", b"BRANCH_EQ", b"\xff", b""))
     elif a.type == AttributeProto.INT:
         a.i = rng.choice(SIZES)
     elif a.type == AttributeProto.TENSOR and rng.random() < 0.7:
@@ -238,7 +251,7 @@ def make_onnx(rng: random.Random) -> bytes:
 
 
 def read_onnx(data: bytes) -> None:
-    read = parse(data)
+    read, _ = as_numbers(parse(data))
     names = [i.name for i in read.graph.input]
     last = data[-1] if data else 0
     if names and last % 4 == 0:

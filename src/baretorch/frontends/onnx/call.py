@@ -15,6 +15,7 @@ from baretorch.frontends.untrusted import ROOM, too_large
 from baretorch.ir.graph import DType, Op
 
 MICROSOFT = "com.microsoft"  # operators of onnxruntime's own, which its quantizer writes
+ML = "ai.onnx.ml"  # classic machine learning, as skl2onnx writes it
 
 
 def key(op: str, domain: str = "") -> str:

@@ -98,7 +98,8 @@ def _check_texts(message: Any) -> None:
 def _check_opsets(model: Any) -> None:
     default, newest = opsets_of(model).get("", 0), defs.onnx_opset_version()
     functions = {f"function {f.name}": opsets_of(f).get("", default) for f in model.functions}
-    for at, version in {"": default, **functions}.items():
+    others = not default and model.graph.node and all(n.domain not in ("", "ai.onnx") for n in model.graph.node)
+    for at, version in {**({} if others else {"": default}), **functions}.items():
         if not OLDEST <= version <= newest:
             raise CompileError(
                 f"opset {version} is not supported" if version else "the file does not state its opset",

@@ -39,6 +39,7 @@ def load_onnx(request: LoadRequest) -> Source:
                 have=str(error),
                 try_='pip install "baretorch[onnx]"',
             ) from error
+        from baretorch.frontends.onnx.classic_model import as_numbers
         from baretorch.frontends.onnx.fixed import fix_inputs
         from baretorch.frontends.onnx.integer import describe, is_integer
         from baretorch.frontends.onnx.interface import interface_of
@@ -48,7 +49,7 @@ def load_onnx(request: LoadRequest) -> Source:
         from baretorch.frontends.onnx.table import to_graph
     one_of({METHOD: None}, request.method)
     with timed("model"):
-        model = read_model(request.file)
+        model, rewritten = as_numbers(read_model(request.file))
         state = request.state or _read_state_file(request.file)
         fix_inputs(model, request.fix, state)
         shapes = {**_given_shapes(model, state, request.inputs or ()), **request.shapes}
@@ -65,7 +66,7 @@ def load_onnx(request: LoadRequest) -> Source:
             request.name,
             {METHOD: graph},
             example_inputs(request, graph),
-            notes=(*interface.notes, *notes, *notes_of_inputs),
+            notes=(*interface.notes, *rewritten, *notes, *notes_of_inputs),
             texts={"onnx": lambda: model_to_text(model)},
             calls=len(model.graph.node),
             calls_are="ONNX node",

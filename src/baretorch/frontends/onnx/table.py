@@ -10,6 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.onnx import (
     activations,
     attention,
+    classic,
     control,
     convs,
     index,
@@ -49,6 +50,7 @@ TABLE: dict[str, OnnxRow] = {
     **control.ROWS,
     **attention.ROWS,
     **signal.ROWS,
+    **classic.ROWS,
 }
 
 
