@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import chain
 
+import forest
 import precisions
 import ram
 import tinygrad_c
@@ -182,6 +183,7 @@ def main() -> None:
             precisions.section(precisions.measure_all()),
             ram.section(planned),
             cluster.section(cluster.measure_all()),
+            forest.section(forest.measure_all()),
         ]
     )
     PAGE.write_text(f"{markdown(rows, versions())}\n{rest}")
