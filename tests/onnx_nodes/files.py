@@ -13,6 +13,7 @@ import onnxruntime
 from onnx import numpy_helper
 
 from baretorch.errors import CompileError
+from baretorch.frontends.onnx.classic_model import as_numbers
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import read_model
 from baretorch.frontends.onnx.table import to_graph
@@ -56,7 +57,7 @@ def read_file(file: Path) -> Outcome:
     """Read a file, and compare the interpreted graph's outputs."""
     name = name_of(file)
     try:
-        model = read_model(file)
+        model, _ = as_numbers(read_model(file))
         graph, _ = to_graph(model, interface_of(model, _shapes(model, file), {}), "m")
         graph = optimize(graph)
     except CompileError as error:

@@ -55,7 +55,7 @@ def parse(raw: bytes, folder: Path | None = None) -> Any:
 
 def _check_operators(model: Any) -> None:
     """Check that ONNX has the operators of its own domain: old opsets had experimental ones."""
-    version, own = opsets_of(model)[""], {f.name for f in model.functions}
+    version, own = opsets_of(model).get("", OLDEST), {f.name for f in model.functions}
     unknown = [
         (node.op_type, f"{node.op_type}: {_called(node)}")
         for node in nodes_in(model.graph)
