@@ -17,13 +17,13 @@ from tables import ROOT, line, replace_section
 
 sys.path.insert(0, str(ROOT))
 
-from tests.frontends.onnx import digits  # noqa: E402
+from tests.frontends.onnx import digits
 
-from baretorch import frontends, pipeline  # noqa: E402
-from baretorch.files.write import scratch  # noqa: E402
-from baretorch.measure.run import measure_model  # noqa: E402
-from baretorch.options import Compiler, Console, Optimize, Options  # noqa: E402
-from baretorch.targets.boards import load_board  # noqa: E402
+from baretorch import frontends, pipeline
+from baretorch.files.write import scratch
+from baretorch.measure.run import measure_model
+from baretorch.options import Compiler, Console, Optimize, Options
+from baretorch.targets.boards import load_board
 
 BOARDS = (M4F, M33, M0PLUS, "virt-rv32")
 

@@ -19,7 +19,7 @@ from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, pack_inpu
 from baretorch.ops.packing.trees import CompactTrees, DoesNotFit, pack_trees
 
 NOT_A_NUMBER = 2**31 - 1  # the key of NaN
-NEVER = -(2**31)  # a threshold that no key reaches
+UNREACHED = -(2**31)  # a threshold that no key reaches
 AGGREGATES = ("sum", "min", "max")
 TABLES = ("nodes", "roots", "starts", "places", "votes")
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from baretorch.ir.graph import Array
-from baretorch.ops.trees import NEVER, Trees, key_of
+from baretorch.ops.trees import UNREACHED, Trees, key_of
 from tests.ops.case import Case, Inputs
 
 ODD = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45], np.float32)
@@ -26,7 +26,7 @@ def forest(
             roots.append(first if inner else ~int(rng.integers(leaves)))
             for n in range(inner):
                 ends = [c + first if c < inner else ~int(rng.integers(leaves)) for c in (2 * n + 1, 2 * n + 2)]
-                key = int(key_of(rng.choice(thresholds))) if rng.random() < 0.95 else NEVER
+                key = int(key_of(rng.choice(thresholds))) if rng.random() < 0.95 else UNREACHED
                 nodes.append([2 * int(rng.integers(features)) + int(missing and rng.integers(2)), key, *ends])
         counts = rng.integers(0, 4, leaves)
         x = rng.choice(np.concatenate([thresholds, thresholds + np.float32(0.5), ODD]), (rows, features))
@@ -67,7 +67,7 @@ def walk(op: Trees, *arrays: torch.Tensor) -> torch.Tensor:
 def _float(key: int) -> float:
     """The number with this key; NaN, which nothing is at most, for none."""
     bits = key if key >= 0 else -(2**31) - key
-    return float("nan") if key == NEVER else float(np.array(bits, np.int64).astype(np.int32).view(np.float32))
+    return float("nan") if key == UNREACHED else float(np.array(bits, np.int64).astype(np.int32).view(np.float32))
 
 
 def case(name: str, inputs: Inputs, targets: int, aggregate: str = "sum") -> Case:

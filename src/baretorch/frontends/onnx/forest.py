@@ -14,7 +14,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir.graph import Array
-from baretorch.ops.trees import NEVER, key_of
+from baretorch.ops.trees import UNREACHED, key_of
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 Vote = tuple[int, float]  # a target, and the number that it gets
@@ -98,7 +98,7 @@ class Forest:
 
     def _add(self, branch: Branch, places: Mapping[int, int]) -> None:
         true, false = (c if c < 0 else places[c] for c in (branch.true, branch.false))
-        at, above, key = len(self.nodes), branch.nan_is_true, NEVER
+        at, above, key = len(self.nodes), branch.nan_is_true, UNREACHED
         if not np.isnan(branch.value):
             key = int(key_of(np.array(branch.value, np.float32)))
         if branch.mode == "BRANCH_MEMBER":
@@ -113,7 +113,7 @@ class Forest:
             else:
                 self._equal(branch.feature, key, above, true, false)
             return
-        if branch.mode in ("BRANCH_LT", "BRANCH_GTE") and key != NEVER:
+        if branch.mode in ("BRANCH_LT", "BRANCH_GTE") and key != UNREACHED:
             key -= 1
         if branch.mode in ("BRANCH_GTE", "BRANCH_GT") and not np.isnan(branch.value):
             self.nodes.append((2 * branch.feature + (not above), key, false, true))
@@ -124,7 +124,7 @@ class Forest:
         """Add the two comparisons of `==`."""
         second = len(self.nodes) + 1
         self.nodes.append((2 * feature + nan_is_equal, key, second, other))
-        self.nodes.append((2 * feature, key - 1 if key != NEVER else NEVER, other, equal))
+        self.nodes.append((2 * feature, key - 1 if key != UNREACHED else UNREACHED, other, equal))
 
 
 def _size(branch: Branch) -> int:
