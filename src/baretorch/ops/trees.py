@@ -121,7 +121,7 @@ def _compact_params(call: Call[Trees]) -> Params:
 
 def _compact_pack(call: Call[Trees]) -> tuple[Packed, ...]:
     trees = _need_compact(call)
-    return tuple(Packed(role, getattr(trees, role)) for role in ("nodes", "roots", "lists", "votes"))
+    return tuple(Packed(role, getattr(trees, role)) for role in ("nodes", "roots", "votes"))
 
 
 KERNELS: tuple[Kernel[Trees], ...] = (

@@ -12,7 +12,7 @@ BT_KERNEL void bt_trees_f32_ref(const bt_trees_f32 *p, const float *x, const int
             int32_t at = roots[i];
             while (at >= 0) {
                 const int32_t BT_FLASH *node = nodes + 4 * at;
-                const int32_t key = bt_trees_key(x[node[0] >> 1]);
+                const int32_t key = bt_trees_key(x + (node[0] >> 1));
                 at = key <= node[1] || (key == INT32_MAX && (node[0] & 1)) ? node[2] : node[3];
             }
             for (int32_t v = starts[~at]; v < starts[~at + 1]; v++) {

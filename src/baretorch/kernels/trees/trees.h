@@ -23,13 +23,19 @@ typedef struct {
     int32_t has_signs; /* whether thresholds, and so probably features, may be negative */
 } bt_trees_compact_f32;
 
-/* The key of a float: both zeros have one, and NaN has the largest. */
-BT_INLINE int32_t bt_trees_key(float v)
+typedef int32_t __attribute__((may_alias)) bt_trees_word; /* the bits of a float, with its alignment */
+
+BT_INLINE int32_t bt_trees_bits(const float *x)
 {
-    int32_t bits;
-    if (v != v)
+    return *(const bt_trees_word *)(const void *)x;
+}
+
+/* The key of a float: both zeros have one, and NaN has the largest. */
+BT_INLINE int32_t bt_trees_key(const float *x)
+{
+    const int32_t bits = bt_trees_bits(x);
+    if ((bits & INT32_MAX) > 0x7f800000)
         return INT32_MAX;
-    __builtin_memcpy(&bits, &v, sizeof bits);
     return bits < 0 ? INT32_MIN - bits : bits;
 }
 
@@ -39,11 +45,11 @@ BT_INLINE int32_t bt_trees_key(float v)
 void bt_trees_f32_ref(const bt_trees_f32 *p, const float *x, const int32_t BT_FLASH *nodes,
                       const int32_t BT_FLASH *roots, const int32_t BT_FLASH *starts, const int32_t BT_FLASH *places,
                       const float BT_FLASH *votes, float *y);
-/* nodes: units of 16 bits, see compact.c. roots[t] is where tree t begins. A leaf is 0x8000 + where its list begins;
- * lists have (target << vote_bits) + the vote's number, plus 0x8000 in the last one. keys has a row of x. */
+/* nodes: units of 16 bits, see compact.c: first lists of votes, (target << vote_bits) + the vote's number, plus 0x8000 in
+ * the last one of a list. roots[t] is where tree t begins. A leaf is 0x8000 + where its list begins. keys has a row of
+ * x. */
 void bt_trees_f32_compact(const bt_trees_compact_f32 *p, const float *x, const BT_FLASH int16_t *nodes,
-                          const BT_FLASH int16_t *roots, const BT_FLASH int16_t *lists, const BT_FLASH float *votes,
-                          float *y, float *keys);
+                          const BT_FLASH int16_t *roots, const BT_FLASH float *votes, float *y, float *keys);
 #endif
 
 #endif

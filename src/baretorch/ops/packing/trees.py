@@ -1,4 +1,4 @@
-"""Trees in units of 16 bits, for `trees/compact.c`.
+"""Trees in units of 16 bits, for `trees/compact.c`: first the lists of votes, then the nodes.
 
 A comparison is a feature, the distance to what follows if the feature is above the threshold, and the upper 16 bits of
 the threshold's key. Equal subtrees within reach of the distance are stored once; most leaves are.
@@ -29,7 +29,6 @@ class CompactTrees:
 
     nodes: Array
     roots: Array
-    lists: Array
     votes: Array
     shift: int
     vote_bits: int
@@ -106,13 +105,13 @@ def pack_trees(features: int, nodes: Array, roots: Array, starts: Array, places:
     for root in reversed(roots):
         packer.write(int(root))
         ends.append(len(packer.units))
-    if len(packer.units) > MOST:
+    if len(lists) + len(packer.units) > MOST:
         raise DoesNotFit
-    heads = [len(packer.units) - end for end in reversed(ends)]
+    total = len(lists) + len(packer.units)
+    heads = [total - end for end in reversed(ends)]
     return CompactTrees(
-        np.array(packer.units[::-1], np.uint16).view(np.int16),
+        np.array(lists + packer.units[::-1], np.uint16).view(np.int16),
         np.array(heads, np.uint16).view(np.int16),
-        np.array(lists, np.uint16).view(np.int16),
         values.astype(np.int32).view(np.float32),
         packer.shift,
         vote_bits,
