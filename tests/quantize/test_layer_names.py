@@ -83,7 +83,7 @@ def test_all_parts_of_a_layer_have_its_precision(precision: str, op: str, tmp_pa
 def test_a_function_whose_result_is_split_has_its_own_name(tmp_path: Path) -> None:
     model = lowered(Views(), (1, 5, 8), {"linear": "float"}, tmp_path)
     assert [n.op.name for n in parts(model, "linear")] == ["linear"] * 3
-    assert model.quantization is not None and explain_float(model.graph, model.quantization.kept_float) == []
+    assert model.quantization is not None and explain_float(model.graph, chosen=False) == []
 
 
 def test_a_gate_in_float_leaves_the_layer_before_it_in_int8(tmp_path: Path) -> None:
@@ -114,6 +114,14 @@ def test_weights_of_a_layer_that_has_none(precision: str, tmp_path: Path) -> Non
         lowered(net, (1, 64), {"1": precision}, tmp_path)
     assert caught.value.what == f"--config: '1' = '{precision}': it has no weights"
     assert caught.value.try_ == (f'"0" = "{precision}", the layer that 1 is part of',)
+
+
+def test_a_batch_norm_in_float_keeps_its_layer_in_float(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(64, 8), nn.BatchNorm1d(8), nn.Linear(8, 8))
+    model = lowered(net, (1, 64), {"1": "float"}, tmp_path)
+    assert [n.op.name for n in model.graph.nodes] == ["linear", "quantize", "qlinear", "dequantize"]
+    ((_, why),) = explain_float(model.graph)
+    assert why == "1, which is kept in float, is part of it" and explain_float(model.graph, chosen=False) == []
 
 
 def test_weights_of_a_batch_norm_are_those_of_its_layer(tmp_path: Path) -> None:

@@ -276,6 +276,23 @@ def test_operators_are_int8(case: str) -> None:
     assert beyond_a_step(case, model.source, model.graph, model.int8_answers) == {}
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("case", CASES)
+def test_operators_that_the_user_keeps_in_float_are_float(case: str, first: int) -> None:
+    """Every second operator stays float, also where its neighbours give its tensors int8 scales."""
+    layers = [n.outputs[0] for n in read(case).graph.nodes if n.op.computes and n.inputs][first::2]
+    model = int8_model(read(case), samples_of(case), observer=Observer.MINMAX, keep_float=tuple(layers))
+    assert model.quantization is not None
+    kept = {n: t for n, t in model.quantization.graph.tensors.items() if t.in_float is not None}
+    made = model.graph.producer()
+    for name in kept:
+        node = made.get(name)
+        assert node is None or not isinstance(node.op, Dequantize), f"{name} is int8"
+        values = model.graph.of(node.inputs) if node is not None else ()
+        assert not any(t.is_quantized for t in values), f"{node} reads int8"
+    assert len(kept) >= len(layers) // 2 and sum(name in made for name in kept) >= len(kept) // 2
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_operators_learn(case: str) -> None:
     """A trainable model in evaluation mode is at most one step from the int8 graph."""

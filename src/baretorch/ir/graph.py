@@ -89,6 +89,9 @@ class Origin:
 NOWHERE = Origin()
 
 
+CHOSEN = "--keep-float or the configuration keeps it in float"
+
+
 @dataclass(frozen=True)
 class InFloat:
     """The reason why an operator of an int8 model computes in float."""
@@ -96,6 +99,7 @@ class InFloat:
     text: str
     has_form: bool = True  # the operator has an int8 form, which does not fit here
     spectrum: bool = False  # it is next to a Fourier transform
+    chosen: bool = False  # the user keeps it in float, so it is no surprise
 
 
 @dataclass(frozen=True, eq=False)

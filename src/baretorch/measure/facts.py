@@ -192,8 +192,7 @@ def cores_json(cores: Cores, alone: OneCoreCost | None) -> dict[str, Any]:
 def warnings_of(compiled: Compiled) -> tuple[str, ...]:
     """Return the warnings that are known before a run: about inputs, calibration, and layers of an int8 model that stay
     float although no option keeps them."""
-    quantization = compiled.model.quantization
-    left = explain_float(compiled.graph, quantization.kept_float if quantization else ())
+    left = explain_float(compiled.graph, chosen=False)
     floats = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
     idle = compiled.options.shared_cores > 1 and all(step.executor == CORE0 for step in compiled.plan.steps)
     alone = ("cores: no layer is large enough to be shared, or can be: core 1 does nothing",) if idle else ()

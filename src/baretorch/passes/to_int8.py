@@ -6,7 +6,6 @@ border. Its outputs record the reason; `float_layers` lists these layers, and `e
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
 from baretorch.errors import CompileError
@@ -35,7 +34,7 @@ def to_int8(graph: Graph) -> Graph:
             walk.nodes += _cut(walk, replace(node, inputs=tuple(_real(walk, n) for n in node.inputs)))
             walk.floats.update(node.outputs)
             why = InFloat(str(refusal), not isinstance(refusal, NoInt8), spectra.issuperset(node.outputs))
-            walk.new |= {name: replace(graph[name], in_float=why) for name in node.outputs}
+            walk.new |= {name: replace(graph[name], in_float=graph[name].in_float or why) for name in node.outputs}
     outputs = tuple(_real(walk, name) for name in graph.outputs)
     state = tuple(replace(s, next=walk.real(s.next)) for s in graph.state)
     for name, stored in reversed(
@@ -87,6 +86,9 @@ def _cut(walk: Walk, node: Node) -> list[Node]:
 def _convert(walk: Walk, node: Node) -> None:
     if walk.graph[node.outputs[0]].dtype in (DType.INT8, DType.INT16) and not isinstance(node.op, Quantize):
         raise StaysFloat("it is quantized already")
+    for why in (walk.graph[name].in_float for name in node.outputs):
+        if why is not None:
+            raise StaysFloat(why.text)
     rule = int8_rule(node.op)
     if rule is None:
         raise NoInt8(f"{node.op.name} has no int8 form")
@@ -96,15 +98,15 @@ def _convert(walk: Walk, node: Node) -> None:
         raise StaysFloat(refusal.what) from refusal
 
 
-def float_layers(graph: Graph, but: Collection[str] = ()) -> list[str]:
-    """Return the operators of an int8 graph that compute in float, by the user's names, except those of the layers in
-    `but`."""
-    return [layer for layer, _ in _floats(graph, but)]
+def float_layers(graph: Graph) -> list[str]:
+    """Return the operators of an int8 graph that compute in float, by the user's names."""
+    return [layer for layer, _ in find_floats(graph)]
 
 
-def explain_float(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, str]]:
-    """Return pairs (layers, why they stayed float): those around a spectrum together, the others one by one."""
-    found = _floats(graph, but)
+def explain_float(graph: Graph, chosen: bool = True) -> list[tuple[str, str]]:
+    """Return pairs (layers, why they stayed float): those around a spectrum together, the others one by one; without
+    those that the user keeps in float if `chosen` is False."""
+    found = [(layer, why) for layer, why in find_floats(graph) if chosen or not why.chosen]
     around = [layer for layer, why in found if why.spectrum]
     others = [(layer, why.text) for layer, why in found if not why.spectrum]
     return [*([(", ".join(around), SPECTRA)] if around else []), *others]
@@ -112,7 +114,7 @@ def explain_float(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, st
 
 def could_be_int8(graph: Graph) -> list[str]:
     """Return those of `float_layers` that have an int8 form, and are not float because of a spectrum."""
-    return [layer for layer, why in _floats(graph) if why.has_form and not why.spectrum]
+    return [layer for layer, why in find_floats(graph) if why.has_form and not why.spectrum and not why.chosen]
 
 
 def _spectra(graph: Graph) -> set[str]:
@@ -132,7 +134,7 @@ def _spectra(graph: Graph) -> set[str]:
     return before | after
 
 
-def _floats(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, InFloat]]:
+def find_floats(graph: Graph) -> list[tuple[str, InFloat]]:
     """Return the user's name for each operator that computes in float, and why."""
     if not (graph.is_int8 or graph.is_quantized):
         return []
@@ -142,8 +144,7 @@ def _floats(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, InFloat]
         y = graph[node.outputs[0]]
         if y.dtype is not DType.FLOAT32 or not node.op.computes or masks.issuperset(node.outputs):
             continue
-        if not {y.holds, y.origin.path}.intersection(but):
-            found.append((f"{node.op.name} {y.origin}".strip(), y.in_float or InFloat("its inputs are float")))
+        found.append((f"{node.op.name} {y.origin}".strip(), y.in_float or InFloat("its inputs are float")))
     return found
 
 

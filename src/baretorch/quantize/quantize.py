@@ -7,10 +7,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from types import MappingProxyType
 
 from baretorch.errors import CompileError
 from baretorch.frontends.source import Source
-from baretorch.ir.graph import Array, DType, Graph, Node, Quant, fresh
+from baretorch.ir.graph import CHOSEN, Array, DType, Graph, InFloat, Node, Quant, fresh
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8.layer import narrow_scales
 from baretorch.ops.linear import Linear
@@ -33,15 +34,13 @@ RANDOM = "calibration: no calibration() or --calibration, so random data is used
 class Quantization:
     """The result of quantization. `graph` is the float graph with scales at its tensors, which `to_int8` reads;
     `float_graph` is the same without them. `answers` are the model's outputs for the example inputs, rounded in float
-    to the scales. `samples` are some of the calibration data, in the memory order of the C interface. `kept_float` are
-    the layers that the user keeps in float, and their outputs. `narrow`: weights have coarser scales, so that 32 bits
-    are enough to requantize."""
+    to the scales. `samples` are some of the calibration data, in the memory order of the C interface. `narrow`: weights
+    have coarser scales, so that 32 bits are enough to requantize."""
 
     graph: Graph
     float_graph: Graph
     answers: tuple[Array, ...]
     samples: tuple[tuple[Array, ...], ...] = ()
-    kept_float: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     narrow: bool = False
 
@@ -66,14 +65,13 @@ def need_float_model(source: Source) -> None:
 class Preparation:
     """A float graph before it has scales. `before` is the graph before all passes, whose layers the user names; `graph`
     is the graph after the float passes, changed as the configuration says; `groups` are the tensors that need scales,
-    and `kept` those that stay float because the user keeps their layers in float; `kept_float` names both."""
+    and `kept` those that stay float because the user keeps their layers in float, each with the reason."""
 
     before: Graph
     graph: Graph
     config: Config
     groups: Groups
-    kept: frozenset[str]
-    kept_float: tuple[str, ...]
+    kept: Mapping[str, str]
 
     def with_scales(self, scales: Mapping[str, Quant]) -> Graph:
         """Return the graph with these scales at its tensors, and layers in the precisions of the configuration."""
@@ -90,8 +88,8 @@ def prepare(source: Source, graph: Graph, options: Options) -> Preparation:
             _need_weights(before, graph, name, precision, outputs)
     graph = apply_config(graph, config)
     floats = (*options.keep_float, *(name for name, precision in config.layers.items() if precision in IN_FLOAT))
-    kept = frozenset(outputs_of_layers(before, graph, floats, "--keep-float"))
-    return Preparation(before, graph, config, find_groups(graph, kept), kept, (*floats, *kept))
+    kept = outputs_in_float(before, graph, floats)
+    return Preparation(before, graph, config, find_groups(graph, kept), kept)
 
 
 def quantize(source: Source, graph: Graph, options: Options, runner: OpenRunner = in_numpy) -> Quantization:
@@ -114,7 +112,7 @@ def quantize(source: Source, graph: Graph, options: Options, runner: OpenRunner 
         int8 = run_passes(noted, LOWERING)[-1][1]
         notes += find_warnings(noted, int8, groups, source.examples, found, probe, runner)
     answers = simulate_answers(noted, int8, source.examples)
-    return Quantization(noted, graph, answers, found.kept, preparation.kept_float, tuple(notes))
+    return Quantization(noted, graph, answers, found.kept, tuple(notes))
 
 
 def with_scales(
@@ -122,10 +120,10 @@ def with_scales(
     graph: Graph,
     scales: Mapping[str, Quant],
     layers: Mapping[str, Precision],
-    kept: Collection[str] = (),
+    kept: Mapping[str, str] = MappingProxyType({}),
 ) -> Graph:
     """Return the graph with these scales at its tensors, and layers in their precisions. `kept` are the outputs of
-    layers that stay float; users name layers as they are in the graph `before` all passes."""
+    layers that stay float, with the reasons; users name layers as they are in the graph `before` all passes."""
     tensors = {n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
     named = {name: (precision, outputs_of_layers(before, graph, [name])) for name, precision in layers.items()}
     return set_precisions(keep_in_float(replace(graph, tensors=tensors), kept), named)
@@ -138,10 +136,11 @@ def _replace_scale(found: Quant, chosen: Quant | None) -> Quant:
     return replace(found, scale=chosen.scale, zero_point=chosen.zero_point)
 
 
-def keep_in_float(graph: Graph, kept: Collection[str]) -> Graph:
-    """Return a graph with scales in which layers whose outputs are `kept` in float have float weights of their own:
-    with weights that they share with int8 layers, they would become int8 as well."""
-    tensors, nodes = dict(graph.tensors), list(graph.nodes)
+def keep_in_float(graph: Graph, kept: Mapping[str, str]) -> Graph:
+    """Return a graph with scales in which the outputs that are `kept` in float have the reason. Their layers have float
+    weights of their own, since weights that they share with int8 layers are rounded."""
+    marked = {name: replace(graph[name], in_float=InFloat(why, chosen=True)) for name, why in kept.items()}
+    tensors, nodes = {**graph.tensors, **marked}, list(graph.nodes)
     for i, node in enumerate(nodes):
         weighted = isinstance(node.op, (Linear, Conv2d)) and set(kept).intersection(node.outputs)
         if weighted and graph[node.inputs[1]].quant is not None:
@@ -159,6 +158,17 @@ def outputs_of_layers(before: Graph, graph: Graph, layers: Sequence[str], flag: 
     if missing:
         raise _no_such_layer(flag, sorted(missing), sorted({*paths.values()} - {""}, key=_natural))
     return set().union(*(_outputs_of(before, graph, layer) for layer in layers))
+
+
+def outputs_in_float(before: Graph, graph: Graph, layers: Sequence[str]) -> dict[str, str]:
+    """Return the outputs of the layers that the user keeps in float, and why each of them is float."""
+    outputs_of_layers(before, graph, layers, "--keep-float")
+    kept: dict[str, str] = {}
+    for layer in layers:
+        for name in sorted(_outputs_of(before, graph, layer)):
+            same = layer in (graph[name].origin.path, graph[name].holds, name.removesuffix(PERMUTED))
+            kept[name] = CHOSEN if same else f"{layer}, which is kept in float, is part of it"
+    return kept
 
 
 def _outputs_of(before: Graph, graph: Graph, layer: str) -> set[str]:

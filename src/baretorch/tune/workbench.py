@@ -37,7 +37,7 @@ from baretorch.quantize.calibrate import calibrate, check_sample, seen_names
 from baretorch.quantize.config import Config
 from baretorch.quantize.groups import find_groups
 from baretorch.quantize.precisions import IN_FLOAT, Precision
-from baretorch.quantize.quantize import narrow_weights, outputs_of_layers, with_scales
+from baretorch.quantize.quantize import narrow_weights, outputs_in_float, outputs_of_layers, with_scales
 from baretorch.quantize.watch import RunGraph, watching
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Board
@@ -224,7 +224,7 @@ class Workbench:
     def int8(self, variant: Variant) -> Graph:
         """Return the int8 graph of the image."""
         graph, before = variant.graph, self.source.graph
-        kept = outputs_of_layers(before, graph, variant.choice.floats)
+        kept = outputs_in_float(before, graph, variant.choice.floats)
         noted = with_scales(before, graph, self.scales(variant), variant.choice.layers, kept)
         return lower_graph(narrow_weights(noted) if self.board.chip.cpu.prefers_narrow else noted, self.options.io)
 

@@ -57,7 +57,8 @@ class Walk:
         self.floats.update(self.graph.inputs)
         self.floats.update(s.name for s in self.graph.state)
         self.floats.update(t.name for t in self.graph.tensors.values() if t.data is not None)
-        self.uses, self.makers = self.graph.uses(), self.graph.producer()
+        self.uses = self.graph.uses()
+        self.makers = {n: node for n, node in self.graph.producer().items() if self.graph[n].in_float is None}
 
     def tensor(self, name: str) -> Tensor:
         """Return a tensor of the graph so far, or of the graph before; an input may be int8 already."""

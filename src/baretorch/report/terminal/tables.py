@@ -11,13 +11,14 @@ from rich.table import Table
 
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
+from baretorch.ir.graph import CHOSEN
 from baretorch.measure.cycles import Time, is_exact, time_words, unpaid_flash
 from baretorch.measure.facts import RunFacts, image_files, warnings_of
 from baretorch.measure.memory_map import ram_banks
 from baretorch.measure.numbers import figure, frequency, portion, share
 from baretorch.measure.units import used_units
 from baretorch.npu.partition import Left
-from baretorch.passes.to_int8 import float_layers
+from baretorch.passes.to_int8 import find_floats
 from baretorch.report.terminal.layout import figure_grid, label_grid, path_text, warnings
 from baretorch.targets.parts import MemoryBank
 from baretorch.targets.types import Chip
@@ -243,5 +244,6 @@ def _accuracy_rows(table: Table, facts: RunFacts) -> None:
         alone = "" if layer.alone_db is None else f", {layer.alone_db:g} with exact inputs"
         loud = "none" if layer.sqnr_db is None else f"{layer.sqnr_db:g}"
         table.add_row(f"  {markup(layer.name)}", loud, f"{layer.op}{alone}")
-    for name in float_layers(facts.compiled.graph):
-        table.add_row("  in float", "", markup(name))
+    for name, why in find_floats(facts.compiled.graph):
+        part = f": {why.text}" if why.chosen and why.text != CHOSEN else ""
+        table.add_row("  in float", "", markup(name + part))
