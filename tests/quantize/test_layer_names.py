@@ -17,6 +17,7 @@ from baretorch.ops.linear import Linear
 from baretorch.passes.order import FLOAT_PASSES, run_passes
 from baretorch.passes.to_int8 import explain_float
 from baretorch.pipeline import LoweredModel
+from baretorch.quantize.accuracy import compare_layers
 from baretorch.quantize.quantize import outputs_of_layers
 from tests.models import int8_model
 
@@ -129,3 +130,30 @@ def test_weights_of_a_batch_norm_are_those_of_its_layer(tmp_path: Path) -> None:
     (layer,) = parts(model := lowered(net, (1, 64), {"1": "int4"}, tmp_path), "0")
     quant = model.graph[layer.inputs[1]].quant
     assert quant is not None and quant.bits == 4
+
+
+class Functions(nn.Module):
+    """A BatchNorm that is folded into a convolution, and layers that are functions, so that they have no path."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = nn.functional.hardswish(self.norm(self.conv(x)))
+        return nn.functional.avg_pool2d(y, 2)
+
+
+def test_all_names_in_reports_are_accepted(tmp_path: Path) -> None:
+    model = lowered(Functions(), (1, 2, 6, 6), {}, tmp_path)
+    assert model.quantization is not None
+    graph = model.quantization.float_graph
+    names = {a.name for a in compare_layers(model.graph, graph, model.quantization.samples)}
+    assert names == {"conv", "hardswish", "avg_pool2d"}
+    before = model.source.graph
+    for name in (*names, "norm", *(node.outputs[0] for node in graph.nodes)):
+        assert outputs_of_layers(before, graph, [name])
+    assert outputs_of_layers(before, graph, ["norm"]) <= outputs_of_layers(before, graph, ["conv"])
+    with pytest.raises(CompileError) as caught:
+        outputs_of_layers(before, graph, ["hardswich"])
+    assert caught.value.have == ("avg_pool2d, conv, hardswish, norm",)

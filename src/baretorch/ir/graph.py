@@ -89,6 +89,7 @@ class Origin:
 NOWHERE = Origin()
 
 
+PERMUTED = "_nhwc"  # suffix of the names of tensors in another order
 CHOSEN = "--keep-float or the configuration keeps it in float"
 
 
@@ -121,6 +122,11 @@ class Tensor:
     def holds(self) -> str:
         """Return the name that this value had in the graph before all passes."""
         return self.value or self.name
+
+    @property
+    def layer(self) -> str:
+        """Return the name that reports show for the layer that computes this: its path, or else the value's name."""
+        return self.origin.path or self.holds.removesuffix(PERMUTED)
 
     @property
     def is_quantized(self) -> bool:

@@ -122,7 +122,7 @@ def index_inputs(graph: Graph) -> list[tuple[int, int, str]]:
     """List the inputs that are indices, with their number, the number of entries, and the layer that reads them."""
     numbers = {name: i for i, name in enumerate(graph.inputs)}
     return [
-        (numbers[node.inputs[i]], size, graph[node.outputs[0]].origin.path or node.outputs[0])
+        (numbers[node.inputs[i]], size, graph[node.outputs[0]].layer)
         for node in graph.nodes
         for i, size in node.op.indices(graph.of(node.inputs)).items()
         if node.inputs[i] in numbers

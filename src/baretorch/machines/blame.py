@@ -65,7 +65,7 @@ def layer_that_ran(plan: Plan, run: str, image: Image, fault: DeviceFault) -> li
         if number is not None:
             y = steps[own[number]].call.y
             layers = list(dict.fromkeys(step.call.y.name for step in steps))  # cores may share a layer
-            return [f"in layer {layers.index(y.name) + 1} of {len(layers)}: {y.origin.path or y.name}"]
+            return [f"in layer {layers.index(y.name) + 1} of {len(layers)}: {y.layer}"]
     return []
 
 
@@ -76,5 +76,5 @@ def layers_between(plan: Plan, meeting: int) -> dict[int, list[str]]:
         met += phase.meet
         for step in phase.steps if met == meeting else ():
             y = step.call.y
-            found.setdefault(step.executor.number, []).append(y.origin.path or y.name)
+            found.setdefault(step.executor.number, []).append(y.layer)
     return found

@@ -201,7 +201,7 @@ def match_trace(plan: Plan, trace: ClusterTrace, cluster: Cluster, ran: Sequence
         y = steps[0].call.y
         layers.append(
             TracedLayer(
-                name=y.origin.path or y.name,
+                name=y.layer,
                 steps=steps,
                 windows=tuple((bounds[p], bounds[p + 1]) for p in phases),
                 uses=uses,

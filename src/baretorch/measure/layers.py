@@ -85,16 +85,16 @@ def find_peak(plan: Plan) -> Peak | None:
     alive = (b for b in plan.layout.buffers if b.size and b.first <= step <= b.last)
     y = plan.phases[step].main.call.y
     ordered = tuple(sorted(alive, key=lambda b: -b.size))
-    return Peak(step, y.origin.path or y.name, plan.live_bytes(step), ordered)
+    return Peak(step, y.layer, plan.live_bytes(step), ordered)
 
 
 def layer_of_buffer(plan: Plan, buffer: Buffer) -> str:
     """Name the layer that computes the tensor of a buffer, or needs its scratch memory."""
     tensor = plan.graph.tensors.get(buffer.name)
     if tensor is not None:
-        return tensor.origin.path or tensor.name
+        return tensor.layer
     y = next((s.call.y for s in plan.steps if s.scratch and s.scratch.name == buffer.name), None)
-    return f"scratch of {y.origin.path or y.name}" if y else buffer.name
+    return f"scratch of {y.layer}" if y else buffer.name
 
 
 def when(b: Buffer, steps: int) -> str:
@@ -108,7 +108,7 @@ def layer_rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[
     """Return one row per layer of the profile, or if layers run in bands, one per layer and operator. Such rows have
     the shape of all of their bands."""
     outputs = ((node.op.name, graph[node.outputs[0]]) for node in graph.nodes)
-    whole = {(y.origin.path or y.name, op): y.shape for op, y in outputs} if plan.bands or profile.traced else {}
+    whole = {(y.layer, op): y.shape for op, y in outputs} if plan.bands or profile.traced else {}
     groups: dict[tuple[str, str, int], list[int]] = {}
     for i, layer in enumerate(profile.layers):
         groups.setdefault((layer.name, layer.op, 0 if plan.bands else i), []).append(i)

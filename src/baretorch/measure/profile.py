@@ -217,7 +217,7 @@ def _time(
 def _layer(step: Step, blocks: Sequence[Block], time: Time, listing: Listing) -> ProfiledLayer:
     call = step.call
     return ProfiledLayer(
-        name=call.y.origin.path or call.y.name,
+        name=call.y.layer,
         op=call.op.name,
         shape=call.y.type,
         kernel=step.kernel.symbol,

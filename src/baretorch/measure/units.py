@@ -50,7 +50,7 @@ def _layers(plan: Plan, unit: Unit, graph: Graph) -> Iterator[tuple[str, Left | 
             call = Call(node.op, graph.of(node.inputs), graph.of(node.outputs))
         if type(call.op) not in unit.kernels:
             continue
-        layer = y.origin.path or y.name
+        layer = y.layer
         if step.kernel.unit == unit.name:
             yield layer, None
         elif (why := unit.why_not(call)) is not None:

@@ -14,12 +14,10 @@ from math import prod
 
 import numpy as np
 
-from baretorch.ir.graph import Array, Graph, Node, Op, Shape, Tensor, fresh, with_data
+from baretorch.ir.graph import PERMUTED, Array, Graph, Node, Op, Shape, Tensor, fresh, with_data
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.passes.regroup import Sizes, regroup
 from baretorch.passes.rewrite import rebuild
-
-PERMUTED = "_nhwc"  # suffix of the names of tensors in another order
 
 
 def layout(graph: Graph) -> Graph:

@@ -41,7 +41,7 @@ def need_rows(plan: Plan, options: Options) -> None:
         if whole := _first_without_rows(graph):
             y = graph[whole.outputs[0]]
             raise CompileError(
-                f"--input rows: {y.origin.path or y.name} cannot be computed row by row",
+                f"--input rows: {y.layer} cannot be computed row by row",
                 at=str(y.origin) or None,
                 have=f"{whole.op.name} {attributes(whole.op)}".strip(),
                 need="two or more layers after the input that can, such as convolutions and pools; an average with "

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.ir.equivalence import WrongLayer
-from baretorch.ir.graph import Array, DType, Graph, Node, Tensor, interpret
+from baretorch.ir.graph import PERMUTED, Array, DType, Graph, Node, Tensor, interpret
 from baretorch.ir.io import as_real, as_stored, store_inputs
 from baretorch.ops.int8.qrecurrent import QRecurrent
 from baretorch.ops.int8.qsoftmax import QSoftmax
@@ -128,7 +128,7 @@ def check_layers(graph: Graph, right: Mapping[str, Array], given: Mapping[str, A
             apart = np.abs(as_real(t, made).astype(np.float64) - want)
             apart = _first_step(node, t, np.where(known, apart, 0.0)) / step
             if (apart > LIMIT).any():
-                raise WrongLayer(t.origin.path or t.name, float(apart.max()))
+                raise WrongLayer(t.layer, float(apart.max()))
 
 
 def _first_step(node: Node | None, t: Tensor, apart: Array) -> Array:
@@ -176,9 +176,9 @@ def sqnr_db(signal: float, error: float) -> float | None:
 
 
 def _layer(graph: Graph, name: str, sums: _Noise) -> LayerAccuracy:
-    path = graph[sums.node.outputs[0]].origin.path
+    path = graph[sums.node.outputs[0]].origin.path or name.removesuffix(PERMUTED)
     alone = sqnr_db(sums.signal, sums.alone)
-    return LayerAccuracy(path or name, sums.node.op.name, sqnr_db(sums.signal, sums.error), alone)
+    return LayerAccuracy(path, sums.node.op.name, sqnr_db(sums.signal, sums.error), alone)
 
 
 def power(x: Array) -> float:

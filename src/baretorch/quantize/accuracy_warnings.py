@@ -279,4 +279,4 @@ def _clipped(graph: Graph, sums: _Sums) -> Iterator[str]:
 
 def _layer(graph: Graph, name: str) -> str:
     """Return the user's name of the layer that computes a tensor."""
-    return name if name in graph.inputs else graph[name].origin.path or name
+    return name if name in graph.inputs else graph[name].layer

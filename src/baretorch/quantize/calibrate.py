@@ -182,7 +182,7 @@ def _need_finite(graph: Graph, groups: Groups, values: Mapping[str, Array]) -> N
 
 
 def _overflow(graph: Graph, name: str, values: str, need: str) -> CompileError:
-    layer = graph[name].origin.path or name
+    layer = graph[name].layer
     if name in graph.inputs:
         return CompileError(
             f"calibration: an input has {values}, for which there is no int8 scale",

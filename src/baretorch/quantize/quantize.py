@@ -11,12 +11,11 @@ from types import MappingProxyType
 
 from baretorch.errors import CompileError
 from baretorch.frontends.source import Source
-from baretorch.ir.graph import CHOSEN, Array, DType, Graph, InFloat, Node, Quant, fresh
+from baretorch.ir.graph import CHOSEN, PERMUTED, Array, DType, Graph, InFloat, Node, Quant, Tensor, fresh
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8.layer import narrow_scales
 from baretorch.ops.linear import Linear
 from baretorch.options import Options
-from baretorch.passes.layout import PERMUTED
 from baretorch.passes.order import LOWERING, run_passes
 from baretorch.quantize.accuracy_warnings import ENOUGH, find_warnings, simulate_answers
 from baretorch.quantize.calibrate import calibrate, odd_ranges, random_samples
@@ -154,9 +153,10 @@ def keep_in_float(graph: Graph, kept: Mapping[str, str]) -> Graph:
 def outputs_of_layers(before: Graph, graph: Graph, layers: Sequence[str], flag: str = "--config") -> set[str]:
     """Return the outputs of the layers that the user names, also where passes split or joined them."""
     paths = {name: before[name].origin.path for node in before.nodes for name in node.outputs}
-    missing = set(layers).difference(paths, paths.values())
+    missing = set(layers).difference(paths, paths.values(), *(node.outputs for node in graph.nodes))
     if missing:
-        raise _no_such_layer(flag, sorted(missing), sorted({*paths.values()} - {""}, key=_natural))
+        known = {paths[name] or name for node in before.nodes if node.op.computes for name in node.outputs}
+        raise _no_such_layer(flag, sorted(missing), sorted(known, key=_natural))
     return set().union(*(_outputs_of(before, graph, layer) for layer in layers))
 
 
@@ -166,7 +166,7 @@ def outputs_in_float(before: Graph, graph: Graph, layers: Sequence[str]) -> dict
     kept: dict[str, str] = {}
     for layer in layers:
         for name in sorted(_outputs_of(before, graph, layer)):
-            same = layer in (graph[name].origin.path, graph[name].holds, name.removesuffix(PERMUTED))
+            same = layer in (graph[name].origin.path or graph[name].holds, name, name.removesuffix(PERMUTED))
             kept[name] = CHOSEN if same else f"{layer}, which is kept in float, is part of it"
     return kept
 
@@ -182,15 +182,20 @@ def _outputs_of(before: Graph, graph: Graph, layer: str) -> set[str]:
         name
         for node in graph.nodes
         for name in node.outputs
-        if {name, graph[name].holds, name.removesuffix(PERMUTED)} & named or graph[name].origin.path == layer
+        if _names_of(graph[name]) & named or graph[name].origin.path == layer
     }
     return made or _joined_with(before, graph, named)
+
+
+def _names_of(t: Tensor) -> set[str]:
+    """Return the names of a tensor and of the value that it holds, before and after passes changed its order."""
+    return {x for name in (t.name, t.holds) for x in (name, name.removesuffix(PERMUTED))}
 
 
 def _joined_with(before: Graph, graph: Graph, names: Collection[str]) -> set[str]:
     """Return the first tensors after these that the graph still computes. Passes join several layers under the name of
     the last, such as a product and the bias after it."""
-    computed = {x: n for node in graph.nodes if node.op.computes for n in node.outputs for x in (n, graph[n].holds)}
+    computed = {x: n for node in graph.nodes if node.op.computes for n in node.outputs for x in _names_of(graph[n])}
     found, waiting, uses = set[str](), list(_varying(before).intersection(names)), before.uses()
     while waiting:
         after = {name for node in uses.get(waiting.pop(), ()) for name in node.outputs}

@@ -71,7 +71,7 @@ def _difference(graph: Graph, name: str, right: Array, output: bytes, first: Nod
 
 def _wrong(graph: Graph, first: Node, how: str, have: str) -> WrongStream:
     t = graph[first.outputs[0]]
-    made = WrongStream(WRONG, at=f"{t.origin.path or t.name}: {first.op.name}{how}", have=have, try_=TRY)
+    made = WrongStream(WRONG, at=f"{t.layer}: {first.op.name}{how}", have=have, try_=TRY)
     made.first = t.name
     return made
 

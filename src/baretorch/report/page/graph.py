@@ -61,7 +61,7 @@ def hidden_nodes(report: Report) -> int:
 
 def _node_box(report: Report, graph: Graph, node: Node, rows: Mapping[tuple[str, str], list[LayerRow]]) -> _Box:
     y = graph[node.outputs[0]]
-    name = y.origin.path or y.name
+    name = y.layer
     same = rows.get((name, node.op.name))  # layers of one name are in the same order
     row = same.pop(0) if same else None
     macs = node.op.macs(graph.of(node.inputs), graph.of(node.outputs))

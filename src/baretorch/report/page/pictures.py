@@ -89,7 +89,7 @@ def lifetimes_picture(plan: Plan, bank: Bank, peak: Peak | None) -> Html:
         parts.append(rect(x, _TOP - 4, column, _PLOT + 4, class_="peak"))
         parts.append(text(x + column / 2, 13, f"peak {peak.live:,}", "here middle"))
     made = [phase.steps[0].call.y for phase in plan.phases]
-    names = ["input", *(y.origin.path or y.name for y in made), "output"]
+    names = ["input", *(y.layer for y in made), "output"]
     parts += _steps(names, column, peak)
     longest = max(min(len(name), _STEP) for name in names)
     return svg(WIDTH, bottom + 22 + 4.2 * longest, f"buffers in {bank.name}: time across, addresses up", *parts)
