@@ -116,6 +116,13 @@ def test_layers_that_stay_float_are_reported() -> None:
     assert [text for text in model.warnings if text.startswith("float: ")]
 
 
+def test_an_error_has_its_remedy_in_python() -> None:
+    with pytest.raises(CompileError) as caught:
+        baretorch.compile(network(), (X,), board="picow")
+    what, *rest = str(caught.value).splitlines()
+    assert what == "unknown board 'picow'" and [row.split()[0] for row in rest] == ["need", "try"]
+
+
 def test_layers_that_the_user_keeps_in_float_are_not_warned_of() -> None:
     model = baretorch.compile(network(), (X,), board="pico2w", calibration=[(X,)], keep_float=["2"])
     assert [node.op.name for node in model.compiled.graph.nodes].count("linear") == 1

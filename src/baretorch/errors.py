@@ -41,6 +41,10 @@ class CompileError(Exception):
         self.need = _lines(need)
         self.try_ = _lines(try_)
 
+    def __str__(self) -> str:
+        """Return the whole text, which Python prints after the name of the class."""
+        return self.render().removeprefix("error: ")
+
     def render(self) -> str:
         rows = [f"error: {line(self.what)}"]
         for label, texts in (("at", self.at), ("have", self.have), ("need", self.need), ("try", self.try_)):

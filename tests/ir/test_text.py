@@ -130,7 +130,7 @@ def test_bad_lines_are_named(line: str, text: str) -> None:
     broken[3] = line
     with pytest.raises(CompileError) as caught:
         parse("\n".join(broken))
-    assert str(caught.value) == text
+    assert caught.value.what == text
 
 
 @given(st.text(max_size=200))

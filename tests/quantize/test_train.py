@@ -269,7 +269,7 @@ def test_batches_are_along_the_first_dimension_or_stacked() -> None:
     torch.testing.assert_close(net.eval()(x), net(x.reshape(3, 2, 4)).flatten(0, 1))
     with pytest.raises(CompileError) as caught:
         net(torch.randn(5, 4))
-    assert caught.value.what == "input input has the wrong shape"
+    assert caught.value.what == "input 'input' has the wrong shape"
     assert caught.value.need == ("[2, 4], a multiple of it along the first dimension, or a stack of such inputs",)
 
 

@@ -38,7 +38,7 @@ def arrange_inputs(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> l
         array = as_array(x)
         if array.shape != port.shape or array.dtype not in (port.dtype.numpy, port.tensor.dtype.numpy):
             raise CompileError(
-                f"input {port.tensor.name}{'' if who == 'run()' else f' of {who}'} has the wrong shape or type",
+                f"input {port.tensor.name!r}{'' if who == 'run()' else f' of {who}'} has the wrong shape or type",
                 have=f"{array.dtype}{list(array.shape)}",
                 need=_accepted(port),
             )

@@ -338,7 +338,7 @@ def _batches(inputs: Sequence[Any], ports: Sequence[Port]) -> tuple[dict[str, to
         own = tuple(x.shape[1:]) == shape
         if not own and not (shape and x.shape[1:] == shape[1:] and x.shape[0] % shape[0] == 0 and len(x)):
             raise CompileError(
-                f"input {name} has the wrong shape",
+                f"input {name!r} has the wrong shape",
                 have=str(list(x.shape)),
                 need=f"{list(shape)}, a multiple of it along the first dimension, or a stack of such inputs",
             )
