@@ -56,7 +56,7 @@ def new(as_json: bool, file: str, kind: str | None, model: str | None, options: 
 def _exists(file: str) -> CompileError:
     from baretorch.errors import CompileError
 
-    return CompileError(f"{file} exists already", try_="another name; it is left as it is")
+    return CompileError(f"{file} exists already", have="the existing file, which is unchanged", try_="another name")
 
 
 def _starter(file: str, kind: str) -> str:
