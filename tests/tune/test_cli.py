@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.cli.tune import SIZE, TIME
+from baretorch.cli.quantity import SIZE, TIME
 from tests.cli.program import baretorch, check_golden
 
 MODEL = """

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from baretorch.cli.quantity import SIZE
 from baretorch.cli.verb import Answer, Body, complete_emulators
 from baretorch.errors import CompileError
 from baretorch.escape import line
@@ -69,7 +70,7 @@ def _flag(option: Option) -> Callable[[Body], Body]:
     if option.kind is bool:
         return click.option(option.flag, is_flag=True, help=option.about.help)
     if option.kind is int:
-        number = click.IntRange(min=option.about.least)
+        number = SIZE if option.about.metavar == "SIZE" else click.IntRange(min=option.about.least)
         return click.option(
             option.flag, type=number, metavar=option.about.metavar, default=option.default, help=option.about.help
         )
