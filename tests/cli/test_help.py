@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from baretorch.cli import VERBS
+from baretorch.cli.verb import show, whole_lines
 from tests.cli.program import baretorch
 
 
@@ -63,3 +64,22 @@ def test_usage_errors_in_json() -> None:
     assert result.code == 2
     assert "--board" in result.json()["error"]
     assert result.err == ""
+
+
+def test_usage_errors_look_like_all_errors() -> None:
+    result = baretorch("run", "net.py")
+    assert result.code == 2
+    assert result.err.endswith("\nerror: Missing option '--board'. `baretorch boards` lists them\n")
+
+
+@pytest.mark.parametrize("size", ["1x", "0", "1e400"])
+def test_sizes_that_are_none(size: str) -> None:
+    result = baretorch("run", "net.py", "--board", "pico2w", "--ram", size)
+    assert result.code == 2
+    assert result.err.endswith(f"'--ram': {size} is not a valid size; write 61440, 60k or 1.5M\n")
+
+
+def test_texts_for_other_programs_are_not_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
+    text = f"{'word ' * 60}end"
+    show(whole_lines(f"{text}\nnext"))
+    assert capsys.readouterr().out == f"{text}\nnext\n"

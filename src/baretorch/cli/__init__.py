@@ -155,7 +155,8 @@ def run_command(arguments: Sequence[str]) -> int:
         else:
             shown = io.StringIO()
             error.show(shown)
-            click.echo(_shorten(shown.getvalue()), nl=False, err=True)
+            text = re.sub("^Error: ", "error: ", shown.getvalue(), flags=re.MULTILINE)
+            click.echo(_shorten(text), nl=False, err=True)
         return USAGE_ERROR
     except Unwritable as error:
         return _unwritable(error.reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from baretorch.cli.verb import Answer, verb
+from baretorch.cli.verb import Answer, verb, whole_lines
 
 
 @verb("completion")
@@ -15,9 +15,7 @@ def completion(as_json: bool, shell: str) -> Answer:
     For bash: eval "$(baretorch completion bash)"
     """
     from click.shell_completion import get_completion_class
-    from rich.text import Text
-
     kind = get_completion_class(shell)
     assert kind is not None
     script = kind(click.get_current_context().find_root().command, {}, "baretorch", "_BARETORCH_COMPLETE").source()
-    return Answer({"shell": shell, "script": script}, Text(script, no_wrap=True, overflow="ignore"))
+    return Answer({"shell": shell, "script": script}, whole_lines(script))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import INT8, model_argument, takes
-from baretorch.cli.verb import Answer, board_name_option, stages, verb
+from baretorch.cli.verb import Answer, board_name_option, stages, verb, whole_lines
 
 if TYPE_CHECKING:
     from baretorch.options import Options
@@ -23,8 +23,6 @@ STAGES = ("source", "aten", "core", "graph", "plan")
 @takes("toolchain", *INT8)
 def inspect(as_json: bool, model: str, board: str | None, stage: str | None, options: Options) -> Answer:
     """Show a model's stages, operators, memory plan and fit."""
-    from rich.text import Text
-
     from baretorch.cli.stages import lower_model, read_source
     from baretorch.errors import CompileError
     from baretorch.measure.model import ModelFacts, Worksheet, find_worksheet
@@ -38,14 +36,14 @@ def inspect(as_json: bool, model: str, board: str | None, stage: str | None, opt
         source = read_source(model, options, progress)
         if stage in ("source", "aten", "core"):  # these can also be shown for models that cannot be compiled
             text = text_before(source, stage)
-            return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
+            return Answer({"model": source.name, "stage": stage, "text": text}, whole_lines(text))
         lowered = lower_model(source, options, progress)
         compiled = compile_for_sizes(lowered, targets[0], options)[0] if len(targets) == 1 else None
         graph = compiled.graph if compiled else lowered.graph
         plan = compiled.plan if compiled else make_plan(graph, load_board("host"))
         if stage is not None:
             text = stage_text(stage, graph, plan)
-            return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
+            return Answer({"model": source.name, "stage": stage, "text": text}, whole_lines(text))
         fits: list[tuple[Board, Worksheet | CompileError]] = []
         for target in targets:
             progress(f"build for {target.name}")

@@ -17,6 +17,7 @@ from baretorch.escape import line, lines
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.text import Text
 
 Body: TypeAlias = Callable[..., "Answer"]
 
@@ -127,6 +128,13 @@ def show(screen: RenderableType) -> None:
         print(row.rstrip())
 
 
+def whole_lines(text: str) -> Text:
+    """Return text whose lines are not wrapped, so that other programs can read them; a terminal wraps them itself."""
+    from rich.text import Text
+
+    return Text(text, no_wrap=True, overflow="ignore")
+
+
 @contextmanager
 def stages(as_json: bool) -> Iterator[Stage]:
     """Yield a Stage that draws a progress bar if standard error is a terminal."""
@@ -144,6 +152,13 @@ def stages(as_json: bool) -> Iterator[Stage]:
         )
 
 
+class BoardName(click.types.StringParamType):
+    """The name of a board, or the path of a .toml."""
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        return "`baretorch boards` lists them"
+
+
 def board_option(body: Body) -> Body:
     """Add --board. The verb's body gets the board itself, which is loaded first, so that errors come early."""
 
@@ -155,6 +170,7 @@ def board_option(body: Body) -> Body:
 
     return click.option(
         "--board",
+        type=BoardName(),
         required=True,
         metavar="BOARD",
         shell_complete=complete_boards,
