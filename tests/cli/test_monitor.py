@@ -32,9 +32,9 @@ def test_lines(folder: Path) -> None:
     result = baretorch("monitor", copy_model("curve", folder), "--board", "host", "--count", "7")
     lines = result.out.splitlines()
     assert lines[0] == "curve on host, emulated by native: 7 inputs"
-    assert lines[1].split() == ["1", "input", "0.0000", "answer", "1.0000", "truth", "0.0000", "error", "+1.0000"]
-    assert lines[7].split()[:5] == ["7", "input", "1.0000", "answer", "3.0000"]
-    assert lines[8:] == ["7 answers", "largest error against truth 1", "largest error against PyTorch 0"]
+    assert lines[1].split() == ["1", "input", "0.0000", "output", "1.0000", "truth", "0.0000", "error", "+1.0000"]
+    assert lines[7].split()[:5] == ["7", "input", "1.0000", "output", "3.0000"]
+    assert lines[8:] == ["7 outputs", "largest error against truth 1", "largest error against PyTorch 0"]
 
 
 def test_inputs_where_there_is_no_sweep(folder: Path) -> None:
@@ -159,3 +159,9 @@ def _draw(what: object, width: int) -> str:
     with console.capture() as text:
         console.print(what)
     return text.get()
+
+
+def test_classes_are_integers(folder: Path) -> None:
+    result = baretorch("monitor", copy_model("tiny", folder), "--board", "host", "--count", "2")
+    assert [line.split()[:3] for line in result.out.splitlines()[1:3]] == [["1", "input", "0"], ["2", "input", "1"]]
+    assert result.out.splitlines()[1].split()[-1] in ("0", "1")

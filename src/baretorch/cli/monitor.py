@@ -1,4 +1,4 @@
-"""baretorch monitor: stream inputs through an emulated or real board and watch the answers."""
+"""baretorch monitor: stream inputs through an emulated or real board and watch the outputs."""
 
 from __future__ import annotations
 
@@ -112,9 +112,12 @@ def _display(trace: SweepTrace, title: str, total: int, as_json: bool, plot: boo
 def _line(trace: SweepTrace) -> str:
     """Format the last output as a line."""
     x, y = trace.x[-1], trace.predicted[-1]
-    text = f"{len(trace.x):>5}  input {x:>9.4f}  answer {y:>9.4f}"
+    is_index, is_class = trace.sweep.counts_inputs, trace.predicted_classes
+    text = f"{len(trace.x):>5}  input {x:>9{'.0f' if is_index else '.4f'}}"
+    form = ".0f" if is_class else ".4f"
+    text += f"  output {y:>9{form}}"
     if trace.truth:
-        text += f"  truth {trace.truth[-1]:>9.4f}  error {y - trace.truth[-1]:>+9.4f}"
+        text += f"  truth {trace.truth[-1]:>9{form}}  error {y - trace.truth[-1]:>+9{form}}"
     return text
 
 
@@ -143,8 +146,8 @@ def _summary(trace: SweepTrace, png: str | None, wrong: str | None) -> str:
     from baretorch.measure.numbers import figure
 
     if not trace.x:
-        return "no answers"
-    lines = [f"{len(trace.x)} answers"]
+        return "no outputs"
+    lines = [f"{len(trace.x)} outputs"]
     if trace.max_error_truth is not None:
         lines.append(f"largest error against truth {figure(trace.max_error_truth)}")
     lines.append(f"largest error against {trace.sweep.reference} {figure(trace.max_error)}")

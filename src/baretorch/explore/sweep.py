@@ -36,8 +36,12 @@ class Sweep:
 
     def x(self, index: int) -> float:
         """Return the position of an input in a plot: its value if it is one number, else its index."""
-        arrays = self.inputs[index % len(self.inputs)]
-        return value_of(arrays[0]) if len(arrays) == 1 and arrays[0].size == 1 else float(index)
+        return float(index) if self.counts_inputs else value_of(self.inputs[index % len(self.inputs)][0])
+
+    @property
+    def counts_inputs(self) -> bool:
+        """Report whether inputs are numbered, since they are not single numbers."""
+        return any(len(arrays) != 1 or arrays[0].size != 1 for arrays in self.inputs[:1])
 
     def expected_value(self, index: int) -> float:
         """Return the reference's answer to an input, as one number."""
@@ -66,6 +70,11 @@ class SweepTrace:
         want = self.sweep.expected[at]
         judged = replace_tied_indices(self.graph, store_inputs(self.graph, self.sweep.inputs[at]), outputs, want)
         self.max_error = max(self.max_error, largest_error(judged, want))
+
+    @property
+    def predicted_classes(self) -> bool:
+        """Report whether outputs are integers, such as the index of the largest of several numbers."""
+        return all(outputs[0].size > 1 or outputs[0].dtype.kind != "f" for outputs in self.answers)
 
     @property
     def right(self) -> list[Answers]:
