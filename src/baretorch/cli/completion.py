@@ -15,6 +15,7 @@ def completion(as_json: bool, shell: str) -> Answer:
     For bash: eval "$(baretorch completion bash)"
     """
     from click.shell_completion import get_completion_class
+
     kind = get_completion_class(shell)
     assert kind is not None
     script = kind(click.get_current_context().find_root().command, {}, "baretorch", "_BARETORCH_COMPLETE").source()
