@@ -12,6 +12,7 @@ from baretorch.targets.features import feature_names
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from baretorch.report.terminal.layout import Narrowing
     from baretorch.targets.types import Board
 
 
@@ -49,9 +50,9 @@ def _json(board: Board) -> dict[str, Any]:
     }
 
 
-def _table(known: list[Board]) -> Table:
+def _table(known: list[Board]) -> Narrowing:
     from baretorch.measure.numbers import capacity, frequency
-    from baretorch.report.terminal.layout import columns
+    from baretorch.report.terminal.layout import Narrowing, columns
 
     table = columns("board", "CPU", "#clock", "#flash", "#RAM", "emulators", "flashed by")
     for b in known:
@@ -65,7 +66,8 @@ def _table(known: list[Board]) -> Table:
             ", ".join(b.emulators) or "-",
             ", ".join(b.flash_methods) or "-",
         )
-    return table
+    table.columns[0].no_wrap = True
+    return Narrowing(table, [(6,), (2,), (1,)])
 
 
 def _details(board: Board) -> Table:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +26,39 @@ def columns(*titles: str, apart: int = 2) -> Table:
         else:
             table.add_column(title, overflow="fold")
     return table
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """A table that leaves out columns, by their numbers, in this order, until the others fit the terminal: names are
+    neither cut nor wrapped as long as there is something to leave out."""
+
+    table: Table
+    drops: Sequence[tuple[int, ...]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table, gone = self.table, set[int]()
+        wide = options.update(width=1 << 16)
+        for drop in self.drops:
+            if Measurement.get(console, wide, table).maximum <= options.max_width:
+                break
+            gone.update(drop)
+            table = _without(self.table, gone)
+        yield table
+
+
+def _without(table: Table, gone: Collection[int]) -> Table:
+    """Return a table without some columns. The title of one that is left out moves to the next if that has none."""
+    made, title = copy(table), ""
+    made.columns = []
+    for i, column in enumerate(table.columns):
+        if i in gone:
+            title = str(column.header)
+            continue
+        header = column.header or title
+        made.columns.append(replace(column, header=header, _index=len(made.columns)))
+        title = ""
+    return made
 
 
 def label_grid(width: int = 9) -> Table:

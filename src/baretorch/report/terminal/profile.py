@@ -16,7 +16,7 @@ from baretorch.measure.numbers import bar, distinct_names, figure, share
 from baretorch.measure.profile import Profile, ProfiledLayer
 from baretorch.ops.delegate import Delegate
 from baretorch.report.terminal.cluster import cluster_tables
-from baretorch.report.terminal.layout import BAR, columns
+from baretorch.report.terminal.layout import BAR, Narrowing, columns
 from baretorch.report.terminal.tables import heading
 from baretorch.targets.types import Chip
 
@@ -39,7 +39,7 @@ def profile_screen(
     return Group(*parts, _method(profile))
 
 
-def _layers(profile: Profile) -> Table:
+def _layers(profile: Profile) -> Narrowing:
     flash, part = ((), "#share") if profile.time.flash is None else (_flash_titles(profile.chip), "#share\nof time")
     cycles = "#core\ncycles" if flash else "#cycles"
     table = columns("layer", "operator", "kernel", "#MACs", "#instructions", "#per MAC", cycles, *flash, part)
@@ -68,7 +68,8 @@ def _layers(profile: Profile) -> Table:
         f"[bold]{profile.instructions / macs:.2f}[/]" if macs else "",
         *(f"[bold]{cell}[/]" for cell in _cycles(profile.time)),
     )
-    return table
+    misses = [(8,), (7,)] if flash else []
+    return Narrowing(table, [(len(table.columns) - 1,), (3, 5), *misses, (2,)])
 
 
 def _flash_titles(chip: Chip) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from baretorch.measure.numbers import bar, distinct_names, portion, share, short
 from baretorch.plan.types import Plan
 from baretorch.report.findings import Figure, Report
 from baretorch.report.terminal.evaluation import metrics_table
-from baretorch.report.terminal.layout import BAR, columns, figure_grid, warnings
+from baretorch.report.terminal.layout import BAR, Narrowing, columns, figure_grid, warnings
 from baretorch.report.terminal.lifetimes import Lifetimes
 from baretorch.report.terminal.tables import heading, npu_rows
 
@@ -71,7 +71,7 @@ def _peak(peak: Peak, plan: Plan) -> Table:
     return table
 
 
-def _layers(report: Report) -> Table:
+def _layers(report: Report) -> Narrowing:
     speed, part = ("#flash\ncycles", "#share\nof time") if report.profile.time.flash else ("#per MAC", "#share")
     numbers = ("#MACs", "#weights", "#instructions", speed, *(["#SQNR"] if report.int8 else []), part)
     table = columns("layer", "operator", "output", "kernel", *numbers)
@@ -80,7 +80,7 @@ def _layers(report: Report) -> Table:
     most = max((row.weight for row in report.rows), default=0)
     for name, row in zip(distinct_names([row.name for row in report.rows]), report.rows, strict=True):
         table.add_row(markup(name), *_layer(row, report), f"[cyan]{bar(row.weight, most, width)}[/]")
-    return table
+    return Narrowing(table, [(len(table.columns) - 1,), (4,), (7,), (5,), (3,), (2,)])
 
 
 def _layer(row: LayerRow, report: Report) -> list[str]:
