@@ -77,6 +77,13 @@ def test_every_board(folder: Path) -> None:
         assert b["ram"]["room"] == b["ram"]["size"] - b["ram"]["need"] > 0
 
 
+def test_calibration_is_a_warning_as_in_run(folder: Path) -> None:
+    data = baretorch("fit", copy_model("tiny", folder), "--board", "pico", "--int8", "--json").json()
+    assert data["notes"] == [] and [w.split(":")[0] for w in data["warnings"]] == ["calibration"]
+    shown = baretorch("fit", "tiny.py", "--board", "pico", "--int8").out.splitlines()
+    assert any(row.startswith("warning: calibration: no calibration()") for row in shown)
+
+
 def test_time(folder: Path) -> None:
     """The estimated time is that of `run`, flash included."""
     model = copy_model("tiny", folder)

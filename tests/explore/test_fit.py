@@ -125,7 +125,7 @@ def test_a_model_that_cannot_be_quantized_is_reported() -> None:
     found = maker.find(board)
     assert found.change is None
     assert "activations must shrink from" in found.advice and "instead of 24 x 24" in found.advice
-    assert maker.notes == ["int8 was not tried: --keep-float nothing: no such layer"]
+    assert maker.notes == ["int8 was not tried: --keep-float nothing: no such layer"] and maker.warnings == []
 
 
 def test_close_estimates_are_measured() -> None:

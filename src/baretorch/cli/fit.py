@@ -47,5 +47,5 @@ def fit(as_json: bool, model: str, boards: tuple[str, ...], timed: bool, options
             found = fitter.find(board)
             findings.append(fitter.add_time(found) if timed else found)
     rows = [found.to_json(options) for found in findings]
-    data = {"model": name, "dtype": dtype, "boards": rows, "notes": fitter.notes}
-    return Answer(data, fit_screen(name, dtype, options, findings, fitter.notes))
+    data = {"model": name, "dtype": dtype, "boards": rows, "notes": fitter.notes, "warnings": fitter.warnings}
+    return Answer(data, fit_screen(name, dtype, options, findings, fitter.notes, fitter.warnings))

@@ -159,6 +159,7 @@ class Fitter:
     given: Options
     progress: Callable[[str], None] = lambda what: None
     notes: list[str] = field(default_factory=list)  # about int8, if it was tried
+    warnings: list[str] = field(default_factory=list)  # of reading and quantizing the model
     _models: dict[bool, LoweredModel | CompileError] = field(default_factory=dict)
     _built: dict[tuple[str, str, str], _Built] = field(default_factory=dict)
 
@@ -248,7 +249,7 @@ class Fitter:
         except CompileError as error:
             self.notes.append(f"int8 was not tried: {error.what}")
             return error
-        self.notes.extend(model.warnings)
+        self.warnings.extend(model.warnings)
         return model
 
     def _build(self, compiled: Compiled) -> _Built:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from baretorch.escape import markup
 from baretorch.measure.cycles import milliseconds
 from baretorch.measure.numbers import bar, figure, share
 from baretorch.options import Options
-from baretorch.report.terminal.layout import columns
+from baretorch.report.terminal.layout import Narrowing, columns, warnings
 
 if TYPE_CHECKING:
     from baretorch.explore.fit import Finding, Trial
@@ -21,7 +20,14 @@ if TYPE_CHECKING:
 _BAR = 10
 
 
-def fit_screen(model: str, dtype: str, given: Options, findings: Sequence[Finding], notes: Sequence[str]) -> Group:
+def fit_screen(
+    model: str,
+    dtype: str,
+    given: Options,
+    findings: Sequence[Finding],
+    notes: Sequence[str],
+    warned: Sequence[str],
+) -> Group:
     """Return the answer of `fit`: a row per board, and the options that make the model fit the others."""
     good = sum(f.as_is is not None and f.as_is.fits for f in findings)
     parts: list[RenderableType] = [
@@ -33,10 +39,10 @@ def fit_screen(model: str, dtype: str, given: Options, findings: Sequence[Findin
         parts.append("[dim]~ estimate: the same code was measured for another board with this CPU[/]")
     if any(f.as_is and not f.as_is.fits for f in findings):
         parts += ["", "[bold]options that make it fit[/]", *_changes(findings, given)]
-    return Group(*parts, *(f"[yellow]note:[/] {markup(note)}" for note in notes))
+    return Group(*parts, *(f"[yellow]note:[/] {markup(note)}" for note in notes), *warnings(warned))
 
 
-def _boards(findings: Sequence[Finding]) -> Table:
+def _boards(findings: Sequence[Finding]) -> Narrowing:
     times = ("#time\nms", "#of it\nflash") if any(found.time for found in findings) else ()
     table = columns("board", "CPU", "#", "flash", "#", "#left", "RAM", "#", "#left", *times)
     for column in table.columns:
@@ -51,7 +57,7 @@ def _boards(findings: Sequence[Finding]) -> Table:
         mark = "" if trial.measured else "~"
         cells = (*_cells(trial.flash, mark), *_cells(_fullest(trial), ""), *(_time(found) if times else ()))
         table.add_row(board.name, board.chip.cpu.name, word, *cells)
-    return table
+    return Narrowing(table, [(3, 6), (1,), (10,) if times else (), (5, 8)])
 
 
 def _time(found: Finding) -> tuple[str, str]:
