@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from baretorch.errors import CompileError, see_fit
 from baretorch.ir.graph import Graph, Node
 from baretorch.ir.text import attributes
+from baretorch.ops.layout import Permute
 from baretorch.options import Input, Options
 from baretorch.plan.bands import goes_in_rows
 from baretorch.plan.memory.banks import room
-from baretorch.plan.types import Bank, Plan
+from baretorch.plan.types import Bank, Buffer, Plan
 from baretorch.targets.types import Board
 
 ONE_CORE = "leave out --cores: a layer that two cores share cannot have its output where its input dies"
@@ -76,7 +77,7 @@ def need_ram(plan: Plan, options: Options) -> None:
             at=_peak_layers(plan),
             have=f"arena {plan.arena:,} bytes" + (f", with {plan.bands}" if plan.bands else ""),
             need=f"at most {options.ram:,} bytes, the limit of --ram",
-            try_=ONE_CORE if options.shared_cores > 1 else None,
+            try_=ONE_CORE if options.shared_cores > 1 else f"--ram {plan.arena}, the smallest arena that was found",
         )
 
 
@@ -163,5 +164,19 @@ def _peak_layers(plan: Plan) -> list[str]:
     node = plan.phases[best].main.nodes[0]
     origin = plan.graph[node.outputs[0]].origin
     alive = sorted((b for b in plan.layout.buffers if b.first <= best <= b.last), key=lambda b: -b.size)
-    tensors = ", ".join(f"{b.name} {b.size:,}" for b in alive[:4])
+    tensors = ", ".join(f"{_user_name(plan, b)} {b.size:,} bytes" for b in alive[:4])
     return [f"{str(origin) or node.outputs[0]}: {tensors}"]
+
+
+def _user_name(plan: Plan, buffer: Buffer) -> str:
+    """Describe a buffer by the layer that the user knows."""
+    t = plan.graph.tensors.get(buffer.name)
+    if t is not None:
+        maker = plan.graph.producer().get(t.name)
+        if maker is None:
+            return f"input {t.name}"
+        if isinstance(maker.op, Permute):
+            return f"{t.layer} in another order"
+        return f"{'output' if maker.op.computes else 'part'} of {t.layer}"
+    layer = next((s.call.y.layer for s in plan.steps if s.scratch and s.scratch.name == buffer.name), "")
+    return f"scratch of {layer}" if layer else buffer.name
