@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -102,6 +103,8 @@ def model(): return Net()
         ("forward_no_inputs", FORWARD.format("return torch.ones(3)").replace(", x", "") + "def inputs(): return ()"),
         ("calibration_exits", "def calibration():\n    yield inputs()\n    sys.exit(0)"),
         ("calibration_raises", "def calibration():\n    yield inputs()\n    raise ValueError('disk gone')"),
+        ("calibration_stacked", "def calibration(): return torch.ones(9, 4)"),
+        ("calibration_batches", "def calibration(): return [(torch.ones(8, 4), torch.ones(8))]"),
         ("calibration_number", "def calibration(): return 5"),
         ("calibration_large", "def calibration(): yield torch.full((1, 4), 1e38)"),
         ("calibration_no_function", "calibration = 3"),
@@ -110,6 +113,30 @@ def model(): return Net()
 def test_mistakes_in_model_files(name: str, text: str, folder: Path) -> None:
     (folder / "net.py").write_text(f"{HEAD}{text}\n")
     check_error(name, "compile", "net.py", "--board", "pico", "--int8", "--out", "c")
+
+
+def test_a_missing_package_is_installed_for_this_python(folder: Path) -> None:
+    (folder / "net.py").write_text("import no_such_package.part\n")
+    result = baretorch("run", "net.py", "--board", "pico")
+    assert result.err.splitlines()[-1] == f"  try   {sys.executable} -m pip install no_such_package"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_module_that_is_quantized_in_eager_mode(folder: Path) -> None:
+    made = "torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(4, 2)), {nn.Linear})"
+    (folder / "net.py").write_text(f"{HEAD}def model(): return {made}\n")
+    result = baretorch("run", "net.py", "--board", "pico")
+    what, *_, remedy = result.err.splitlines()
+    assert what.startswith("error: the module is quantized in eager mode") and "--int8" in remedy
+
+
+def test_the_smallest_arena_is_named(folder: Path) -> None:
+    model = copy_model("tiny", folder)
+    result = baretorch("compile", model, "--board", "pico", "--ram", "1", "--out", "c")
+    found = re.search("try   --ram ([0-9]+)", result.err)
+    assert found, result.err
+    assert baretorch("compile", model, "--board", "pico", "--ram", found[1], "--out", "c").code == 0
+    assert baretorch("compile", model, "--board", "pico", "--ram", str(int(found[1]) - 1), "--out", "c").code == 1
 
 
 @pytest.mark.parametrize("value", ["{'b': 1}", "None", "'x'", "'0.95'", "torch.ones(3)"])

@@ -44,6 +44,7 @@ FORWARD = {
     "numpy": "return torch.from_numpy(numpy.sin(self.a(x).numpy()))",
     "item": "return self.a(x) * x.max().item()",
     "size": "return x[:, : int(x.argmax())]",
+    "numpy_constant": "return self.a(x) * torch.from_numpy(numpy.ones(4))",
     "svd": "return torch.linalg.svd(self.a(x).reshape(2, 2))[1]",
     "cumprod": "return self.a(x).cumprod(1)",
     "random": "return self.a(x + 0.1 * torch.randn_like(x))",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator
@@ -127,8 +128,15 @@ def _user_error(path: Path, what: str, error: BaseException) -> CompileError:
     return CompileError(
         f"{what} failed: {describe_error(error)}",
         at=f"{path.name}:{line}" if line else str(path),
-        try_=f'pip install "baretorch[{missing}]"' if missing in EXTRAS else _remedy(error),
+        try_=_install(missing) if missing else _remedy(error),
     )
+
+
+def _install(module: str) -> str:
+    """Return the command that installs a missing module for the Python that runs Baretorch."""
+    if module in EXTRAS:
+        return f'pip install "baretorch[{module}]"'
+    return f"{shlex.quote(sys.executable)} -m pip install {module.partition('.')[0]}"
 
 
 # What to do about an exception of torch in the user's functions: a pattern for its text, and remedies.

@@ -135,7 +135,7 @@ def check_sample(sample: Any, ports: Sequence[Port], number: int) -> tuple[Array
             f"calibration: sample {number} differs in shape or type from inputs()",
             have=_types(have) or ", ".join(type(x).__name__ for x in arguments) or "no tensors",
             need=_types(wanted),
-            try_=_without_labels(have, wanted),
+            try_=_without_labels(have, wanted) or _one_by_one(have, wanted),
         )
     if any(x.dtype.kind == "f" and bool((np.isnan(x) | (x == np.inf)).any()) for x in arrays):
         raise CompileError(f"calibration: sample {number} has NaN or infinite values", need="finite numbers")
@@ -148,6 +148,19 @@ def _without_labels(have: Sequence[Any], wanted: Sequence[Any]) -> str | None:
         return None
     names = ", ".join(f"x{i}" for i in range(len(wanted))) if len(wanted) > 1 else "x"
     return f"samples without labels: [({names},) for {names}, *labels in loader]"
+
+
+def _one_by_one(have: Sequence[Any], wanted: Sequence[Any]) -> str | None:
+    """Return a remedy for samples without a batch dimension, such as the rows of one tensor, and for batches."""
+    if len(wanted) != 1 or not have or have[0][1] != wanted[0][1]:
+        return None
+    (shape, _), needed = have[0], wanted[0][0]
+    if (1, *shape) == needed:
+        return "samples with a batch dimension: [(x.unsqueeze(0),) for x in samples]"
+    if needed[:1] == (1,) and shape[1:] == needed[1:]:
+        labels = ", *labels" if len(have) > 1 else ""
+        return f"samples one by one: [(x.unsqueeze(0),) for batch{labels} in loader for x in batch]"
+    return None
 
 
 def _arrays(value: Any) -> Iterator[Array]:

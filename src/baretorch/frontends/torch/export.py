@@ -74,6 +74,11 @@ def export_module(module: Any, inputs: Sequence[Any], method: str = "forward") -
 # What torch.export rejects: a pattern for its reason, what it means, and what to write instead.
 REJECTED: tuple[tuple[str, str, str], ...] = (
     (
+        r"classes\.quantized\.|PackedParamsBase",
+        "the module is quantized in eager mode, which torch.export does not read",
+        "pass the float model, and use --int8",
+    ),
+    (
         r"Could not guard on data-dependent expression|\.item\(\) .*data-dependent",
         "forward() branches on the value of a tensor, which is not known before the model runs",
         "torch.where(condition, a, b) computes both sides; torch.cond(condition, f, g, (x,)) only one of them",

@@ -40,7 +40,7 @@ def read_plain(module: Any, name: str, beside: Iterable[Any] = ()) -> AtenProgra
             inputs.append(_input(node))
         elif node.op == "get_attr" and is_tensor(module, node):
             if node.users:
-                constants[stored[node.target]] = _array(attribute(module, node.target), node.target)
+                constants[stored[node.target]] = _array(attribute(module, node.target), node)
         elif node.op == "call_function" and node not in written:
             if node.target is not operator.getitem and "val" in node.meta and not _is_check(node):
                 calls.append(_call(node, names))
@@ -211,9 +211,19 @@ def _order(value: Any) -> tuple[int, ...]:
     return contiguous
 
 
-def _array(tensor: Any, name: str) -> Array:
+def _array(tensor: Any, node: Any) -> Array:
     if DType.of(str(tensor.dtype).removeprefix("torch.")) is None and tensor.dtype is not torch.complex64:
-        raise CompileError(f"{name} has type {tensor.dtype}", need=DTYPES, try_="convert the model with model.float()")
+        if node.target.rpartition(".")[2].startswith("lifted_tensor"):  # a constant that the code makes
+            places = filter(None, (str(origin_of(user)) for user in node.users))
+            raise CompileError(
+                f"a constant in forward() has type {tensor.dtype}",
+                at=next(places, None),
+                need=DTYPES,
+                try_=".float() for numbers of NumPy, which are float64; torch.ones(4) and the like are float32",
+            )
+        raise CompileError(
+            f"{node.target} has type {tensor.dtype}", need=DTYPES, try_="convert the model with model.float()"
+        )
     return np.array(tensor.detach().cpu().numpy(), order="C")  # a copy: running the model may change its buffers
 
 
