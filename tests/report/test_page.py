@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -187,6 +188,13 @@ def test_the_memory_map_holds_the_image(made: Report) -> None:
 def test_a_float_model_is_marked_as_such(floating: Report) -> None:
     text = make_page(floating)
     assert "it was not quantized" in text and "SQNR" not in text
+
+
+def test_the_kernel_of_a_layer_is_in_sight(made: Report) -> None:
+    """A page is not wide enough for all columns: the last may be off-screen."""
+    text = make_page(made)
+    (head,) = re.findall(r"<tr>(?:(?!</tr>).)*>operator<.*?</tr>", text, re.DOTALL)
+    assert head.index("kernel") < head.index("MACs")
 
 
 def test_a_large_plan_makes_no_large_picture() -> None:

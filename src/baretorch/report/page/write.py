@@ -152,9 +152,10 @@ def _peak_table(report: Report, peak: Peak) -> Html:
 
 def _layers(report: Report) -> Html:
     flash = report.profile.time.flash is not None
-    titles = ["#", "layer", "operator", "output", "#MACs", "#weights", "#instructions"]
+    titles = ["#", "layer", "operator", "output", "kernel", *(["#SQNR, dB"] if report.int8 else [])]
+    titles += ["#MACs", "#weights", "#instructions"]
     titles += ["#core cycles", "#flash cycles", "#misses", "#share of time"] if flash else ["#share"]
-    titles += ["#per MAC", "kernel", *(["#SQNR, dB"] if report.int8 else [])]
+    titles += ["#per MAC"]
     rows = report.rows
     shown = sorted(sorted(range(len(rows)), key=lambda i: -rows[i].weight)[:LISTED])
     most = max((row.weight for row in rows), default=0)
@@ -174,19 +175,24 @@ def _layer(report: Report, number: int, row: LayerRow, most: float) -> Html:
         el("td", el("code", row.name), title=row.name),
         el("td", row.op + steps),
         el("td", f"{row.dtype}  {'×'.join(map(str, row.shape))}"),
+        el("td", row.variant, data_tip=variant),
+        *_noise(report, row),
         count_cell(row.macs),
         count_cell(row.weights),
         number_cell(f"{row.instructions:,}", row.instructions),
         *_waits(row),
         _bar(row.weight, most, share(row.weight, report.profile.weight or 1)),
         number_cell("" if per_mac is None else f"{per_mac:.2f}", per_mac or 0),
-        el("td", row.variant, data_tip=variant),
     ]
-    if report.int8:
-        db = row.accuracy.sqnr_db if row.accuracy else None
-        exact = "exact" if row.accuracy and db is None else ""
-        cells.append(number_cell(exact if db is None else f"{db:.1f}", 999 if db is None else db))
     return el("tr", *cells)
+
+
+def _noise(report: Report, row: LayerRow) -> list[Html]:
+    if not report.int8:
+        return []
+    db = row.accuracy.sqnr_db if row.accuracy else None
+    exact = "exact" if row.accuracy and db is None else ""
+    return [number_cell(exact if db is None else f"{db:.1f}", 999 if db is None else db)]
 
 
 def _waits(row: LayerRow) -> list[Html]:
