@@ -96,11 +96,12 @@ def need_board(sdk: Sdk, board: Board | None) -> None:
     """Raise CompileError if the SDK does not know the board, or needs one."""
     if sdk.portable is not None if board is None else sdk.knows(board):
         return
-    known = [f"[sdk.{sdk.name}] with {' and '.join(sdk.needs)} in its TOML"] if sdk.needs else []
-    known += [f"one of {', '.join(boards_of(sdk))}"] if boards_of(sdk) else []
+    known = [f"one of {', '.join(boards_of(sdk))}"] if boards_of(sdk) else []
+    keys = " and ".join(f"`{key}`" for key in sdk.needs)
+    known += [f"your own .toml with {keys} in `[sdk.{sdk.name}]`"] if sdk.needs else []
     raise CompileError(
         f"{sdk.name} does not know {board.name}" if board else f"--sdk {sdk.name} needs a board",
-        need=f"{'' if board else '--board: a board with '}{', or '.join(known)}",
+        need=f"{'' if board else '--board: '}{', or '.join(known)}",
         try_="--sdk cmake or --sdk make, which take any board"
         if sdk.portable is None
         else "leave out --board: then the project is portable C for any chip",
