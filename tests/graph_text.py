@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir.graph import Array, Builder, DType, Graph, Node, Order, Origin, Quant, State, Tensor
+from baretorch.ir.graph import HALVES, Array, Builder, DType, Graph, Node, Order, Origin, Quant, State, Tensor
 from baretorch.ir.verify import verify
 from baretorch.ops import OPS
 
@@ -101,7 +101,7 @@ def _parse_tensor(text: str) -> Tensor:
     found = _TENSOR.fullmatch(text)
     if not found:
         raise ValueError(f"{text!r} is not a tensor")
-    dtype = DType.of(found["dtype"])
+    dtype = HALVES.get(found["dtype"]) or DType.of(found["dtype"])
     if dtype is None:
         raise ValueError(f"no type is called {found['dtype']}")
     shape = tuple(int(d) for d in found["shape"].split(",") if d.strip())

@@ -43,6 +43,7 @@ from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, UseNpu
 from baretorch.passes.int8_io import bare_io, float_io
 from baretorch.passes.int8_state import bare_state, common_forms
 from baretorch.passes.order import FLOAT_PASSES, LOWERING, PASSES, run_passes
+from baretorch.passes.wide_io import wide_io
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights.choose import place_weights
@@ -167,7 +168,7 @@ def lower(
     if int8:
         need_float_model(source)
     with timed("passes"):
-        stages = {method: _optimize(source, method) for method in source.graphs}
+        stages = {method: _optimize(source, method, int8) for method in source.graphs}
     quantization = None
     if int8:
         with timed("quantize"):
@@ -197,12 +198,14 @@ def make_trainable(source: Source, options: Options = DEFAULT) -> Trainable:
     from baretorch.quantize.train import Trainable
 
     need_float_model(source)
-    return Trainable(source, prepare(source, _optimize(source, source.method)[-1][1], options))
+    return Trainable(source, prepare(source, _optimize(source, source.method, int8=True)[-1][1], options))
 
 
-def _optimize(source: Source, method: str) -> list[tuple[str, Graph]]:
-    """Run the float passes, and compare the result with the original model."""
-    made = run_passes(source.graphs[method], FLOAT_PASSES)
+def _optimize(source: Source, method: str, int8: bool) -> list[tuple[str, Graph]]:
+    """Run the float passes, and compare the result with the original model. A model that becomes int8 has float32
+    inputs and outputs instead of halves."""
+    graph = source.graphs[method]
+    made = run_passes(wide_io(graph) if int8 else graph, FLOAT_PASSES)
     check_passes(made, source.references.get(method), _examples(source, method))
     return made
 
@@ -216,8 +219,9 @@ def _lower(source: Source, method: str, graph: Graph) -> list[tuple[str, Graph]]
 
 
 def _examples(source: Source, method: str) -> tuple[Array, ...]:
-    """Return inputs of a method as its graph stores them: the model's own examples, or random ones."""
-    graph = source.graphs[method]
+    """Return inputs of a method as its graph stores them, with halves as float32: the model's own examples, or random
+    ones."""
+    graph = wide_io(source.graphs[method])
     if method == source.method:
         return tuple(store_inputs(graph, source.examples))
     return random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs))
@@ -244,7 +248,7 @@ def with_io(graph: Graph, io: Io | None) -> Graph:
     """Return the lowered graph with float or int8 inputs and outputs; None: as the model has them."""
     if io is None:
         return graph
-    return verify(bare_io(graph) if io is Io.INT8 else float_io(graph))
+    return verify(bare_io(wide_io(graph)) if io is Io.INT8 else float_io(wide_io(graph)))
 
 
 def compile_source(source: Source, board: Board, options: Options = DEFAULT, trace: Path | None = None) -> Compiled:

@@ -16,6 +16,7 @@ import torch
 
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Shape, interpret
 from baretorch.ir.verify import verify
+from baretorch.ops.halves import FromHalf
 
 Inputs = Callable[[np.random.Generator], tuple[Array, ...]]
 Outputs = tuple[Array, ...]
@@ -42,7 +43,7 @@ class Case:
         split = len(arrays) if self.activations is None else self.activations
         for i, a in enumerate(arrays):
             if i < split:
-                dtype = DType.of(a.dtype.name)
+                dtype = self.op.takes if isinstance(self.op, FromHalf) else DType.of(a.dtype.name)
                 assert dtype is not None
                 b.input(f"x{i}", a.shape, dtype)
             else:

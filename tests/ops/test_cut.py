@@ -60,7 +60,7 @@ def _reference(call: Call[Op], arrays: Sequence[Array], axis: int, start: int, s
     if piece is None:
         return None
     read = [a if span is None else _part(a, span) for a, span in zip(arrays, piece.reads, strict=True)]
-    (signature,) = piece.op.infer([_tensor(a) for a in read])
+    (signature,) = piece.op.infer([Tensor("x", a.shape, t.dtype) for a, t in zip(read, call.inputs, strict=True)])
     assert signature.shape == (*call.y.shape[:axis], stop - start, *call.y.shape[axis + 1 :])
     (y,) = piece.op.reference(*read)
     return np.asarray(y).reshape(signature.shape)
@@ -68,12 +68,6 @@ def _reference(call: Call[Op], arrays: Sequence[Array], axis: int, start: int, s
 
 def _part(a: Array, span: Span) -> Array:
     return a[(slice(None),) * span.axis + (slice(span.start, span.stop),)]
-
-
-def _tensor(a: Array) -> Tensor:
-    dtype = DType.of(a.dtype.name)
-    assert dtype is not None
-    return Tensor("x", a.shape, dtype)
 
 
 def test_pointwise_convolutions_have_their_pixels_in_a_column() -> None:

@@ -21,7 +21,8 @@ def unique(text: str, taken: set[str]) -> str:
 
 
 def c_type(data: Array) -> str:
-    dtype = DType.of(data.dtype.name)
+    """Return the C type of an array's elements; uint16 are the bits of halves."""
+    dtype = next((d for d in DType if d.numpy == data.dtype), None)
     assert dtype is not None, f"C has no type for {data.dtype}"
     return dtype.c
 

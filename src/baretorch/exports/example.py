@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.emit.c import c_type, float_literal, values
-from baretorch.emit.names import CNames, Method, make_names
+from baretorch.emit.names import CNames, CPort, Method, make_names
 from baretorch.emit.spell import banner
 from baretorch.errors import CompileError
 from baretorch.frontends.consecutive_calls import start_reference
 from baretorch.ir.graph import Array, interpret
-from baretorch.ir.io import store_inputs
-from baretorch.measure.facts import TOLERANCE
+from baretorch.ir.io import real_outputs, store_inputs
 from baretorch.measure.facts import largest_magnitude as largest
+from baretorch.measure.facts import tolerance_of
 from baretorch.pipeline import Compiled
 
 SHOWN = 16  # numbers of the first output that an example prints
@@ -27,7 +27,8 @@ STEPS = 4  # runs of a model with state, one after the other
 
 @dataclass(frozen=True)
 class Example:
-    """The inputs and outputs of the model's first runs after a reset, in the types of the C interface."""
+    """The inputs and outputs of the model's first runs after a reset, in the types of the C interface; outputs that are
+    halves as float32."""
 
     names: CNames
     inputs: tuple[Array, ...]  # of each run
@@ -61,8 +62,9 @@ def example_of(compiled: Compiled) -> Example:
         return Example(names, inputs, _interpret_runs(compiled, inputs), 0.0, "the arithmetic of int8, bit for bit")
     answers, judge = _run_original(compiled), compiled.source.library
     if answers is None:
-        answers, judge = _interpret_runs(compiled, inputs), "the model's graph, in NumPy"
-    return Example(names, inputs, answers, TOLERANCE * max(map(largest, answers)), judge)
+        runs = _interpret_runs(compiled, inputs)
+        answers, judge = tuple(real_outputs(compiled.graph, y) for y in runs), "the model's graph, in NumPy"
+    return Example(names, inputs, answers, tolerance_of(compiled.source) * max(map(largest, answers)), judge)
 
 
 def _interpret_runs(compiled: Compiled, inputs: tuple[Array, ...]) -> tuple[tuple[Array, ...], ...]:
@@ -83,7 +85,7 @@ def _run_original(compiled: Compiled) -> tuple[tuple[Array, ...], ...] | None:
         answers = [ask(source.examples) for _ in range(STEPS)]
     elif graph.state and source.expected_again is not None:
         answers.append(source.expected_again)
-    types = [tensor.dtype.numpy for tensor in graph.of(graph.outputs)]
+    types = [tensor.dtype.computed.numpy for tensor in graph.of(graph.outputs)]
     return tuple(tuple(map(np.asarray, ys, types)) for ys in answers)
 
 
@@ -123,10 +125,11 @@ def example_c(example: Example) -> str:
         arrays.append(_array(f"{port.name}_given", data))
     for port, data in zip(method.outputs, example.outputs, strict=True):
         arrays.append(_array(f"{port.name}_expected", data, "BT_FLASH "))
-        arrays.append(f"static {c_type(data)} {port.name}_found[{max(data[0].size, 1)}];")
+        kind = method.plan.graph[port.operand.tensor].dtype.c
+        arrays.append(f"static {kind} {port.name}_found[{max(data[0].size, 1)}];")
     arguments = ", ".join([f"{p.name}_given" for p in method.inputs] + [f"{p.name}_found" for p in method.outputs])
     checks = "\n".join(
-        _check(p.name, data, example.allowed) for p, data in zip(method.outputs, example.outputs, strict=True)
+        _check(method, p, data, example.allowed) for p, data in zip(method.outputs, example.outputs, strict=True)
     )
     state = bool(method.plan.graph.state)
     if state:
@@ -134,7 +137,7 @@ def example_c(example: Example) -> str:
     begin = f"    step = (step + 1) % {example.steps};\n    if (step == 0)\n        {name}_reset();\n" if state else ""
     return f"""{banner(example.names, "an example, and its check")}
 #include "kernels/bt.h"
-
+{_header_of_halves(method)}
 #include "example.h"
 #include "model.h"
 
@@ -159,6 +162,11 @@ float {name}_example_answer(int i)
 """
 
 
+def _header_of_halves(method: Method) -> str:
+    halves = any(method.plan.graph[p.operand.tensor].dtype.is_half for p in method.outputs)
+    return '#include "kernels/halves/halves.h"\n' if halves else ""
+
+
 def _run_comment(example: Example) -> str:
     if not example.method.plan.graph.state:
         return "/* Runs the model on the example's input. To measure time, measure this. */"
@@ -172,9 +180,10 @@ def _array(name: str, data: Array, where: str = "") -> str:
     return f"static const {where}{c_type(data)} {name}[{max(data.size, 1)}] = {{\n{values(data) or 0}\n}};"
 
 
-def _check(port: str, data: Array, allowed: float) -> str:
-    found = f"{port}_found[i]"
-    expected = f"{port}_expected[i]" if len(data) == 1 else f"{port}_expected[step * {data[0].size} + i]"
+def _check(method: Method, port: CPort, data: Array, allowed: float) -> str:
+    found = _found(method, port)
+    at = "i" if len(data) == 1 else f"step * {data[0].size} + i"
+    expected = f"{port.name}_expected[{at}]"
     differs = f"{found} != {expected}"
     if data.dtype == np.float32 and np.isnan(data).any():
         differs = f"({found} == {found} || {expected} == {expected}) && {differs}"
@@ -190,4 +199,11 @@ def _real(method: Method) -> str:
     tensor = method.plan.graph[port.operand.tensor]
     if tensor.is_quantized:
         return f"{port.macro}_SCALE * (float)({port.name}_found[i] - {port.macro}_ZERO_POINT)"
-    return f"(float){port.name}_found[i]"
+    return f"(float){_found(method, port)}"
+
+
+def _found(method: Method, port: CPort) -> str:
+    """Return an element of an output in C, widened if it is a half."""
+    dtype = method.plan.graph[port.operand.tensor].dtype
+    found = f"{port.name}_found[i]"
+    return f"bt_from_{dtype.label}({found})" if dtype.is_half else found

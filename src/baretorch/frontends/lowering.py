@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir.graph import Array, Builder, DType, Node, Op, Tensor
-from baretorch.ops import OPS
+from baretorch.ir.graph import HALVES, Array, Builder, DType, Node, Op, Tensor
+from baretorch.ops import OPS, halves
 from baretorch.ops.elementwise import Elementwise, FormatNames
 from baretorch.ops.layout import Permute, Reshape
 
@@ -21,7 +21,7 @@ Build: TypeAlias = Callable[..., Result]
 
 # Exceptions of rows for sizes and numbers that do not fit together, as in damaged files. Others are bugs of Baretorch.
 UNFIT = (ValueError, IndexError, KeyError, TypeError, ArithmeticError)
-DTYPES = f"one of {', '.join(d.label for d in DType)}"
+DTYPES = f"one of {', '.join(d.label for d in DType if not d.is_half)}"
 TO_NHWC = (0, 2, 3, 1)
 TO_NCHW = (0, 3, 1, 2)
 
@@ -38,6 +38,12 @@ def unsupported(
     """Return the error that names everything that has no row."""
     some = f"{many} are" if len(names) > 1 else f"{one} is"
     return CompileError(f"{len(names)} {some} not supported: {', '.join(names)}", at=at, try_=try_)
+
+
+def note_halves(types: Collection[str]) -> tuple[str, ...]:
+    """Return a note if some of these types are float16 or bfloat16."""
+    found = " and ".join(label for label in HALVES if label in types)
+    return (f"{found}: computed in float32; inputs and outputs are stored as declared",) if found else ()
 
 
 class Complex(str):
@@ -79,6 +85,15 @@ class Lowering:
         if isinstance(x, str):
             return x
         return self.b.const("scalar", np.array(x, self[like].dtype.numpy))
+
+    def widen_half(self, x: str) -> str:
+        """Return the float32 of an input that is stored as float16 or bfloat16; others unchanged."""
+        dtype = self[x].dtype
+        return self.b.add(halves.FROM[dtype], x, name=f"{x}_float32") if dtype.is_half else x
+
+    def round_to_half(self, y: str, dtype: DType) -> str:
+        """Return an output as float16 or bfloat16."""
+        return self.b.add(halves.TO[dtype], y, name=f"{y}_{dtype.label}")
 
     def permute(self, x: str, dims: Ints) -> str:
         name = f"{x}_permuted" if self[x].data is not None else None  # a weight keeps its name

@@ -17,6 +17,7 @@ from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array, DType, Graph, Shape
 from baretorch.ir.io import Answer, Runner, arrange_inputs, arrange_outputs, real_inputs
 from baretorch.ir.layerwise import RecordedLayer
+from baretorch.ops.halves import from_half, to_half
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between results"
 ODD_INT8 = "inputs: inputs() has NaN or infinite values, which int8 cannot represent: its results are not compared"
@@ -89,6 +90,7 @@ class Source:
     calls: int | None = None  # number of operators in the form before the Graph
     calls_are: str = "operator"  # what these operators are called
     torch: Torch | None = None
+    arithmetic: DType = DType.FLOAT32  # the coarsest float type in which the original computes
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -144,12 +146,13 @@ def example_inputs(request: LoadRequest, graph: Graph) -> tuple[Array, ...]:
 
 
 def random_inputs(types: Iterable[tuple[Shape, DType]]) -> tuple[Array, ...]:
-    """Return seeded random inputs for a model without examples. Shapes are those in memory."""
+    """Return seeded random inputs for a model without examples, as real numbers. Shapes are those in memory."""
     rng = np.random.default_rng(0)
     arrays = []
     for shape, dtype in types:
-        if dtype.numpy.kind == "f":
-            arrays.append(rng.standard_normal(shape).astype(dtype.numpy))
+        if dtype.computed is DType.FLOAT32:
+            x = rng.standard_normal(shape).astype(np.float32)
+            arrays.append(from_half(to_half(x, dtype), dtype) if dtype.is_half else x)
         else:
             arrays.append(rng.integers(0, 2, shape).astype(dtype.numpy))
     return tuple(arrays)

@@ -4,7 +4,8 @@ A difference is rounding if it is small compared with the output's largest numbe
 own output changes as much when its inputs and parameters change in their last bits, as for an argmax of two equal
 numbers, or a step function at its edge. A number that equals the model's in double precision is correct too, such as a
 variance whose squares are too large for float32. Any larger difference is a fault of the step, and the model is
-rejected.
+rejected. What is small follows from the type in which the original computes: float16 and bfloat16 are much coarser than
+float32, in which all graphs compute.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from baretorch.errors import InternalError
-from baretorch.ir.graph import Array, Graph, Node, interpret
+from baretorch.ir.graph import Array, DType, Graph, Node, interpret
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.passes.rewrite import rebuild
+from baretorch.passes.wide_io import wide_io
 
 TOLERANCE = 1e-4  # of an output's largest number: sums in another order stay far below, a lost activation far above
+TOLERANCES = {DType.FLOAT16: 2.0**-8, DType.BFLOAT16: 2.0**-5}  # of originals in halves: 8 roundings of its largest one
 MOVES = 16  # number of runs of the model with other last bits
 MOVE = 2.0**-22  # relative change of a number in these runs: about that of rounding in a layer
 FACTOR = 8  # a float difference may be this many times as large as the model's own
@@ -52,14 +55,20 @@ class WrongLayer(WrongStep):
 class Reference:
     """The correct results. `answers` are the outputs of consecutive runs, in PyTorch's order of dimensions. A seed
     selects results for inputs and parameters that are changed in their last bits; seed 0 changes nothing. `inputs` are
-    in the order of the C interface. `exact` computes the results in double precision, or returns None if that is not
-    possible."""
+    in the order of the C interface, as real numbers. `exact` computes the results in double precision, or returns None
+    if that is not possible. `arithmetic` is the coarsest float type of the original."""
 
     answers: tuple[Array, ...]
     runs: int
     moved: Callable[[int], tuple[Array, ...]]
     inputs: tuple[Array, ...] = ()
     exact: Callable[[], tuple[Array, ...] | None] = lambda: None
+    arithmetic: DType = DType.FLOAT32
+
+    @property
+    def tolerance(self) -> float:
+        """Return how far results may be from the answers, relative to an output's largest number."""
+        return TOLERANCES.get(self.arithmetic, TOLERANCE)
 
 
 def check(step: str, have: Sequence[Array], reference: Reference) -> None:
@@ -72,7 +81,8 @@ def check(step: str, have: Sequence[Array], reference: Reference) -> None:
 def check_passes(stages: Sequence[tuple[str, Graph]], reference: Reference | None, examples: tuple[Array, ...]) -> None:
     """Compare the last of these graphs with the original model, or with the graph after the first pass if the model
     itself cannot be asked. WrongStep names the first pass after which the answer is wrong. `examples` are inputs as the
-    graphs store them."""
+    graphs store them; halves are float32 here, at inputs and outputs too."""
+    stages = [(name, wide_io(graph)) for name, graph in stages]
     plain = remove_rounding
     if reference is None or rounds(remove_rounding(stages[-1][1])):
         plain = as_it_is if rounds(remove_rounding(stages[-1][1])) else remove_rounding
@@ -91,7 +101,7 @@ def difference(have: Sequence[Array], reference: Reference) -> tuple[int, float,
     want = reference.answers
     if len(have) != len(want) or any(h.shape != w.shape for h, w in zip(have, want, strict=True)):
         return 0, float("inf"), 0.0
-    limits = [TOLERANCE * _largest(w) if w.dtype.kind in "fc" else 0.0 for w in want]
+    limits = [reference.tolerance * _largest(w) if w.dtype.kind in "fc" else 0.0 for w in want]
     errors = [_distance(h, w) for h, w in zip(have, want, strict=True)]
     if not any((e > limit).any() for e, limit in zip(errors, limits, strict=True)):
         return None

@@ -26,7 +26,8 @@ Order: TypeAlias = tuple[int, ...]
 
 
 class DType(Enum):
-    """An element type: its name in PyTorch and NumPy, and in C."""
+    """An element type: its name in PyTorch, and in C. Inputs and outputs may have the types of `HALVES`, whose bits are
+    uint16_t in C and in NumPy; a Graph computes with their float32."""
 
     FLOAT32 = ("float32", "float")
     INT8 = ("int8", "int8_t")
@@ -35,6 +36,8 @@ class DType(Enum):
     INT32 = ("int32", "int32_t")
     INT64 = ("int64", "int64_t")
     BOOL = ("bool", "uint8_t")
+    FLOAT16 = ("float16", "uint16_t")
+    BFLOAT16 = ("bfloat16", "uint16_t")
 
     def __init__(self, label: str, c: str) -> None:
         self.label = label
@@ -42,7 +45,17 @@ class DType(Enum):
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        return np.dtype(self.label)
+        return np.dtype("uint16" if self.is_half else self.label)
+
+    @property
+    def is_half(self) -> bool:
+        """Report whether it is a float type of 16 bits."""
+        return self in (DType.FLOAT16, DType.BFLOAT16)
+
+    @property
+    def computed(self) -> DType:
+        """Return the type in which a Graph computes with numbers of this type."""
+        return DType.FLOAT32 if self.is_half else self
 
     @property
     def size(self) -> int:
@@ -50,8 +63,11 @@ class DType(Enum):
 
     @classmethod
     def of(cls, label: str) -> DType | None:
-        """Return the type called `label` ("float32"), or None."""
-        return next((d for d in cls if d.label == label), None)
+        """Return the type called `label` ("float32") in which a Graph can compute, or None."""
+        return next((d for d in cls if d.label == label and not d.is_half), None)
+
+
+HALVES = {d.label: d for d in DType if d.is_half}
 
 
 @dataclass(frozen=True)
@@ -305,8 +321,9 @@ class Port:
 
     @property
     def dtype(self) -> DType:
-        """Return the type of the caller's values: float32 for a quantized tensor, else the tensor's own type."""
-        return DType.FLOAT32 if self.tensor.is_quantized else self.tensor.dtype
+        """Return the type of the caller's values: float32 for a tensor that is quantized or stores halves, else the
+        tensor's own type."""
+        return DType.FLOAT32 if self.tensor.is_quantized else self.tensor.dtype.computed
 
     def to_memory(self, x: Array) -> Array:
         """Convert the caller's array to the tensor's order, contiguous."""

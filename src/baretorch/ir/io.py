@@ -2,7 +2,8 @@
 
 A quantized port stores int8 or int16 (`Tensor.is_quantized`). The dtype of the caller's array decides what it means:
 float32 holds real numbers, which are quantized with saturation; the stored type holds stored values, which are used
-unchanged. Outputs are always real numbers. All other ports have one type, which is both.
+unchanged. Outputs are always real numbers. A port of float16 or bfloat16 stores bits (uint16) in the same way, and also
+accepts arrays of its own type. All other ports have one type, which is both.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir.graph import Array, DType, Graph, Port, Tensor
+from baretorch.ir.graph import HALVES, Array, DType, Graph, Port, Tensor
+from baretorch.ops.halves import from_half, to_half
 from baretorch.ops.int8.arithmetic import dequantize, quantize_array
 
 Answer: TypeAlias = Array | tuple[Array, ...]
@@ -36,6 +38,8 @@ def arrange_inputs(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> l
     arrays = []
     for x, port in zip(inputs, graph.takes(), strict=True):
         array = as_array(x)
+        if port.tensor.dtype.is_half and array.dtype.name in HALVES:
+            array = array.astype(np.float32)
         if array.shape != port.shape or array.dtype not in (port.dtype.numpy, port.tensor.dtype.numpy):
             raise CompileError(
                 f"input {port.tensor.name!r}{'' if who == 'run()' else f' of {who}'} has the wrong shape or type",
@@ -49,6 +53,8 @@ def arrange_inputs(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> l
 def _accepted(port: Port) -> str:
     """Describe the arrays that an input accepts."""
     whole = f"{port.dtype.label}{list(port.shape)}"
+    if port.tensor.dtype.is_half:
+        return f"{whole} or {port.tensor.dtype.label}{list(port.shape)}"
     if not port.tensor.is_quantized:
         return whole
     return f"{whole} of real numbers, or {port.tensor.dtype.label}{list(port.shape)} of stored values"
@@ -79,6 +85,8 @@ def as_array(x: Any) -> Array:
     """Convert a tensor of PyTorch or tinygrad, or anything NumPy accepts, to an array."""
     x = x.detach() if hasattr(x, "detach") else x
     x = x.cpu() if hasattr(x, "cpu") else x
+    if str(getattr(x, "dtype", "")) == "torch.bfloat16":  # which NumPy does not have
+        x = x.float()
     return np.asarray(x.numpy() if hasattr(x, "numpy") else x)
 
 
@@ -104,7 +112,10 @@ def real_outputs(graph: Graph, outputs: Sequence[Array]) -> tuple[Array, ...]:
 
 
 def as_stored(t: Tensor, values: Array) -> Array:
-    """Return values as the tensor stores them: real numbers are quantized, stored values are returned unchanged."""
+    """Return values as the tensor stores them: real numbers are quantized or rounded to halves, stored values are
+    returned unchanged."""
+    if t.dtype.is_half:
+        return values if values.dtype == t.dtype.numpy else to_half(values, t.dtype)
     if t.quant is None or not t.is_quantized or values.dtype == t.dtype.numpy:
         return values
     to = np.int8 if t.dtype is DType.INT8 else np.int16
@@ -112,7 +123,10 @@ def as_stored(t: Tensor, values: Array) -> Array:
 
 
 def as_real(t: Tensor, values: Array) -> Array:
-    """Return values as real numbers: stored values are dequantized, real numbers are returned unchanged."""
+    """Return values as real numbers: stored values are dequantized or widened, real numbers are returned
+    unchanged, or as halves round them."""
+    if t.dtype.is_half:
+        return from_half(as_stored(t, values), t.dtype)
     if t.quant is None or not t.is_quantized or values.dtype != t.dtype.numpy:
         return values
     return dequantize(values, t.quant.scale[0], t.quant.zero_point[0])

@@ -14,6 +14,8 @@ from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import ODD_INT8
 from baretorch.frontends.consecutive_calls import consecutive_calls, in_graph
+from baretorch.frontends.source import Source
+from baretorch.ir.equivalence import TOLERANCES
 from baretorch.ir.graph import Array
 from baretorch.ir.io import real_outputs, store_inputs
 from baretorch.ir.layerwise import Layerwise, compare_layers
@@ -141,7 +143,7 @@ class RunFacts:
         if self.wrong is not None:
             return (self.wrong,)
         int8, steps = self.compiled.graph.is_int8, self.max_lsb or 0.0
-        tolerance = INT8_TOLERANCE if int8 else TOLERANCE
+        tolerance = INT8_TOLERANCE if int8 else tolerance_of(self.compiled.source)
         judged = int8 and self.compiled.model.quantization  # with real data, by `evaluate`
         fits = self.max_error <= tolerance * self.largest or 0 < steps <= FEW_STEPS
         if self.calls > 2 or judged or fits:  # more calls were judged together
@@ -301,7 +303,7 @@ def wrong_answers(
     hundred."""
     graph, ours = compiled.graph, own or compiled.model.quantization is not None
     exact = not graph.is_int8 or (ours and not float_layers(graph) and not compiled.partitions)
-    limit = TOLERANCE if exact else INT8_TOLERANCE
+    limit = tolerance_of(compiled.source) if exact else INT8_TOLERANCE
     largest = max(map(largest_magnitude, expected), default=0.0)
     errors = [
         error
@@ -348,6 +350,11 @@ def _steps(compiled: Compiled, outputs: tuple[Array, ...], expected: tuple[Array
         if scale is not None:
             worst = max(worst, largest_error((have,), (want,)) / scale)
     return worst
+
+
+def tolerance_of(source: Source) -> float:
+    """Return how far results may be from those of a float model, relative to its largest number."""
+    return max(TOLERANCE, TOLERANCES.get(source.arithmetic, 0.0))
 
 
 def largest_magnitude(arrays: tuple[Array, ...]) -> float:

@@ -83,6 +83,7 @@ class AtenProgram:
     labels: tuple[str, ...] = ()  # names of the outputs, if the program has some
     notes: tuple[str, ...] = field(default=())  # notes of the reader for the user
     file: str = ""  # the file that it was read from, which may be damaged
+    halves: tuple[DType | None, ...] = ()  # for each output its type if that is float16 or bfloat16; empty: none is
 
     @property
     def quantized(self) -> bool:

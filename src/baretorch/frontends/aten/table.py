@@ -80,6 +80,7 @@ def to_graph(program: AtenProgram) -> Graph:
     for i in program.inputs:
         name = b.input(i.name, i.stored, i.dtype)
         inputs.append(name)
+        name = g.widen_half(name)
         back = tuple(int(d) for d in np.argsort(i.order))
         g.values[i.name] = name if back == tuple(range(len(back))) else g.permute(name, back)
     for s in program.state:
@@ -113,9 +114,11 @@ def to_graph(program: AtenProgram) -> Graph:
                 have=f"{call.target}({', '.join(map(show, call.args))})"[:200],
             ) from error
     outputs = []
-    for name, order in zip(program.outputs, program.output_orders, strict=True):
+    halves = program.halves or (None,) * len(program.outputs)
+    for name, order, half in zip(program.outputs, program.output_orders, halves, strict=True):
         out = fft.real_output(name, g.value(name))
-        outputs.append(out if order == tuple(range(len(order))) else g.permute(out, order))
+        out = out if order == tuple(range(len(order))) else g.permute(out, order)
+        outputs.append(g.round_to_half(out, half) if half else out)
     state = [State(g.values[s.name], g.value(s.next), program.constants[s.name]) for s in program.state]
     graph = replace(b.graph(inputs, outputs, state), labels=program.labels)
     orders = tuple(i.order for i in program.inputs)

@@ -34,14 +34,14 @@ def plain_operator(operator: str, args: tuple[Arg, ...], results: Sequence[Tenso
     if operator == "dim_order_ops::_clone_dim_order":
         return "aten::clone", (args[0], args[2])
     if plain in ("_to_dim_order_copy", "_to_copy") and args and results:
-        return "aten::to", (args[0], results[0].dtype.label, args[1], True, args[2])
+        return "aten::to", (args[0], results[0].dtype.computed.label, args[1], True, args[2])
     if namespace != "aten":
         return operator, args
     plain = plain.removesuffix("_copy") if plain.endswith("_copy") else plain.removesuffix("_")
     target = f"aten::{plain}"
     if target in _FACTORIES and results:
         at = _FACTORIES[target]
-        args = (*args[:at], results[0].dtype.label, None, None, None, *args[at:])
+        args = (*args[:at], results[0].dtype.computed.label, None, None, None, *args[at:])
     return target, args
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
+from baretorch.frontends.lowering import note_halves
 from baretorch.frontends.pte.arguments import keeps_elements, kind_of, padding_of, plain_operator
 from baretorch.frontends.pte.memory import Kept, PteMemory, UniqueNames, find_state
 from baretorch.frontends.pte.operators import WORKSPACE, find_schema
@@ -36,6 +37,7 @@ from baretorch.frontends.pte.schema import (
 )
 from baretorch.ir.graph import Array, DType, Shape
 from baretorch.npu.payload import SCRATCH, Payload, read_payload
+from baretorch.ops.halves import from_half
 
 ETHOS_U = "EthosUBackend"
 MAX_STATE = 64 << 20  # bytes; a file without initial values can state any size
@@ -81,6 +83,7 @@ def _read(program: Program, plan: PteMethod, name: str, state: Mapping[str, Sequ
     outputs = [reader.tensor_at(i, "an output") for i in plan.outputs]
     names = tuple(reader.read(t) for t in outputs)
     after = tuple(AtenState(kept.name, reader.read(kept.tensor)) for kept in state[plan.name])
+    types = {t.type_name for t in plan.values if isinstance(t, TensorValue)}
     return AtenProgram(
         name,
         inputs,
@@ -89,7 +92,8 @@ def _read(program: Program, plan: PteMethod, name: str, state: Mapping[str, Sequ
         names,
         tuple(memory_order(t.shape, t.order) for t in outputs),
         after,
-        notes=(*notes, *reader.notes),
+        notes=(*notes, *reader.notes, *note_halves(types)),
+        halves=tuple(t.dtype if t.dtype.is_half else None for t in outputs),
     )
 
 
@@ -156,7 +160,7 @@ class _Reader:
         notes = []
         for kept in state:
             if kept.initial is None:
-                self.constants[kept.name] = np.zeros(kept.tensor.shape, kept.tensor.dtype.numpy)
+                self.constants[kept.name] = np.zeros(kept.tensor.shape, kept.tensor.dtype.computed.numpy)
                 notes.append(f"{kept.name} begins as zeros, as in ExecuTorch: the file holds no initial value for it")
             else:
                 self.constants[kept.name] = self._array(kept.initial)
@@ -336,6 +340,8 @@ class _Reader:
     def _array(self, tensor: TensorValue) -> Array:
         """Return the data that the file contains for a tensor."""
         stored = np.frombuffer(self._program.data_of(tensor), tensor.dtype.numpy)
+        if tensor.dtype.is_half:
+            stored = from_half(stored, tensor.dtype)
         stored = stored.reshape([tensor.shape[d] for d in tensor.order])
         logical = stored.transpose([tensor.order.index(d) for d in range(len(tensor.order))])
         return np.ascontiguousarray(logical).reshape(tensor.shape)

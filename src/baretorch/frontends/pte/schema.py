@@ -26,10 +26,12 @@ SCALAR_TYPES = {
     2: DType.INT16,
     3: DType.INT32,
     4: DType.INT64,
+    5: DType.FLOAT16,
     6: DType.FLOAT32,
     11: DType.BOOL,
+    15: DType.BFLOAT16,
 }
-OTHER_SCALAR_TYPES = {5: "float16", 7: "float64", 15: "bfloat16", 27: "uint16", 28: "uint32", 29: "uint64"}
+OTHER_SCALAR_TYPES = {7: "float64", 27: "uint16", 28: "uint32", 29: "uint64"}
 OTHER_CALLS = {3: "MoveCall", 4: "JumpFalseCall", 5: "FreeCall"}
 MAX_RANK = 16
 damaged = partial(damaged_file, ".pte")

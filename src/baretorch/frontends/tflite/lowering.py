@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.frontends.lowering import UNFIT, Ints, Lowering, Result, known_value
+from baretorch.frontends.lowering import DTYPES, UNFIT, Ints, Lowering, Result, known_value
 from baretorch.frontends.tflite.call import NO_LIMITS, Limits, TfliteCall
 from baretorch.frontends.tflite.schema import (
     GRAPH_TYPES,
@@ -250,7 +250,7 @@ def as_real(quant: Quant) -> Op:
 def graph_type_of(t: TfTensor) -> DType:
     if t.type not in GRAPH_TYPES:
         raise CompileError(
-            f"tensors of type {t.type} are not supported", at=str(t), need=", ".join(d.label for d in DType)
+            f"tensors of type {t.type} are not supported", at=str(t), need=DTYPES.removeprefix("one of ")
         )
     return GRAPH_TYPES[t.type]
 

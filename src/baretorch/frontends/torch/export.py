@@ -19,7 +19,7 @@ from baretorch.frontends.aten.program import BOUND, AtenProgram
 from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.user_code import first_line, show_value
 from baretorch.ir.equivalence import Reference, check
-from baretorch.ir.graph import Array, Graph
+from baretorch.ir.graph import HALVES, Array, DType, Graph
 from baretorch.ir.io import Answer, arrange_inputs, arrange_outputs
 
 try:
@@ -232,7 +232,15 @@ def outputs_of(module: Any, method: str, program: Any, inputs: Sequence[Any]) ->
         runs,
         lambda seed: moved_answers(make_plain(program), inputs, runs, seed),
         exact=lambda: exact_answers(make_plain(program), inputs, runs),
+        arithmetic=arithmetic_of(program),
     )
+
+
+def arithmetic_of(program: Any) -> DType:
+    """Return the coarsest float type of a program's values."""
+    values = torch.utils._pytree.tree_leaves([node.meta.get("val") for node in program.graph.nodes])
+    labels = {str(x.dtype).removeprefix("torch.") for x in values if isinstance(x, torch.Tensor)}
+    return next((HALVES[label] for label in ("bfloat16", "float16") if label in labels), DType.FLOAT32)
 
 
 def unrounded_reference(plain: Any, inputs: Sequence[Any], runs: int) -> Reference:
@@ -337,13 +345,19 @@ class InPyTorch:
         arrange_inputs(self._graph, inputs)  # checks them
         given = iter(inputs)
         arguments = torch.utils._pytree.tree_map(
-            lambda x: torch.as_tensor(next(given)).clone() if isinstance(x, torch.Tensor) else x, self._inputs
+            lambda x: _as_given(next(given), x.dtype) if isinstance(x, torch.Tensor) else x, self._inputs
         )
         orders = [port.order for port in self._graph.gives()]
         return arrange_outputs(self._graph, run_module(self._own, arguments, orders, self._ordered, self._method))
 
     def reset(self) -> None:
         self._own = copy_module(self._module) if self._graph.state else self._module
+
+
+def _as_given(x: Any, dtype: torch.dtype) -> torch.Tensor:
+    """Return a copy of an input; one that the model takes as halves may be float32."""
+    tensor = torch.as_tensor(x).clone()
+    return tensor.to(dtype) if dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def has_odd_values(inputs: Sequence[Any]) -> bool:

@@ -102,7 +102,7 @@ _NAMES = {"topk", "sort", "argsort", "msort", "kthvalue", "median", "nanmedian",
 
 
 class InDouble(TorchDispatchMode):  # type: ignore[misc]
-    """A mode in which operators compute in float64 instead of float32. State is kept in float32."""
+    """A mode in which operators compute in float64 instead of float32 and less. State is kept in its own type."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func._schema.is_mutable:
@@ -111,10 +111,13 @@ class InDouble(TorchDispatchMode):  # type: ignore[misc]
         return func(*given, **named)
 
 
+_NARROWER = (torch.float32, torch.float16, torch.bfloat16)
+
+
 def _wider(x: Any) -> Any:
     if isinstance(x, torch.Tensor):
-        return x.double() if x.dtype is torch.float32 else x
-    return torch.float64 if x is torch.float32 else x
+        return x.double() if x.dtype in _NARROWER else x
+    return torch.float64 if isinstance(x, torch.dtype) and x in _NARROWER else x
 
 
 class FromInputs(TorchDispatchMode):  # type: ignore[misc]

@@ -13,10 +13,10 @@ import torch
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import BOUND, Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref, refs
 from baretorch.frontends.aten.table import TABLE
-from baretorch.frontends.lowering import DTYPES
-from baretorch.frontends.torch.plain import attribute, is_tensor, writes
+from baretorch.frontends.lowering import DTYPES, note_halves
+from baretorch.frontends.torch.plain import attribute, is_tensor, tensor_array, writes
 from baretorch.frontends.user_code import show_value
-from baretorch.ir.graph import Array, DType, Origin, numbered
+from baretorch.ir.graph import HALVES, Array, DType, Origin, numbered
 
 # View and in-place spellings of one operator.
 SUFFIXES = ("_copy", "_")
@@ -31,6 +31,7 @@ def read_plain(module: Any, name: str, beside: Iterable[Any] = ()) -> AtenProgra
     calls: list[AtenCall] = []
     outputs: list[str] = []
     orders: list[tuple[int, ...]] = []
+    halves: list[DType | None] = []
     notes: list[str] = []
     written = writes(module)
     for node in module.graph.nodes:
@@ -54,6 +55,9 @@ def read_plain(module: Any, name: str, beside: Iterable[Any] = ()) -> AtenProgra
                     )
                 outputs.append(names.get(value.name, value.name))
                 orders.append(_order(value.meta["val"]))
+                halves.append(HALVES.get(str(value.meta["val"].dtype).removeprefix("torch.")))
+    types = {str(x.dtype).removeprefix("torch.") for node in module.graph.nodes for x in _values(node)}
+    notes += note_halves(types)
     state = [AtenState(names[node.args[0].name], names.get(node.args[1].name, node.args[1].name)) for node in written]
     if not outputs and not state:
         raise CompileError(
@@ -73,6 +77,7 @@ def read_plain(module: Any, name: str, beside: Iterable[Any] = ()) -> AtenProgra
         tuple(state),
         _labels(module.graph._codegen.pytree_info.out_spec),
         tuple(notes),
+        halves=tuple(halves),
     )
 
 
@@ -162,7 +167,8 @@ def _arg(value: Any, names: dict[str, str]) -> Arg:
     if isinstance(value, (tuple, list)):
         return tuple(_arg(v, names) for v in value)
     if isinstance(value, torch.dtype):
-        return str(value).removeprefix("torch.")
+        label = str(value).removeprefix("torch.")
+        return "float32" if label in HALVES else label
     if value is None or isinstance(value, (bool, int, float, complex, str)):
         return value
     return str(value)
@@ -172,7 +178,7 @@ def _input(node: Any) -> AtenInput:
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor):
         raise CompileError(f"input {node.name} is {type(value).__name__}, not a tensor", need="tensors as inputs")
-    dtype = DType.of(str(value.dtype).removeprefix("torch."))
+    dtype = _dtype(value)
     if dtype is None:
         raise CompileError(
             f"input {node.name} has type {value.dtype}",
@@ -212,7 +218,7 @@ def _order(value: Any) -> tuple[int, ...]:
 
 
 def _array(tensor: Any, node: Any) -> Array:
-    if DType.of(str(tensor.dtype).removeprefix("torch.")) is None and tensor.dtype is not torch.complex64:
+    if _dtype(tensor) is None and tensor.dtype is not torch.complex64:
         if node.target.rpartition(".")[2].startswith("lifted_tensor"):  # a constant that the code makes
             places = filter(None, (str(origin_of(user)) for user in node.users))
             raise CompileError(
@@ -224,7 +230,18 @@ def _array(tensor: Any, node: Any) -> Array:
         raise CompileError(
             f"{node.target} has type {tensor.dtype}", need=DTYPES, try_="convert the model with model.float()"
         )
-    return np.array(tensor.detach().cpu().numpy(), order="C")  # a copy: running the model may change its buffers
+    return np.array(tensor_array(tensor), order="C")  # a copy: running the model may change its buffers
+
+
+def _values(node: Any) -> list[Any]:
+    """Return the tensors that a node makes."""
+    return [x for x in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(x, torch.Tensor)]
+
+
+def _dtype(tensor: Any) -> DType | None:
+    """Return the type of a tensor, if a model may have it."""
+    label = str(tensor.dtype).removeprefix("torch.")
+    return HALVES.get(label) or DType.of(label)
 
 
 def _labels(spec: Any) -> tuple[str, ...]:

@@ -115,6 +115,7 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
         expected=expected,
         expected_again=again,
         library="PyTorch",
+        arithmetic=references[method].arithmetic,
         references=known,
         eager=eager,
     )
@@ -154,6 +155,7 @@ def for_passes(reference: Reference, program: AtenProgram, plain: Any, inputs: S
     from baretorch.frontends.torch.calls import flat_tensors
 
     if program.quantized:
-        reference = torch_export.unrounded_reference(plain, inputs, reference.runs)
+        unrounded = torch_export.unrounded_reference(plain, inputs, reference.runs)
+        reference = replace(unrounded, arithmetic=reference.arithmetic)
     flat = zip(flat_tensors(inputs), program.inputs, strict=True)
     return replace(reference, inputs=tuple(torch_export.to_numpy(x, i.order) for x, i in flat))
