@@ -223,9 +223,9 @@ def opset(version: int) -> Callable[[], Any]:
     return made
 
 
-def float16() -> Any:
+def double() -> Any:
     return model(
-        [node("Relu", ["x"], ["y"])], {"x": [2]}, ["y"], types={"x": TensorProto.FLOAT16, "y": TensorProto.FLOAT16}
+        [node("Relu", ["x"], ["y"])], {"x": [2]}, ["y"], types={"x": TensorProto.DOUBLE, "y": TensorProto.DOUBLE}
     )
 
 
@@ -247,7 +247,7 @@ ODD: dict[str, Callable[[], Any]] = {
     "several": several,
     "old_opset": opset(5),
     "new_opset": opset(99),
-    "float16": float16,
+    "double": double,
     "open_shape": lambda: model([node("Relu", ["x"], ["y"])], {"x": ["n", 3, "h", "w"]}, ["y"]),
     "attribute": lambda: model([node("Softmax", ["x"], ["y"], "s", axis="last")], {"x": [2, 3]}, ["y"]),
     "inputs": lambda: model([node("Conv", ["x"], ["y"], "conv")], {"x": [1, 1, 4, 4]}, ["y"]),

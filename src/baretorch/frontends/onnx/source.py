@@ -12,7 +12,8 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.files.read import read_toml
 from baretorch.frontends.calibration import example_samples, examples_of
-from baretorch.frontends.source import LoadRequest, Source, example_inputs, one_of
+from baretorch.frontends.lowering import note_halves
+from baretorch.frontends.source import LoadRequest, Original, Source, example_inputs, one_of
 from baretorch.ir.graph import Builder, DType, Shape
 from baretorch.ir.io import arrange_inputs, as_array
 from baretorch.stopwatch import timed
@@ -41,24 +42,27 @@ def load_onnx(request: LoadRequest) -> Source:
             ) from error
         from baretorch.frontends.onnx.classic_model import as_numbers
         from baretorch.frontends.onnx.fixed import fix_inputs
+        from baretorch.frontends.onnx.halves import answers_in_halves, widen_halves
         from baretorch.frontends.onnx.integer import describe, is_integer
         from baretorch.frontends.onnx.interface import interface_of
         from baretorch.frontends.onnx.proto import model_to_text
         from baretorch.frontends.onnx.reader import read_model
-        from baretorch.frontends.onnx.runtime import original, reference_of
+        from baretorch.frontends.onnx.runtime import begin, original, reference_of
         from baretorch.frontends.onnx.table import to_graph
     one_of({METHOD: None}, request.method)
     with timed("model"):
         model, rewritten = as_numbers(read_model(request.file))
         state = request.state or _read_state_file(request.file)
         fix_inputs(model, request.fix, state)
+        declared = model
+        model, arithmetic, halves = widen_halves(declared)
         shapes = {**_given_shapes(model, state, request.inputs or ()), **request.shapes}
         interface = interface_of(model, shapes, state)
         notes_of_inputs: list[str] = []
         ranges = None
         if is_integer(model):
             request, ranges = _with_ranges(request, interface, notes_of_inputs)
-        graph, notes = to_graph(model, interface, request.name, ranges)
+        graph, notes = to_graph(model, interface, request.name, ranges, halves if ranges is None else {})
         if request.inputs is None:
             found = examples_of(request.file, graph, notes_of_inputs, request.calibration)
             request = replace(request, inputs=found)
@@ -66,8 +70,14 @@ def load_onnx(request: LoadRequest) -> Source:
             request.name,
             {METHOD: graph},
             example_inputs(request, graph),
-            notes=(*interface.notes, *rewritten, *notes, *notes_of_inputs),
-            texts={"onnx": lambda: model_to_text(model)},
+            notes=(
+                *interface.notes,
+                *rewritten,
+                *notes,
+                *note_halves({arithmetic.label, *(t.label for t in halves.values())}),
+                *notes_of_inputs,
+            ),
+            texts={"onnx": lambda: model_to_text(declared)},
             calls=len(model.graph.node),
             calls_are="ONNX node",
         )
@@ -80,13 +90,28 @@ def load_onnx(request: LoadRequest) -> Source:
             return replace(source, notes=(*source.notes, NOBODY))
         reference, library = answered
         count = len(interface.outputs)
-        return replace(
+        source = replace(
             source,
             expected=reference.answers[:count],
             expected_again=reference.answers[-count:],
             references={} if graph.is_quantized else {METHOD: reference},  # passes are compared before rounding
             eager=lambda: original(model, interface, graph, library),
             library=library,
+        )
+        if model is declared:
+            return source
+        own = answers_in_halves(declared, interface, source.examples)
+        if own is None:
+            note = f"no runtime computes this model in {arithmetic.label}, so it is compared in float32"
+            return replace(source, notes=(*source.notes, note))
+        found, run, library = own
+        return replace(
+            source,
+            expected=found[:count],
+            expected_again=found[-count:],
+            eager=lambda: Original(graph, lambda: begin(run, interface)),
+            library=library,
+            arithmetic=arithmetic,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from baretorch.errors import CompileError
@@ -31,7 +32,7 @@ from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, Scope, Value, opsets_of
 from baretorch.frontends.onnx.versions import upgrade
 from baretorch.frontends.untrusted import ROOM
-from baretorch.ir.graph import Builder, Graph, State
+from baretorch.ir.graph import Builder, DType, Graph, State
 from baretorch.ir.verify import verify
 
 TABLE: dict[str, OnnxRow] = {
@@ -55,10 +56,14 @@ TABLE: dict[str, OnnxRow] = {
 
 
 def to_graph(
-    model: Any, interface: Interface, name: str, ranges: Mapping[str, Range] | None = None
+    model: Any,
+    interface: Interface,
+    name: str,
+    ranges: Mapping[str, Range] | None = None,
+    halves: Mapping[str, DType] = MappingProxyType({}),
 ) -> tuple[Graph, tuple[str, ...]]:
     """Return the Graph of a model with these inputs, outputs and state, and notes for the user. An integer network has
-    the `ranges` of its inputs."""
+    the `ranges` of its inputs. `halves` are the types of inputs and outputs that the file declares as halves."""
     model = upgrade(model)
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     b = Builder(name)
@@ -67,13 +72,18 @@ def to_graph(
         g = OnnxLowering(b, TABLE, functions, quant.ROWS, room=room)
     else:
         g = IntegerLowering(b, integer_rows.ROWS, functions, (), room=room, given=ranges)
-    values: dict[str, Value] = {i.name: g.add_input(i) for i in interface.inputs}
+    given = [replace(i, dtype=halves.get(i.name, i.dtype)) for i in interface.inputs]
+    values: dict[str, Value] = {i.name: g.widen_half(g.add_input(i)) for i in given}
     states = [(s, b.input(s.input.name, s.input.shape, s.input.dtype)) for s in interface.state]
     values |= {s.input.name: tensor for s, tensor in states}
     scope = Scope(values, opsets=opsets_of(model))
     taken = {s.input.name for s in interface.state}
     g.run(model.graph.node, (t for t in model.graph.initializer if t.name not in taken), scope)
     outputs = [g.as_in_file(g.tensor(scope, output)) for output in interface.outputs]
+    outputs = [
+        g.round_to_half(y, halves[output]) if output in halves else y
+        for output, y in zip(interface.outputs, outputs, strict=True)
+    ]
     state = [
         State(tensor, _alike(g, tensor, g.as_in_file(g.tensor(scope, s.output))), s.initial) for s, tensor in states
     ]

@@ -237,8 +237,10 @@ def outputs_of(module: Any, method: str, program: Any, inputs: Sequence[Any]) ->
 
 
 def arithmetic_of(program: Any) -> DType:
-    """Return the coarsest float type of a program's values."""
-    values = torch.utils._pytree.tree_leaves([node.meta.get("val") for node in program.graph.nodes])
+    """Return the coarsest float type of what a program computes; weights that are only stored as halves do not
+    count."""
+    calls = [node for node in program.graph.nodes if node.op == "call_function"]
+    values = torch.utils._pytree.tree_leaves([node.meta.get("val") for node in calls])
     labels = {str(x.dtype).removeprefix("torch.") for x in values if isinstance(x, torch.Tensor)}
     return next((HALVES[label] for label in ("bfloat16", "float16") if label in labels), DType.FLOAT32)
 
