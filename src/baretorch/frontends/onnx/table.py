@@ -12,6 +12,7 @@ from baretorch.frontends.onnx import (
     activations,
     attention,
     classic,
+    contrib,
     control,
     convs,
     index,
@@ -50,6 +51,7 @@ TABLE: dict[str, OnnxRow] = {
     **quant.ROWS,
     **control.ROWS,
     **attention.ROWS,
+    **contrib.ROWS,
     **signal.ROWS,
     **classic.ROWS,
 }
