@@ -12,13 +12,14 @@ from onnx import AttributeProto, helper
 
 from baretorch.frontends.onnx.classic_model import as_numbers
 from baretorch.frontends.onnx.fixed import fix_inputs
+from baretorch.frontends.onnx.halves import widen_halves
 from baretorch.frontends.onnx.integer import OPERATORS, is_integer, ranges_of
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import TABLE, to_graph
 from baretorch.pipeline import optimize
 from tests.frontends.onnx.classic_models import KINDS
-from tests.frontends.onnx.files import BOOL, FLOAT, model, node, small_cnn, weights
+from tests.frontends.onnx.files import BOOL, FLOAT, FLOAT16, model, node, small_cnn, weights
 from tests.frontends.onnx.integer_nets import integer_cnn, integer_transformer
 from tests.frontends.onnx.test_onnx_control import counting
 from tests.frontends.onnx.version_cases import graph
@@ -29,9 +30,29 @@ SIZES = (0, 1, 2, 3, -1, -2, 7, 1000, 1 << 20, 1 << 31, 1 << 40, (1 << 63) - 1, 
 
 @cache
 def sound() -> tuple[Any, ...]:
-    """A small network, the same quantized, shape arithmetic that makes constants, a loop, operators of an old opset,
-    and integer networks."""
+    """A small network, the same quantized, shape arithmetic that makes constants, a loop, operators of old opsets,
+    integer networks, and operators of onnxruntime's own in float16."""
     scales = {"s": np.float32(0.05), "z": np.int8(3), "ws": np.float32([0.01, 0.02, 0.03]), "wz": np.int8([0, 0, 0])}
+    half = model(
+        [
+            node("SkipLayerNormalization", ["x", "x", "g"], ["n"], domain="com.microsoft"),
+            node("Attention", ["n", "w", "b"], ["a"], domain="com.microsoft", num_heads=2),
+            node("FusedMatMul", ["a", "n"], ["m"], domain="com.microsoft", transB=1, alpha=0.5),
+            node("Cast", ["m"], ["f"], to=FLOAT),
+            node("Mul", ["f", "two"], ["d"]),
+            node("Cast", ["d"], ["y"], to=FLOAT16),
+        ],
+        {"x": [1, 3, 4]},
+        ["y"],
+        {
+            "g": weights(4).astype(np.float16),
+            "w": weights(4, 12).astype(np.float16),
+            "b": weights(12).astype(np.float16),
+            "two": np.float32(2),
+        },
+        types={"x": FLOAT16, "y": FLOAT16},
+        domains={"com.microsoft": 1},
+    )
     quantized = model(
         [
             node("QuantizeLinear", ["x", "s", "z"], ["q"]),
@@ -78,7 +99,17 @@ def sound() -> tuple[Any, ...]:
             "scales": np.float32([1, 1, 2, 2]),
         },
     )
-    return small_cnn(), quantized, arithmetic, counting(3), *old(), integer_cnn(), integer_transformer(), *classics()
+    return (
+        small_cnn(),
+        quantized,
+        arithmetic,
+        half,
+        counting(3),
+        *old(),
+        integer_cnn(),
+        integer_transformer(),
+        *classics(),
+    )
 
 
 def old() -> tuple[Any, ...]:
@@ -193,7 +224,8 @@ def _change_node(made: Any, rng: random.Random) -> None:
     n = rng.choice(nodes)
     what = rng.randrange(7)
     if what == 0:
-        n.op_type = rng.choice([*TABLE, *sorted(OPERATORS)])
+        n.domain, _, n.op_type = f"::{rng.choice([*TABLE, *sorted(OPERATORS)])}".rpartition("::")
+        n.domain = n.domain.removeprefix("::")
     elif what == 1 and n.input:
         known = [name for other in nodes for name in (*other.input, *other.output)]
         n.input[rng.randrange(len(n.input))] = rng.choice([*known, *NAMES])
@@ -251,7 +283,7 @@ def make_onnx(rng: random.Random) -> bytes:
 
 
 def read_onnx(data: bytes) -> None:
-    read, _ = as_numbers(parse(data))
+    read, _, halves = widen_halves(as_numbers(parse(data))[0])
     names = [i.name for i in read.graph.input]
     last = data[-1] if data else 0
     if names and last % 4 == 0:
@@ -260,4 +292,4 @@ def read_onnx(data: bytes) -> None:
     ranges = (
         ranges_of(interface.inputs, [(np.array(0, np.int8),)] * len(interface.inputs)) if is_integer(read) else None
     )
-    optimize(to_graph(read, interface, "fuzz", ranges)[0])
+    optimize(to_graph(read, interface, "fuzz", ranges, halves if ranges is None else {})[0])

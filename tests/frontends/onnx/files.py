@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-FLOAT, INT64, BOOL, INT8, UINT8 = (
+FLOAT, FLOAT16, INT64, BOOL, INT8, UINT8 = (
     TensorProto.FLOAT,
+    TensorProto.FLOAT16,
     TensorProto.INT64,
     TensorProto.BOOL,
     TensorProto.INT8,
