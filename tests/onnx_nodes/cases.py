@@ -19,10 +19,13 @@ from onnx import numpy_helper
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import NotConstant
+from baretorch.frontends.onnx.halves import widen_halves
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import to_graph
-from baretorch.ir.graph import Array, Graph, interpret
+from baretorch.ir.equivalence import TOLERANCES
+from baretorch.ir.graph import HALVES, Array, Graph, interpret
+from baretorch.ops.halves import from_half
 from baretorch.pipeline import optimize
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
@@ -97,6 +100,7 @@ def outcome(case: Any, plan: bool = True) -> Outcome:
         answers = [made[name] for name in graph.outputs]
         reason = difference(case, answers, ROUNDING)
         kind, rounded = Kind.WRONG if reason else Kind.PASSED, not reason and bool(difference(case, answers))
+        rounded = rounded and not any(t.dtype.is_half for t in graph.of(graph.outputs))
         return Outcome(case.name, op, kind, names, all_frozen, reason, rounded, graph, inputs)
 
 
@@ -107,24 +111,35 @@ def lowered(case: Any, frozen: dict[str, Array]) -> tuple[Graph, tuple[Array, ..
     for name, data in frozen.items():
         model.graph.initializer.append(numpy_helper.from_array(data, name))
     arrays = dict(zip((i.name for i in case.model.graph.input), case.data_sets[0][0], strict=False))
-    checked = parse(model.SerializeToString())
-    shapes = {n: np.shape(a) for n, a in arrays.items() if n not in frozen and isinstance(a, np.ndarray)}
+    checked, _, halves = widen_halves(parse(model.SerializeToString()))
+    known = {n: as_array(a) for n, a in arrays.items() if isinstance(a, np.ndarray | onnx.TensorProto)}
+    shapes = {n: a.shape for n, a in known.items() if n not in frozen}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         interface = interface_of(checked, shapes, {})
-        graph, _ = to_graph(checked, interface, "m")
-    return optimize(graph), tuple(np.asarray(arrays[i.name]) for i in interface.inputs)
+        graph, _ = to_graph(checked, interface, "m", halves)
+    given = [as_array(arrays[i.name]) for i in interface.inputs]
+    return optimize(graph), tuple(x.view(np.uint16) if x.dtype.name in HALVES else x for x in given)
+
+
+def as_array(data: Any) -> Array:
+    """Return data of a case, which for casts is a TensorProto."""
+    return np.asarray(numpy_helper.to_array(data) if isinstance(data, onnx.TensorProto) else data)
 
 
 def difference(case: Any, answers: Sequence[Array], rounding: float = 0.0) -> str:
     """Return the first fault of these results, or nothing if shape, type and values are right. Values may differ by the
-    case's own tolerance plus `rounding` times the output's largest number."""
+    case's own tolerance plus `rounding` times the output's largest number; with rounding, halves by the tolerance of
+    their type."""
     for output, have, want in zip(case.model.graph.output, answers, case.data_sets[0][1], strict=True):
-        want = np.asarray(want)
+        want, limit = as_array(want), rounding
+        half = HALVES.get(want.dtype.name)
+        if half is not None and have.dtype == half.numpy:
+            have, want, limit = from_half(have, half), want.astype(np.float32), rounding and TOLERANCES[half]
         if (have.shape, have.dtype) != (want.shape, want.dtype):
             return f"{output.name}: {have.dtype}{have.shape}, not {want.dtype}{want.shape}"
         largest = np.max(np.abs(want[np.isfinite(want)]), initial=0.0) if want.dtype.kind == "f" else 0.0
-        if not np.allclose(have, want, case.rtol, max(case.atol, rounding * float(largest)), equal_nan=True):
+        if not np.allclose(have, want, case.rtol, max(case.atol, limit * float(largest)), equal_nan=True):
             return f"{output.name}: {have.ravel()[:4]}, not {want.ravel()[:4]}"
     return ""
 

@@ -113,7 +113,8 @@ def _rounded(some: Sequence[Outcome]) -> list[str]:
     return [
         f"In addition to its tolerance, a number may differ by {ROUNDING:.1e} times the largest of its output, which",
         f"is two of float32's last bits. The expected outputs of {', '.join(_shown(o) for o in some)} are themselves",
-        "rounded more than their tolerance allows, and some other Fourier transforms need it in C.",
+        "rounded more than their tolerance allows, and some other Fourier transforms need it in C. Outputs of",
+        "float16 and bfloat16 may differ by [the tolerance of their type](../arithmetic.md#halves).",
         "",
     ]
 
