@@ -117,7 +117,7 @@ def lowered(case: Any, frozen: dict[str, Array]) -> tuple[Graph, tuple[Array, ..
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         interface = interface_of(checked, shapes, {})
-        graph, _ = to_graph(checked, interface, "m", halves)
+        graph, _ = to_graph(checked, interface, "m", halves=halves)
     given = [as_array(arrays[i.name]) for i in interface.inputs]
     return optimize(graph), tuple(x.view(np.uint16) if x.dtype.name in HALVES else x for x in given)
 

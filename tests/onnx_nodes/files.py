@@ -61,7 +61,7 @@ def read_file(file: Path) -> Outcome:
     name = name_of(file)
     try:
         model, _, halves = widen_halves(as_numbers(read_model(file))[0])
-        graph, _ = to_graph(model, interface_of(model, _shapes(model, file), {}), "m", halves)
+        graph, _ = to_graph(model, interface_of(model, _shapes(model, file), {}), "m", halves=halves)
         graph = optimize(graph)
     except CompileError as error:
         return Outcome(name, "", Kind.REFUSED, reason=error.what)
