@@ -21,7 +21,7 @@ RNG = np.random.default_rng(5)
 
 
 def real(*shape: int) -> Any:
-    return (RNG.integers(-32, 33, shape) / 32).astype(np.float32)
+    return np.asarray(RNG.integers(-32, 33, shape) / 32, np.float32)
 
 
 Case = tuple[str, Mapping[str, Shape], Mapping[str, Any], Mapping[str, Any], Sequence[str]]
@@ -191,6 +191,14 @@ def test_every_operator_has_a_case() -> None:
         (
             ("RotaryEmbedding", {"x": X}, {"at": np.array([3]), **ANGLES}, {"scale": 2.0}, ["y"]),
             "RotaryEmbedding: scale 2.0 is not supported",
+        ),
+        (
+            ("Attention", {"x": X}, {"w": real(8, 24), "b": real()}, {"num_heads": 2}, ["y"]),
+            "Attention: the bias does not fit",
+        ),
+        (
+            ("Attention", {"x": X}, {"w": real(7, 24), "b": real(24)}, {"num_heads": 2}, ["y"]),
+            "Attention: the weight does not fit",
         ),
         (("Gelu", {}, {"x": np.array([3])}, {}, ["y"]), "Gelu: int64 is not supported"),
     ],

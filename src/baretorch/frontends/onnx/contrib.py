@@ -159,9 +159,12 @@ def attention(g: OnnxLowering, call: OnnxCall) -> str:
     _need_plain(g, call, ("past", 4), ("mask_index", 3), ("past_sequence_length", 6))
     heads = int(call.attribute("num_heads"))
     bias = call.input(2)
+    columns = g.shape(weight)[-1]
+    sizes = tuple(call.attribute("qkv_hidden_sizes", (columns // 3,) * 3))
+    _need_columns(g, call, bias, sum(sizes))
+    if g.shape(weight) != (g.shape(x)[-1], sum(sizes)):
+        raise CompileError(f"{call.op}: the weight does not fit", have=f"{g[weight]}, sizes {list(sizes)}")
     every = linear_layer(g, x, g.permute(weight, (1, 0)), bias)
-    third = g.shape(weight)[1] // 3
-    sizes = tuple(call.attribute("qkv_hidden_sizes", (third,) * 3))
     ends = np.cumsum(sizes)
     q, k, v = (shapes.slice_(g, every, 2, int(e) - n, int(e)) for n, e in zip(sizes, ends, strict=True))
     return _attend(g, call, q, k, v, heads, call.input(5), bool(call.attribute("unidirectional", 0)))
@@ -175,12 +178,18 @@ def multi_head_attention(g: OnnxLowering, call: OnnxCall) -> str:
     bias = call.input(3)
     if bias is not None:
         ends = np.cumsum([g.shape(t)[-1] for t in (q, k, v)])
+        _need_columns(g, call, bias, int(ends[-1]))
         parts = [
             shapes.slice_(g, bias, 0, int(e) - g.shape(t)[-1], int(e)) for t, e in zip((q, k, v), ends, strict=True)
         ]
         q, k, v = (g.b.add(Add(), t, part) for t, part in zip((q, k, v), parts, strict=True))
     heads = int(call.attribute("num_heads"))
     return _attend(g, call, q, k, v, heads, call.input(5), bool(call.attribute("unidirectional", 0)))
+
+
+def _need_columns(g: OnnxLowering, call: OnnxCall, bias: str | None, columns: int) -> None:
+    if bias is not None and g.shape(bias) != (columns,):
+        raise CompileError(f"{call.op}: the bias does not fit", have=str(g[bias]), need=f"float32[{columns}]")
 
 
 def _need_plain(g: OnnxLowering, call: OnnxCall, *others: tuple[str, int]) -> None:
