@@ -218,7 +218,7 @@ def reference(arithmetic: DType) -> Reference:
 
 @pytest.mark.parametrize("dtype", [DType.FLOAT32, *TOLERANCES])
 def test_the_tolerance_follows_the_type(dtype: DType) -> None:
-    """What is just within is accepted, what is just beyond is not, and float32 gets no more than before."""
+    """A difference just within it is accepted, one just beyond it is not; float32 allows no more than before."""
     limit = TOLERANCES.get(dtype, TOLERANCE)
     assert limit == {"float32": 1e-4, "float16": 2**-8, "bfloat16": 2**-5}[dtype.label]
     for share, wrong in ((0.9, False), (1.1, True)):

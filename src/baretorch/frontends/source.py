@@ -13,7 +13,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.escape import LONGEST
 from baretorch.frontends.choices import Arguments
-from baretorch.ir.equivalence import Reference
+from baretorch.ir.equivalence import TOLERANCES, Reference
 from baretorch.ir.graph import Array, DType, Graph, Shape
 from baretorch.ir.io import Answer, Runner, arrange_inputs, arrange_outputs, real_inputs
 from baretorch.ir.layerwise import RecordedLayer
@@ -99,6 +99,11 @@ class Source:
     def graph(self) -> Graph:
         """Return the graph of the selected method."""
         return self.graphs[self.method]
+
+    @property
+    def tolerance(self) -> float:
+        """Return how far halves may be from the original's, relative to the largest; 0 if it computes in float32."""
+        return TOLERANCES.get(self.arithmetic, 0.0)
 
     @property
     def module(self) -> Any:

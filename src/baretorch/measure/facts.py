@@ -15,7 +15,6 @@ from baretorch.firmware.types import Image
 from baretorch.frontends import ODD_INT8
 from baretorch.frontends.consecutive_calls import consecutive_calls, in_graph
 from baretorch.frontends.source import Source
-from baretorch.ir.equivalence import TOLERANCES
 from baretorch.ir.graph import Array
 from baretorch.ir.io import real_outputs, store_inputs
 from baretorch.ir.layerwise import Layerwise, compare_layers
@@ -354,7 +353,7 @@ def _steps(compiled: Compiled, outputs: tuple[Array, ...], expected: tuple[Array
 
 def tolerance_of(source: Source) -> float:
     """Return how far results may be from those of a float model, relative to its largest number."""
-    return max(TOLERANCE, TOLERANCES.get(source.arithmetic, 0.0))
+    return max(TOLERANCE, source.tolerance)
 
 
 def largest_magnitude(arrays: tuple[Array, ...]) -> float:

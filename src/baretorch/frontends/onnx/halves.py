@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.proto import array_of, tensor_of
-from baretorch.frontends.onnx.runtime import Run, answers, runtimes
+from baretorch.frontends.onnx.runtime import RunFeeds, answers, runtimes
 from baretorch.ir.graph import HALVES, Array, DType
 
 NUMBERS = {TensorProto.FLOAT16: DType.FLOAT16, TensorProto.BFLOAT16: DType.BFLOAT16}
@@ -74,7 +74,7 @@ def _parts(model: Any) -> Iterator[Any]:
                 yield a
 
 
-def run_in_halves(run: Run, model: Any) -> Run:
+def run_in_halves(run: RunFeeds, model: Any) -> RunFeeds:
     """Return a run of the model itself: from and to float32."""
     types = {
         i.name: helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
@@ -92,7 +92,7 @@ def run_in_halves(run: Run, model: Any) -> Run:
 
 def answers_in_halves(
     model: Any, interface: Interface, inputs: Sequence[Array]
-) -> tuple[tuple[Array, ...], Run, str] | None:
+) -> tuple[tuple[Array, ...], RunFeeds, str] | None:
     """Return the results of the model itself, its run, and the runtime's name; None if no runtime computes with its
     types."""
     for run, library in runtimes(model):

@@ -22,10 +22,10 @@ from baretorch.ir.equivalence import Reference, mover
 from baretorch.ir.graph import Array, Graph
 
 LIBRARY = "onnxruntime"
-Run: TypeAlias = Callable[[dict[str, Array]], dict[str, Array]]
+RunFeeds: TypeAlias = Callable[[dict[str, Array]], dict[str, Array]]
 
 
-def runtimes(model: Any, crashes: list[str] | None = None) -> Iterator[tuple[Run, str]]:
+def runtimes(model: Any, crashes: list[str] | None = None) -> Iterator[tuple[RunFeeds, str]]:
     """Yield the model in each runtime that accepts it, and the runtime's name. One that crashes is added to
     `crashes`."""
     names = [o.name for o in model.graph.output]
@@ -50,7 +50,7 @@ def runtimes(model: Any, crashes: list[str] | None = None) -> Iterator[tuple[Run
     yield run, "onnx.reference"
 
 
-def begin(run: Run, interface: Interface) -> Callable[[Sequence[Array]], list[Array]]:
+def begin(run: RunFeeds, interface: Interface) -> Callable[[Sequence[Array]], list[Array]]:
     """Return a function that runs the model. State starts with the file's values; each run continues with the state
     that the previous one left."""
     memory = {s.input.name: s.initial for s in interface.state}
@@ -63,7 +63,7 @@ def begin(run: Run, interface: Interface) -> Callable[[Sequence[Array]], list[Ar
     return run_once
 
 
-def answers(run: Run, interface: Interface, inputs: Sequence[Array], runs: int) -> tuple[Array, ...]:
+def answers(run: RunFeeds, interface: Interface, inputs: Sequence[Array], runs: int) -> tuple[Array, ...]:
     """Return the outputs of several runs."""
     run_once = begin(run, interface)
     return tuple(y for _ in range(runs) for y in run_once(inputs))
@@ -103,7 +103,7 @@ def _exact(model: Any, interface: Interface, inputs: tuple[Array, ...], runs: in
 
 
 def _mover(
-    model: Any, interface: Interface, inputs: tuple[Array, ...], runs: int, run: Run, library: str
+    model: Any, interface: Interface, inputs: tuple[Array, ...], runs: int, run: RunFeeds, library: str
 ) -> Callable[[int], tuple[Array, ...]]:
     """Return a function from a seed to the runtime's results for slightly changed inputs and constants; seed 0 changes
     nothing."""
