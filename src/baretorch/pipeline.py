@@ -280,7 +280,7 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
         found = {name: delegate_to_npu(graph, board, options, judges[name]) for name, graph in graphs.items()}
         partitions = {name: partition for name, partition in found.items() if partition is not None}
         planned = {name: partitions[name].graph if name in partitions else graph for name, graph in graphs.items()}
-    options = _choose_rest(options, board, partitions)
+    given, options = options, _choose_rest(options, board, partitions)
     with timed("plan"):
         plans = {
             name: make_plan(graph, board, _own_placements(options, name, planned)) for name, graph in planned.items()
@@ -290,7 +290,12 @@ def compile_lowered(model: LoweredModel, board: Board, options: Options = DEFAUL
     else:
         code = 0
     with timed("plan"):
-        plans = place_weights(plans, board, options.weights or Weights.FLASH, options.used_cores, code, options.ram)
+        before, weights = plans, options.weights or Weights.FLASH
+        plans = place_weights(plans, board, weights, options.used_cores, code, options.ram)
+        if given.weights is None and not any(
+            p.layout.copies != before[n].layout.copies or p.schedule.copies for n, p in plans.items()
+        ):
+            options = replace(options, weights=Weights.FLASH)  # nothing was worth a copy
     return replace(emit_plans(model, plans, board, options, blank), partitions=partitions)
 
 

@@ -263,6 +263,7 @@ REPAIRS = [
 NOT_VARIED = {
     "trust": "about reading files of one format",
     "shape": "about reading files of one format",
+    "fix": "about reading files of one format",
     "state": "about reading files of one format",
     "emulator": "chooses who runs an image; tests/emulators compares them",
     "int8": "varied as precision",

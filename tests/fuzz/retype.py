@@ -29,7 +29,7 @@ def calls(data: bytes) -> Iterator[PteCall]:
     file = Bytes(data, ".pte", IDENTIFIER, "an ExecuTorch program")
     root = Table(file, file.integer("I", 0))
     for plan in root.tables(1):
-        kinds = [v._field(0) for v in plan.tables(2)]
+        kinds = [v.at(0) for v in plan.tables(2)]
         names = [o.text(0) for o in plan.tables(6)]
         for instruction in (i for chain in plan.tables(5) for i in chain.tables(2)):
             kind, call = instruction.union(0)

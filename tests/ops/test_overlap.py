@@ -20,7 +20,7 @@ from tests.ops.emulated import run_emulated
 from tests.ops.host import run_host
 
 COPIES = 3  # of each case: apart, over one input, and over another if there is one
-PER_IMAGE = 20  # cases; more would let a busy machine miss the device's deadline
+PER_IMAGE = 12  # cases; of more, compilers place constants after the call, and busy machines miss the deadline
 
 
 @pytest.mark.parametrize(

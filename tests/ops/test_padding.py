@@ -37,6 +37,7 @@ NO_WINDOWS = (Pad, GridSample2d)  # their padding is something else
 # Kernels for layers without padding, or with so little that each window meets the image.
 UNPADDED = {
     "bt_avg_pool2d_f32_fpu",
+    "bt_litert_avg_pool16_ref",
     "bt_qconv2d16_rows_dsp",
     "bt_qconv2d_depthwise3_dsp",
     "bt_qconv2d_depthwise3_rows_dsp",

@@ -83,7 +83,7 @@ def _table(rows: tuple[OpSupport, ...]) -> Table:
     from baretorch.explore.support import types_of
     from baretorch.report.terminal.layout import columns
 
-    table = columns("operator", "types", "kernels", "PyTorch operators that become it")
+    table = columns("operator", "types", "kernels", "from PyTorch")
     table.columns[0].no_wrap = table.columns[2].no_wrap = True
     table.columns[1].max_width = 22
     for row in rows:

@@ -15,6 +15,7 @@ from baretorch.ir.graph import Shape
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.helpers.window import Padding, Pair
+from baretorch.ops.int8.integer_sums import IntConv2d
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qconv2d16 import QConv2d16
 from baretorch.ops.int8.qconv_transpose2d import QConvTranspose2d
@@ -22,7 +23,7 @@ from baretorch.ops.int8.qpool import QAvgPool2d, QAvgPool16, QMaxPool16
 from baretorch.ops.int8.qsums import QSums
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from tests.ops.case import Case, normal
-from tests.ops.cases import half, int4, int8, int8_more, int8_small, int16, layers, narrow, pools, sums
+from tests.ops.cases import half, int4, int8, int8_more, int8_small, int16, integer, layers, narrow, pools, sums
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,7 @@ CASES = (
     *(case for g in (AROUND, STEPS, SPREAD, BEFORE) for case in halfwords(g)),
     *(case for g in (AROUND, STEPS, BEFORE) for case in reductions(g)),
     *transposed(),
+    integer.layer(AROUND.name, IntConv2d(-7, padding=AROUND.padding), AROUND.x(4), AROUND.weight(6, 4)),
     layers.conv2d(ROWS.name, Conv2d(padding=ROWS.padding), normal(ROWS.x(1), ROWS.weight(8, 1), (8,))),
     layers.conv2d(
         "padding around, groups", Conv2d(padding=AROUND.padding, groups=2), normal(AROUND.x(4), AROUND.weight(6, 2))
