@@ -85,7 +85,7 @@ def _table(rows: tuple[OpSupport, ...]) -> Table:
 
     table = columns("operator", "types", "kernels", "from PyTorch")
     table.columns[0].no_wrap = table.columns[2].no_wrap = True
-    table.columns[1].max_width = 22
+    table.columns[1].max_width, table.columns[3].min_width = 20, 28
     for row in rows:
         types = sorted({t for k in row.kernels for t in types_of(k)})
         variants = "\n".join(k.unit or (f"{k.variant} ({k.needs})" if k.needs else k.variant) for k in row.kernels)
