@@ -16,7 +16,7 @@ READERS := $(addprefix tests/,frontends opinfo passes quantize zoo ir/test_equiv
 OLD_CPU := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Nehalem
 
 help:
-	@echo "make setup       install all that tests and demos need; what follows does so by itself"
+	@echo "make setup       install what tests and demos need; the other commands do it too"
 	@echo "make demo        set up, train the sine model, build it for the Pico 2 W, emulate, plot"
 	@echo "make demo-mnist  read digits through the camera of an emulated Pico4ML: pictures, accuracy, frame rates"
 	@echo "make play        rock, paper, scissors in the terminal, with an emulated Cortex-M55 as the referee;"
@@ -24,7 +24,7 @@ help:
 	@echo "make mnist       fetch the MNIST digits, measure an int8 model's accuracy on the emulated chip"
 	@echo "make check       format, lint and types only"
 	@echo "make test        set up, check the code, run all tests"
-	@echo "make test-all    the same with the long sweeps, and as on other CPUs"
+	@echo "make test-all    make test with the long sweeps, and as on other CPUs"
 	@echo "make bench       measure models x boards, write docs/benchmarks.md, benchmarks/results.json and boards.json"
 	@echo "make docs        regenerate the generated parts of the docs"
 	@echo "make clean       remove what was built (not .venv)"
