@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,9 @@ from xdist.scheduler import LoadScopeScheduling
 from tests import compiled, sanitized
 
 os.environ.setdefault("DEV", "PYTHON")  # tinygrad's: its kernels of a few numbers run before they were compiled
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts commands in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # processes that tests interrupt would ignore it, too
 
 os.environ.pop("MAKEFLAGS", None)  # of `make test`: a make that a test starts would ignore errors with its -i, too
 

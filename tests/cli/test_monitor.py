@@ -78,7 +78,7 @@ def test_interrupt_gives_the_summary(folder: Path, monkeypatch: pytest.MonkeyPat
     result = baretorch("monitor", copy_model("curve", folder), "--board", "host")
     assert result.code == 0
     assert result.out.splitlines()[-3:] == [
-        "2 answers",
+        "2 outputs",
         "largest error against truth 1",
         "largest error against PyTorch 0",
     ]

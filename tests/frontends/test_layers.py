@@ -68,7 +68,7 @@ def test_in_python_it_takes_what_the_caller_has() -> None:
     try:
         want = np.maximum(np.maximum(image, 0).reshape(1, -1) @ weight.T, 0)
         np.testing.assert_allclose(np.asarray(model.run(image)), want, rtol=1e-5)
-        with pytest.raises(CompileError, match="input image has the wrong shape"):
+        with pytest.raises(CompileError, match="input 'image' has the wrong shape"):
             model.run(image.transpose(0, 2, 3, 1))
     finally:
         model.close()

@@ -26,7 +26,7 @@ from tests.ops.case import Case, Outputs
 from tests.ops.merge import merged, need_written, shared_out
 from tests.patterns import PATTERNS, filled_images
 
-PER_IMAGE = 50  # the protocol counts inputs in a byte; of many more, compilers lay constants right behind the call
+PER_IMAGE = 36  # the protocol counts inputs in a byte; of many more, compilers lay constants right behind the call
 
 
 def run_emulated(

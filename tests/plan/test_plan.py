@@ -217,7 +217,7 @@ def test_too_large_for_the_ram_names_the_peak() -> None:
     line = Wide.forward.__code__.co_firstlineno + 1
     assert caught.value.render() == (
         "error: the model does not fit microbit: SRAM is 9,668 bytes too small\n"
-        f"  at    a  (test_plan.py:{line}): a 24,000, x 4\n"
+        f"  at    a  (test_plan.py:{line}): output of a 24,000 bytes, input x 4 bytes\n"
         "  have  arena 24,004 bytes\n"
         "  need  at most 14,336 bytes of SRAM, in addition to 2,048 for the stack\n"
         "  try   `baretorch fit MODEL --board microbit` finds options that make it fit; "

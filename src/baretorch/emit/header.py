@@ -107,7 +107,7 @@ def _scale(method: Method, port: CPort) -> str:
     """Define the scale and zero point of a quantized port, or state how halves are stored."""
     t = port_tensor(method, port)
     if t.dtype.is_half:
-        return f"\n/* {port.name}: bits of {t.dtype.label} */"
+        return "\n" + comment(f"{port.name}: bits of {t.dtype.label}")
     if t.quant is None or not t.is_quantized:
         return ""
     return (
