@@ -267,6 +267,7 @@ def make_functional(exported: Any) -> Any:
     for target in list(table):  # all known ones: some appear only when in-place writes become functional
         if table_name(target) in TABLE:
             table.pop(target, None)
+    _clone_copied_state(exported.graph)
     try:
         with quiet():
             made = exported.run_decompositions(table)
@@ -286,6 +287,18 @@ def make_functional(exported: Any) -> Any:
                 try_="self.register_buffer(...) for state, and a new tensor for the result",
             )
     return made
+
+
+def _clone_copied_state(graph: Any) -> None:
+    """Clone what a buffer takes over whole, as in `self.before.copy_(self.now)`: torch.export cannot list one value as
+    the new state of two buffers."""
+    for copy in graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
+        target, source = copy.args[:2]
+        if target.op == "placeholder" and isinstance(source, torch.fx.Node):
+            with graph.inserting_before(copy):
+                clone = graph.call_function(torch.ops.aten.clone.default, (source,))
+            clone.meta = dict(source.meta)
+            copy.update_arg(1, clone)
 
 
 def _changed_input(exported: Any, name: str) -> CompileError:
