@@ -64,34 +64,32 @@ STAGES = (
 
 
 def pipeline() -> str:
-    """Return a drawing of the stages in two rows, with the comparison that closes the circle."""
-    wide, high, gap, top = 236, 92, 34, 20
+    """Return a drawing of the stages, two in a row, and of the comparison at their end."""
+    wide, high, gap, edge = 250, 88, 36, 16
+    right, width = edge + wide + gap, 2 * (edge + wide) + gap
     parts = []
     for number, (name, first, second) in enumerate(STAGES):
-        row, column = divmod(number, 3)
-        x, y = 20 + column * (wide + gap), top + row * (high + 62)
+        x, y = (edge, right)[number % 2], edge + number // 2 * (high + gap)
         parts.append(f'<rect x="{x}" y="{y}" width="{wide}" height="{high}" rx="8" class="box"/>')
-        lines = ((name, 28, "name"), (first, 54, "note"), (second, 74, "note"))
+        lines = ((name, 28, "name"), (first, 52, "note"), (second, 72, "note"))
         parts += [f'<text x="{x + 16}" y="{y + dy}" class="{kind}">{html.escape(t)}</text>' for t, dy, kind in lines]
-        if column < 2:
-            parts.append(arrow(x + wide, y + high / 2, x + wide + gap, y + high / 2))
-    below = top + high
-    parts.append(elbow(20 + 2 * (wide + gap) + wide / 2, below, 20 + wide / 2, below + 62))
-    foot = top + 2 * high + 62
-    text = "compare: the chip's results with the original model's; report flash, RAM, instructions and time"
-    parts.append(arrow(20 + 2 * (wide + gap) + wide / 2, foot, 20 + 2 * (wide + gap) + wide / 2, foot + 30))
-    parts.append(f'<rect x="20" y="{foot + 30}" width="{3 * wide + 2 * gap}" height="42" rx="8" class="last"/>')
-    parts.append(f'<text x="36" y="{foot + 56}" class="note"><tspan class="name">compare</tspan>{text[7:]}</text>')
-    return drawing(3 * wide + 2 * gap + 40, foot + 92, "from a trained model to a checked image", parts)
+        below, middle = y + high, x + wide / 2
+        if x == edge:
+            parts.append(arrow(f"M{x + wide} {y + high / 2}H{right}"))
+        elif number < len(STAGES) - 1:
+            parts.append(arrow(f"M{middle} {below}v{gap / 2}H{edge + wide / 2}v{gap / 2}"))
+        else:
+            parts.append(arrow(f"M{middle} {below}v{gap}"))
+    top = edge + 3 * (high + gap)
+    parts.append(f'<rect x="{edge}" y="{top}" width="{width - 2 * edge}" height="68" rx="8" class="last"/>')
+    first, second = "the chip's results with the original model's;", "report flash, RAM, instructions and time"
+    parts.append(f'<text x="32" y="{top + 28}" class="note"><tspan class="name">compare</tspan>: {first}</text>')
+    parts.append(f'<text x="32" y="{top + 52}" class="note">{second}</text>')
+    return drawing(width, top + 68 + edge, "from a trained model to a checked image", parts)
 
 
-def arrow(x1: float, y1: float, x2: float, y2: float) -> str:
-    return f'<path d="M{x1} {y1}L{x2} {y2}" class="edge" marker-end="url(#head)"/>'
-
-
-def elbow(x1: float, y1: float, x2: float, y2: float) -> str:
-    """Return an arrow from the end of a row to the beginning of the next."""
-    return f'<path d="M{x1} {y1}V{(y1 + y2) / 2}H{x2}V{y2}" class="edge" marker-end="url(#head)"/>'
+def arrow(path: str) -> str:
+    return f'<path d="{path}" class="edge" marker-end="url(#head)"/>'
 
 
 def drawing(width: float, height: float, label: str, parts: list[str]) -> str:
@@ -103,10 +101,12 @@ def drawing(width: float, height: float, label: str, parts: list[str]) -> str:
     )
     head = '<marker id="head" markerWidth="9" markerHeight="8" refX="8" refY="4" orient="auto">'
     head += '<path d="M0 0L9 4L0 8z" fill="#2f6f8f"/></marker>'
+    size = f'width="{width:g}" height="{height:g}"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{label}">\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width:g} {height:g}" role="img" '
+        f'aria-label="{label}">\n'
         f"<style>{style}</style>\n<defs>{head}</defs>\n"
-        f'<rect width="{width:g}" height="{height:g}" rx="10" fill="#f4f4f0"/>\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<rect {size} rx="10" fill="#f4f4f0"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 
