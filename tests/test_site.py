@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,25 @@ def test_loads_from_other_servers_are_found(text: str) -> None:
 )
 def test_links_and_names_are_not_loads(text: str) -> None:
     assert not build_site.LOAD.search(text)
+
+
+@pytest.mark.parametrize("name", build_site.pages())
+def test_lists_look_the_same_on_the_site(name: str) -> None:
+    """Python-Markdown, which the site uses, needs an empty line before a list, and 4 spaces inside an item."""
+    inside, above = False, ""
+    for number, line in enumerate((ROOT / f"{name}.md").read_text().splitlines(), 1):
+        indent, text = len(line) - len(line.lstrip()), line.lstrip()
+        where = f"{name}.md:{number}: {line}"
+        item, previous = (re.match(r"([-*]|\d+\.) ", text) for text in (text, above.lstrip()))
+        if text.startswith("```"):
+            inside = not inside
+            assert indent % 4 == 0, where
+        elif not inside and item:
+            assert "```" not in text, where
+            assert indent % 4 == 0, where
+            deeper = indent > len(above) - len(above.lstrip())
+            assert not above or (previous and not deeper) or (above.startswith(" ") and not deeper), where
+        above = line
 
 
 @pytest.mark.slow

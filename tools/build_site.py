@@ -20,6 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "build" / "site"
 HTML = SITE / "html"
+STYLE = ROOT / "tools" / "site.css"
 WORKER = ROOT / "tools" / "iframe-worker.js"  # replaces the one that Zensical loads from a server
 LINK = re.compile(r"\]\(([^)\s#]+)[^)\s]*\)")
 # Elements of HTML and rules of CSS that make a browser load an address of another server.
@@ -95,6 +96,7 @@ def configuration(names: list[str]) -> dict[str, Any]:
         "use_directory_urls": False,
         "nav": navigation(names),
         "plugins": ["search", "offline"],
+        "extra_css": [STYLE.name],
         "extra": {"generator": False, "polyfills": [WORKER.name]},
         "theme": {"font": False, "features": features, "palette": palette},
         "markdown_extensions": [
@@ -113,7 +115,8 @@ def stage(names: list[str]) -> None:
             copy = SITE / "pages" / path.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
-    shutil.copy(WORKER, SITE / "pages")
+    for file in (STYLE, WORKER):
+        shutil.copy(file, SITE / "pages")
     (SITE / "mkdocs.yml").write_text(json.dumps(configuration(names), indent=1), "utf-8")  # JSON is YAML
 
 
