@@ -229,6 +229,14 @@ def test_every_page_is_linked() -> None:
     assert [name_of(p) for p in PAGES if p not in linked and p != ROOT / "README.md"] == []
 
 
+def test_the_readme_fits_on_a_screen() -> None:
+    text = prose(ROOT / "README.md")
+    pictures = re.findall(r"!\[[^]]*\]\(", text)
+    assert len(pictures) == 3
+    assert len(re.findall(r"\]\(", text)) - len(pictures) <= 12
+    assert len([line for line in text.splitlines() if line]) <= 60
+
+
 def test_no_trace_of_a_machine() -> None:
     for page in PAGES:
         assert not re.search(r"/(tmp|work|root|home)/", page.read_text()), name_of(page)
