@@ -27,7 +27,7 @@ help:
 	@echo "make test-all    make test with the long sweeps, and as on other CPUs"
 	@echo "make bench       measure models x boards, write docs/benchmarks.md, benchmarks/results.json and boards.json"
 	@echo "make docs        regenerate the generated parts of the docs"
-	@echo "make pictures    redraw docs/pictures (minutes; needs Chromium)"
+	@echo "make pictures    redraw the pictures of the docs, from what the commands print (minutes)"
 	@echo "make site        build the documentation as a website with search, in build/site/html"
 	@echo "make clean       remove what was built (not .venv)"
 
@@ -75,8 +75,9 @@ docs:
 	@$(PY) tools/make_docs.py
 
 pictures:
-	@tools/setup.sh demo
+	@tools/setup.sh test
 	@$(PY) tools/draw_pictures.py
+	@PYTHONPATH=. $(PY) tools/draw_studio.py
 
 site:
 	@tools/setup.sh site

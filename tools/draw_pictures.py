@@ -1,8 +1,8 @@
 """Draw the pictures of the docs: `make pictures`. It takes minutes, and needs Chromium for the PNG files.
 
 Each picture is drawn from what a command of Baretorch prints or writes. Three pictures are drawn elsewhere:
-docs/how-to/tune.png by tools/draw_front.py, the Pico4ML's by `make demo-mnist`, and docs/how-to/studio.png is a
-screenshot of `baretorch studio`.
+docs/how-to/studio.png by tools/draw_studio.py, docs/how-to/tune.png by tools/draw_front.py, and the Pico4ML's by
+`make demo-mnist`.
 """
 
 from __future__ import annotations
