@@ -100,6 +100,7 @@ def test_the_site_builds_and_its_search_finds_a_word(tmp_path: Path) -> None:
         page.until(f"({found}.querySelector('input').focus(), {found}.activeElement !== null)")
         page.call("Input.insertText", text="watchdog")
         page.until(f"[...{found}.querySelectorAll('a')].some(a => a.href.includes('/reference/python.html'))")
+        assert page.evaluate(f"{found}.querySelector('input').value") == "watchdog"
         assert page.complaints == []
         assert [address for address in page.requests if not address.startswith(("file:", "data:", "blob:"))] == []
 
