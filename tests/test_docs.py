@@ -237,6 +237,24 @@ def test_the_readme_fits_on_a_screen() -> None:
     assert len([line for line in text.splitlines() if line]) <= 60
 
 
+def test_figures_of_other_tools_are_those_of_the_benchmarks() -> None:
+    """The pages for users of other tools repeat figures of docs/benchmarks.md."""
+    benchmarks = (ROOT / "docs/benchmarks.md").read_text()
+    for page in (ROOT / "docs/coming-from").glob("*.md"):
+        figures = set(re.findall(r"\d+(?:,\d{3})+", prose(page)))
+        assert figures <= set(re.findall(r"\d+(?:,\d{3})+", benchmarks)), name_of(page)
+
+    def rows(section: int) -> list[list[str]]:
+        lines = benchmarks.split("\n## ")[section].splitlines()
+        return [[cell.strip().replace(",", "") for cell in line.split("|")[1:-1]] for line in lines]
+
+    times = [float(row[7].removesuffix("x")) for row in rows(1) if row[1:2] == ["Cortex-M4F"] and row[7]]
+    shares = [100 * int(row[10]) / int(row[11]) for row in rows(2) if len(row) == 15 and row[11].isdigit()]
+    text = " ".join((ROOT / "docs/coming-from/tflm.md").read_text().split())
+    assert f"executes {min(times)} to {max(times)} times as many instructions" in text
+    assert f"{min(shares):.0f} to {max(shares):.0f} % of its RAM" in text
+
+
 def test_no_trace_of_a_machine() -> None:
     for page in PAGES:
         assert not re.search(r"/(tmp|work|root|home)/", page.read_text()), name_of(page)
