@@ -237,6 +237,14 @@ def test_the_readme_fits_on_a_screen() -> None:
     assert len([line for line in text.splitlines() if line]) <= 60
 
 
+def test_the_drawing_of_the_pipeline_is_fresh() -> None:
+    import draw_pictures
+
+    assert (ROOT / "docs/pictures/pipeline.svg").read_text() == draw_pictures.pipeline(), "run `make pictures`"
+    for drawing in (ROOT / "docs/pictures").glob("*.svg"):
+        assert "url(http" not in drawing.read_text(), f"{drawing.name} loads a font from another server"
+
+
 def test_figures_of_other_tools_are_those_of_the_benchmarks() -> None:
     """The pages for users of other tools repeat figures of docs/benchmarks.md."""
     benchmarks = (ROOT / "docs/benchmarks.md").read_text()
