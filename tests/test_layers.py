@@ -56,8 +56,8 @@ LAYERS: dict[str, str] = {
     "debug": "emit errors escape files.ownership firmware ir ir.io machines machines.hardware pipeline plan targets",
     "measure": "errors files.write firmware frontends ir ir.io ir.layerwise ir.ties machines npu ops options passes "
     "pipeline plan quantize stopwatch targets units",
-    "explore": "errors files.write firmware frontends ir ir.io ir.ties machines measure ops options passes "
-    "pipeline plan targets units",
+    "explore": "errors escape files.ownership files.read files.write firmware frontends ir ir.io ir.ties machines "
+    "measure ops options passes pipeline plan targets units",
     "tune": "errors escape explore files.ownership files.read files.write firmware frontends ir ir.io machines "
     "machines.host_program measure ops options passes pipeline plan quantize targets targets.features "
     "version",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from baretorch.errors import CompileError
+from baretorch.explore.check import read_baseline, read_checks
 from baretorch.firmware.chunks import Chunk, load_chunks
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import RP2040, RP2350_ARM, check_uf2, encode_uf2
@@ -249,10 +250,46 @@ def read_onnx(data: bytes) -> None:
     read_onnx(data)
 
 
+CHECKS = """tolerance = 1.5
+[[model]]
+file = "net.py"
+name = "net"
+board = "mps2-an386"
+int8 = true
+keep_float = ["head", "neck"]
+ram = 20_000
+at_most = { flash = 65_536, ram = 2e4, time_ms = 12.5 }
+at_least = { accuracy = 0.95 }
+target_samples = 20
+[[model]]
+file = "models/net.tflite"
+board = "boards/mine.toml"
+config = "tuned.toml"
+shape = { x = "1,3,96,96" }
+"""
+BASELINE = """{"about": "Made by Baretorch check --update. Commit this file.", "version": 1, "models": {
+"net": {"flash": 10456, "ram": 892, "instructions": 986, "time_ms": 0.015873}, "other": {"flash": 1}}}
+"""
+
+
+def make_check(rng: random.Random) -> bytes:
+    """Damage the list of models or the baseline; its first byte is a brace."""
+    text = damaged_text(rng.choice((CHECKS, CHECKS, BASELINE)), rng).encode("utf-8", "surrogatepass")
+    return damaged_bytes(text, rng) if rng.random() < 0.2 else text
+
+
+def read_check(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "check"
+        path.write_bytes(data)
+        read_baseline(path) if data[:1] == b"{" else read_checks(path)
+
+
 READERS = {
     "pte": Reader(make_pte, read_pte),
     "ethos_u": Reader(lambda rng: damaged_bytes(rng.choice(ethos_us()), rng), read_ethos_u),
     "toml": Reader(make_toml, read_toml),
+    "check": Reader(make_check, read_check),
     "uf2": Reader(lambda rng: damaged_bytes(rng.choice(uf2s()), rng), read_uf2),
     "elf": Reader(lambda rng: damaged_bytes(rng.choice(elfs()), rng), read_elf_whole),
     "frames": Reader(make_frames, read_frames),

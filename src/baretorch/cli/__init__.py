@@ -20,6 +20,7 @@ import click
 
 from baretorch.cli.boards import boards
 from baretorch.cli.build import build
+from baretorch.cli.check import check
 from baretorch.cli.compile import compile_
 from baretorch.cli.completion import completion
 from baretorch.cli.debug import debug
@@ -65,6 +66,7 @@ VERBS: tuple[click.Command, ...] = (
     tune,
     inspect,
     fit,
+    check,
     compile_,
     project,
     build,
