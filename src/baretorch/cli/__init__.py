@@ -30,6 +30,7 @@ from baretorch.cli.export import export
 from baretorch.cli.fit import fit
 from baretorch.cli.flash import flash
 from baretorch.cli.inspect import inspect
+from baretorch.cli.mcp import mcp
 from baretorch.cli.monitor import monitor
 from baretorch.cli.new import new
 from baretorch.cli.ops import ops
@@ -74,6 +75,7 @@ VERBS: tuple[click.Command, ...] = (
     flash,
     monitor,
     studio,
+    mcp,
     export,
     new,
     boards,
