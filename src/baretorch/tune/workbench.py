@@ -18,7 +18,7 @@ import numpy as np
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.files.write import scratch
-from baretorch.firmware.sizes import roomy
+from baretorch.firmware.sizes import with_large_memories
 from baretorch.frontends.choices import Arguments, Offer
 from baretorch.frontends.model_file import Evaluate
 from baretorch.frontends.source import Source
@@ -27,6 +27,7 @@ from baretorch.ir.io import Answer, arrange_inputs, arrange_outputs, real_output
 from baretorch.machines.host_program import on_host
 from baretorch.measure.facts import differs_from_graph
 from baretorch.measure.run import Measurement, measure_model
+from baretorch.measure.sizes import build_for_sizes
 from baretorch.ops.int8.groups_of_inputs import GROUP
 from baretorch.options import Options
 from baretorch.passes.order import FLOAT_PASSES, run_passes
@@ -231,7 +232,7 @@ class Workbench:
     @cached_property
     def weight_bytes(self) -> int:
         """Return the bytes of weights of the whole model in int8."""
-        return self._compile(self.int8(self.variant(Choice())), roomy(self.board)).plan.weight_bytes()
+        return self._compile(self.int8(self.variant(Choice())), with_large_memories(self.board)).plan.weight_bytes()
 
     def costs(self, graph: Graph) -> Costs:
         """Measure the costs of an int8 graph."""
@@ -239,7 +240,7 @@ class Workbench:
             compiled = self._compile(graph, self.board)
             fits = True
         except CompileError:
-            compiled, fits = self._compile(graph, roomy(self.board)), False
+            compiled, fits = self._compile(graph, with_large_memories(self.board)), False
         key = (compiled.c.files["model.c"], compiled.plan.weight_bytes())
         if key not in self._costs:
             with scratch() as folder:
@@ -255,8 +256,7 @@ class Workbench:
         except CompileError:
             if not fits:
                 raise
-            large = self._compile(compiled.graph, roomy(self.board))
-            return self._measure(large, folder, False)
+            image, fits = build_for_sizes(compiled, folder), False
         keys = [step_key(step) for step in compiled.plan.steps]
         known = all(key in self._layers for key in keys)
         milliseconds, together = None, None
