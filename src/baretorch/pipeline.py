@@ -104,7 +104,7 @@ class LoweredModel:
         if self.quantization is None or self.quantization.narrow:
             return self
         quantization = narrow_quantization(self.quantization, self.source.examples)
-        graphs = {self.source.method: lower_graph(quantization.graph, self.io)}
+        graphs = {self.source.method: _with_io_and_state(quantization.int8, self.io)}
         return replace(self, graphs=graphs, quantization=quantization)
 
 
@@ -173,16 +173,12 @@ def lower(
     if int8:
         with timed("quantize"):
             quantization = quantize(source, stages[source.method][-1][1], options, on_host)
-            stages[source.method].append(("quantize", quantization.graph))
     with timed("passes"):
         for method, made in stages.items():
-            made += _lower(source, method, made[-1][1])
+            made += quantization.passed if quantization else _lower(source, method, made[-1][1])
         if trace is not None:
             texts = {f"{i:02}_{name}.txt": to_text(g, data=False) for i, (name, g) in enumerate(stages[source.method])}
             put_all(trace, texts, "--trace", graph_text)
-        if quantization is not None:
-            floats = run_passes(quantization.float_graph, LOWERING)[-1][1]
-            quantization = replace(quantization, float_graph=floats)
         graphs = with_stored_state({method: made[-1][1] for method, made in stages.items()})
         return LoweredModel(source, graphs, quantization).with_io(options.io)
 
@@ -234,8 +230,12 @@ def optimize(graph: Graph) -> Graph:
 
 def lower_graph(graph: Graph, io: Io | None = None) -> Graph:
     """Lower a graph after the float passes, which may have scales, for the only method of a model."""
-    (lowered,) = with_stored_state({"": run_passes(graph, LOWERING)[-1][1]}).values()
-    return with_io(lowered, io)
+    return _with_io_and_state(run_passes(graph, LOWERING)[-1][1], io)
+
+
+def _with_io_and_state(graph: Graph, io: Io | None) -> Graph:
+    """Return the graph of the only method of a model with inputs, outputs and state as images have them."""
+    return with_io(with_stored_state({"": graph})[""], io)
 
 
 def with_stored_state(graphs: Mapping[str, Graph]) -> dict[str, Graph]:

@@ -27,6 +27,7 @@ from baretorch.measure.numbers import figure
 from baretorch.measure.units import npu_json, npu_warnings, units_json
 from baretorch.ops.helpers.executor import CORE0
 from baretorch.ops.int8.quantize import Dequantize
+from baretorch.passes.order import LOWERING, run_passes
 from baretorch.passes.to_int8 import explain_float, float_layers
 
 if TYPE_CHECKING:
@@ -335,7 +336,8 @@ def _layers(compiled: Compiled) -> tuple[LayerAccuracy, ...]:
     from baretorch.quantize import accuracy
 
     samples = (compiled.source.examples, *quantization.samples)
-    return accuracy.compare_layers(compiled.graph, quantization.float_graph, samples)
+    float_graph = run_passes(quantization.float_graph, LOWERING)[-1][1]  # in the same pieces
+    return accuracy.compare_layers(compiled.graph, float_graph, samples)
 
 
 def _steps(compiled: Compiled, outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> float:

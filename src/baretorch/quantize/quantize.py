@@ -31,17 +31,27 @@ RANDOM = "calibration: no calibration() or --calibration, so random data is used
 
 @dataclass(frozen=True)
 class Quantization:
-    """The result of quantization. `graph` is the float graph with scales at its tensors, which `to_int8` reads;
-    `float_graph` is the same without them. `answers` are the model's outputs for the example inputs, rounded in float
-    to the scales. `samples` are some of the calibration data, in the memory order of the C interface. `narrow`: weights
-    have coarser scales, so that 32 bits are enough to requantize."""
+    """The result of quantization. `passed` are the float graph with scales at its tensors, and the graph after each of
+    the passes that follow; `float_graph` is the float graph without scales. `answers` are the model's outputs for the
+    example inputs, rounded in float to the scales. `samples` are some of the calibration data, in the memory order of
+    the C interface. `narrow`: weights have coarser scales, so that 32 bits are enough to requantize."""
 
-    graph: Graph
+    passed: tuple[tuple[str, Graph], ...]
     float_graph: Graph
     answers: tuple[Array, ...]
     samples: tuple[tuple[Array, ...], ...] = ()
     warnings: tuple[str, ...] = ()
     narrow: bool = False
+
+    @property
+    def graph(self) -> Graph:
+        """Return the float graph with scales at its tensors, which `to_int8` reads."""
+        return self.passed[0][1]
+
+    @property
+    def int8(self) -> Graph:
+        """Return the graph after all passes."""
+        return self.passed[-1][1]
 
 
 def need_float_model(source: Source) -> None:
@@ -108,10 +118,16 @@ def quantize(source: Source, graph: Graph, options: Options, runner: OpenRunner 
             notes += odd_ranges(graph, source.examples, found.kept)
         chosen = read_scales(graph, preparation.config)
         noted = preparation.with_scales({n: _replace_scale(q, chosen.get(n)) for n, q in found.scales.items()})
-        int8 = run_passes(noted, LOWERING)[-1][1]
+        passed = _lower(noted)
+        int8 = passed[-1][1]
         notes += find_warnings(noted, int8, groups, source.examples, found, probe, runner)
     answers = simulate_answers(noted, int8, source.examples)
-    return Quantization(noted, graph, answers, found.kept, tuple(notes))
+    return Quantization(passed, graph, answers, found.kept, tuple(notes))
+
+
+def _lower(noted: Graph) -> tuple[tuple[str, Graph], ...]:
+    """Return a float graph with scales, and the graph after each of the passes that follow."""
+    return ("quantize", noted), *run_passes(noted, LOWERING)[1:]
 
 
 def with_scales(
@@ -267,9 +283,9 @@ def narrow_weights(graph: Graph) -> Graph:
 
 def narrow_quantization(quantization: Quantization, examples: Sequence[Array]) -> Quantization:
     """Return the quantization with coarser scales of weights, and with its outputs for the examples."""
-    graph = narrow_weights(quantization.graph)
-    answers = simulate_answers(graph, run_passes(graph, LOWERING)[-1][1], examples)
-    return replace(quantization, graph=graph, answers=answers, narrow=True)
+    passed = _lower(narrow_weights(quantization.graph))
+    answers = simulate_answers(passed[0][1], passed[-1][1], examples)
+    return replace(quantization, passed=passed, answers=answers, narrow=True)
 
 
 def _of_8_bits(graph: Graph, node: Node) -> bool:
