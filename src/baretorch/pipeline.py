@@ -48,7 +48,14 @@ from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights.choose import place_weights
 from baretorch.quantize.config import read_config
-from baretorch.quantize.quantize import Quantization, narrow_quantization, need_float_model, prepare, quantize
+from baretorch.quantize.quantize import (
+    Quantization,
+    narrow_quantization,
+    narrow_weights,
+    need_float_model,
+    prepare,
+    quantize,
+)
 from baretorch.stopwatch import timed
 from baretorch.targets.checks import choose_cores, need_cores
 from baretorch.targets.types import Board
@@ -155,7 +162,7 @@ def read(
 
 def arguments_of(options: Options) -> Arguments:
     """Return the arguments of model() that a configuration chooses."""
-    return read_config(options.config).arguments if options.config else {}
+    return read_config(options.config).arguments
 
 
 def lower(
@@ -194,7 +201,13 @@ def make_trainable(source: Source, options: Options = DEFAULT) -> Trainable:
     from baretorch.quantize.train import Trainable
 
     need_float_model(source)
-    return Trainable(source, prepare(source, _optimize(source, source.method, int8=True)[-1][1], options))
+    config = read_config(options.config)
+    return Trainable(source, prepare(source.graph, run_float_passes(source), config, options.keep_float))
+
+
+def run_float_passes(source: Source) -> Graph:
+    """Return the graph of the selected method after the float passes, as `quantize` and its search take it."""
+    return _optimize(source, source.method, int8=True)[-1][1]
 
 
 def _optimize(source: Source, method: str, int8: bool) -> list[tuple[str, Graph]]:
@@ -228,9 +241,10 @@ def optimize(graph: Graph) -> Graph:
     return run_passes(graph, PASSES)[-1][1]
 
 
-def lower_graph(graph: Graph, io: Io | None = None) -> Graph:
-    """Lower a graph after the float passes, which may have scales, for the only method of a model."""
-    return _with_io_and_state(run_passes(graph, LOWERING)[-1][1], io)
+def lower_graph(graph: Graph, board: Board, io: Io | None = None) -> Graph:
+    """Lower a float graph with scales for a board: it is the only method of a model that is compiled for it alone."""
+    noted = narrow_weights(graph) if board.chip.cpu.prefers_narrow else graph
+    return _with_io_and_state(run_passes(noted, LOWERING)[-1][1], io)
 
 
 def _with_io_and_state(graph: Graph, io: Io | None) -> Graph:

@@ -57,8 +57,10 @@ class Config:
         return "\n".join(lines) + "\n"
 
 
-def read_config(path: str) -> Config:
-    """Read a configuration, and raise CompileError if it is not valid."""
+def read_config(path: str | None) -> Config:
+    """Read a configuration, and raise CompileError if it is not valid. Without a path it is empty."""
+    if not path:
+        return Config()
     file = Path(path)
     try:
         if file.stat().st_size > LARGEST:

@@ -30,16 +30,14 @@ from baretorch.measure.run import Measurement, measure_model
 from baretorch.measure.sizes import build_for_sizes
 from baretorch.ops.int8.groups_of_inputs import GROUP
 from baretorch.options import Options
-from baretorch.passes.order import FLOAT_PASSES, run_passes
 from baretorch.passes.prune import Channels, channels, drop_channels
-from baretorch.pipeline import Compiled, build_image, compile_graph, lower_graph
+from baretorch.pipeline import Compiled, build_image, compile_graph, lower_graph, run_float_passes
 from baretorch.plan.schedule import Step
-from baretorch.quantize.calibrate import calibrate, check_sample, seen_names
+from baretorch.quantize.calibrate import check_sample
 from baretorch.quantize.config import Config
-from baretorch.quantize.groups import find_groups
 from baretorch.quantize.precisions import IN_FLOAT, Precision
-from baretorch.quantize.quantize import narrow_weights, outputs_in_float, outputs_of_layers, with_scales
-from baretorch.quantize.watch import RunGraph, watching
+from baretorch.quantize.quantize import Preparation, outputs_of_layers, prepare
+from baretorch.quantize.watch import RunGraph
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Board
 from baretorch.tune.refine import Grid
@@ -109,7 +107,7 @@ class Workbench:
     @cached_property
     def graph(self) -> Graph:
         """Return the graph after the float passes."""
-        return run_passes(self.source.graph, FLOAT_PASSES)[-1][1]
+        return run_float_passes(self.source)
 
     @cached_property
     def samples(self) -> list[tuple[Array, ...]]:
@@ -210,24 +208,22 @@ class Workbench:
 
     def scales(self, variant: Variant) -> Mapping[str, Quant]:
         """Return the scales of a variant, from calibration data."""
-        graph, before = variant.graph, self.source.graph
+        graph = variant.graph
         key = (id(graph), variant.choice.floats)
         if key not in self._scales:
-            chosen = find_groups(graph, outputs_of_layers(before, graph, variant.choice.floats))
             given = [tuple(p.from_memory(x) for p, x in zip(graph.takes(), s, strict=True)) for s in self.samples]
-            with watching(graph, seen_names(graph, chosen), on_host) as run:
-                found = calibrate(graph, chosen, given, self.options.observer, run)
-            self._scales[key] = (graph, found.scales)
+            self._scales[key] = (graph, self._prepare(variant).find_scales(given, self.options.observer, on_host))
             for old in list(self._scales)[1:-KEPT]:  # the first is that of the model itself
                 del self._scales[old]
         return self._scales[key][1]
 
     def int8(self, variant: Variant) -> Graph:
         """Return the int8 graph of the image."""
-        graph, before = variant.graph, self.source.graph
-        kept = outputs_in_float(before, graph, variant.choice.floats)
-        noted = with_scales(before, graph, self.scales(variant), variant.choice.layers, kept)
-        return lower_graph(narrow_weights(noted) if self.board.chip.cpu.prefers_narrow else noted, self.options.io)
+        noted = self._prepare(variant).with_scales(self.scales(variant))
+        return lower_graph(noted, self.board, self.options.io)
+
+    def _prepare(self, variant: Variant) -> Preparation:
+        return prepare(self.source.graph, variant.graph, Config(variant.choice.layers))
 
     @cached_property
     def weight_bytes(self) -> int:
