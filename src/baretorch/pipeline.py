@@ -26,7 +26,6 @@ from baretorch.frontends import ODD_INT8, Source, load, random_inputs
 from baretorch.frontends.choices import Arguments
 from baretorch.frontends.consecutive_calls import Calls
 from baretorch.frontends.source import ODD_INPUTS
-from baretorch.ir.equivalence import check_passes
 from baretorch.ir.graph import Array, DType, Graph
 from baretorch.ir.io import need_ports, store_inputs
 from baretorch.ir.text import to_text
@@ -40,6 +39,7 @@ from baretorch.machines.types import CoresRace, DeviceFault
 from baretorch.npu.partition import Partition
 from baretorch.npu.use import delegate_to_npu
 from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, UseNpu, Weights
+from baretorch.passes.equivalence import check_passes
 from baretorch.passes.int8_io import bare_io, float_io
 from baretorch.passes.int8_state import bare_state, common_forms
 from baretorch.passes.order import FLOAT_PASSES, LOWERING, PASSES, run_passes

@@ -16,11 +16,11 @@ from baretorch.errors import CompileError
 from baretorch.frontends import from_module, load
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.frontends.source import Source
-from baretorch.ir.equivalence import TOLERANCE, TOLERANCES, Reference, difference
 from baretorch.ir.graph import DType, Graph, interpret
 from baretorch.ir.io import arrange_inputs, real_outputs, store_inputs
 from baretorch.ops.halves import from_half, to_half
 from baretorch.options import Io, Options
+from baretorch.passes.equivalence import TOLERANCE, TOLERANCES, Reference, difference
 from baretorch.pipeline import lower
 
 HALVES = {torch.float16: DType.FLOAT16, torch.bfloat16: DType.BFLOAT16}

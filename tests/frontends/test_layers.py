@@ -17,7 +17,7 @@ from tests.frontends.layers import load_layers
 import baretorch
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
-from baretorch.ir.equivalence import WrongStep
+from baretorch.passes.equivalence import WrongStep
 from baretorch.passes.to_int8 import float_layers
 from baretorch.targets.boards import load_board
 

@@ -23,9 +23,9 @@ from baretorch.frontends.onnx.halves import widen_halves
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import to_graph
-from baretorch.ir.equivalence import TOLERANCES
 from baretorch.ir.graph import HALVES, Array, Graph, interpret
 from baretorch.ops.halves import from_half
+from baretorch.passes.equivalence import TOLERANCES
 from baretorch.pipeline import optimize
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board

@@ -19,9 +19,9 @@ from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import read_model
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.frontends.source import random_inputs
-from baretorch.ir.equivalence import TOLERANCES
 from baretorch.ir.graph import HALVES, Array, interpret
 from baretorch.ir.io import real_outputs, store_inputs
+from baretorch.passes.equivalence import TOLERANCES
 from baretorch.pipeline import optimize
 from tests.onnx_nodes.cases import Kind, Outcome
 

@@ -17,7 +17,6 @@ import baretorch
 from baretorch import pipeline
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
-from baretorch.ir.equivalence import WrongStep
 from baretorch.ir.graph import Builder, DType, Graph, interpret
 from baretorch.ir.io import store_inputs
 from baretorch.machines.host_program import on_host
@@ -26,6 +25,7 @@ from baretorch.ops.functions import Tanh
 from baretorch.ops.int8.qlinear import QLinear
 from baretorch.ops.move import Slice
 from baretorch.options import Io, Options
+from baretorch.passes.equivalence import WrongStep
 from baretorch.passes.order import FLOAT_PASSES, Pass, run_passes
 from baretorch.pipeline import LoweredModel
 from baretorch.quantize import quantize

@@ -13,11 +13,11 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.escape import LONGEST
 from baretorch.frontends.choices import Arguments
-from baretorch.ir.equivalence import TOLERANCES, Reference
 from baretorch.ir.graph import Array, DType, Graph, Shape
 from baretorch.ir.io import Answer, Runner, arrange_inputs, arrange_outputs, real_inputs
-from baretorch.ir.layerwise import RecordedLayer
 from baretorch.ops.halves import from_half, to_half
+from baretorch.passes.equivalence import TOLERANCES, Reference
+from baretorch.passes.layerwise import RecordedLayer
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between results"
 ODD_INT8 = "inputs: inputs() has NaN or infinite values, which int8 cannot represent: its results are not compared"

@@ -17,7 +17,6 @@ from baretorch.frontends.consecutive_calls import consecutive_calls, in_graph
 from baretorch.frontends.source import Source
 from baretorch.ir.graph import Array
 from baretorch.ir.io import real_outputs, store_inputs
-from baretorch.ir.layerwise import Layerwise, compare_layers
 from baretorch.ir.ties import replace_tied_indices
 from baretorch.machines.run import Run
 from baretorch.machines.types import Cores
@@ -27,6 +26,7 @@ from baretorch.measure.numbers import figure
 from baretorch.measure.units import npu_json, npu_warnings, units_json
 from baretorch.ops.helpers.executor import CORE0
 from baretorch.ops.int8.quantize import Dequantize
+from baretorch.passes.layerwise import Layerwise, compare_layers
 from baretorch.passes.order import LOWERING, run_passes
 from baretorch.passes.to_int8 import explain_float, float_layers
 

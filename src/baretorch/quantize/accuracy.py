@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir.equivalence import WrongLayer
 from baretorch.ir.graph import PERMUTED, Array, DType, Graph, Node, Tensor, interpret
 from baretorch.ir.io import as_real, as_stored, store_inputs
 from baretorch.ops.int8.qconv2d import QConv2d
@@ -19,6 +18,7 @@ from baretorch.ops.int8.qlinear import QLinear
 from baretorch.ops.int8.qrecurrent import QRecurrent
 from baretorch.ops.int8.qsoftmax import QSoftmax
 from baretorch.ops.int8.quantize import FINER
+from baretorch.passes.equivalence import WrongLayer
 from baretorch.quantize.observers import MASKED_BELOW
 
 # The largest difference between an int8 layer and its float meaning, in steps. The layers of the zoo and of 150 random

@@ -22,9 +22,9 @@ from baretorch.frontends.tinygrad.trace import (
     tensors,
 )
 from baretorch.frontends.user_code import describe_error
-from baretorch.ir.equivalence import Reference, mover
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import as_array, index_inputs, need_inside
+from baretorch.passes.equivalence import Reference, mover
 
 
 def from_callable(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:

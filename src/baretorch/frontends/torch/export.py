@@ -18,9 +18,9 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import BOUND, AtenProgram
 from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.user_code import first_line, show_value
-from baretorch.ir.equivalence import Reference, check
 from baretorch.ir.graph import HALVES, Array, DType, Graph
 from baretorch.ir.io import Answer, arrange_inputs, arrange_outputs
+from baretorch.passes.equivalence import Reference, check
 
 try:
     import torch

@@ -20,8 +20,8 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 from baretorch.frontends.torch.control_flow import flatten
 from baretorch.frontends.torch.modes import FirstOfEquals, InDouble
 from baretorch.frontends.torch.notices import listen
-from baretorch.ir.equivalence import MOVE
 from baretorch.ir.graph import Array
+from baretorch.passes.equivalence import MOVE
 
 T = TypeVar("T")
 aten = torch.ops.aten

@@ -13,9 +13,9 @@ import numpy as np
 from baretorch.frontends.aten.methods import LoweredMethods, share_state
 from baretorch.frontends.aten.program import AtenProgram, check_program_sizes
 from baretorch.frontends.source import ODD_INPUTS, LoadRequest, Source, Torch, one_of, random_inputs
-from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array
 from baretorch.ir.io import Runner
+from baretorch.passes.equivalence import Reference
 from baretorch.stopwatch import timed
 
 

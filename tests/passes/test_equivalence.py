@@ -18,9 +18,9 @@ from baretorch.errors import InternalError
 from baretorch.frontends import from_module
 from baretorch.frontends.torch import export as torch_export
 from baretorch.frontends.torch.plain import attribute
-from baretorch.ir.equivalence import TOLERANCE, Reference, WrongStep, difference
 from baretorch.ir.graph import Array, Graph
 from baretorch.options import Options
+from baretorch.passes.equivalence import TOLERANCE, Reference, WrongStep, difference
 from tests.models import seeded
 from tests.pte import write_pte
 
