@@ -57,7 +57,7 @@ def measured(path: Path) -> dict[str, Any]:
     for seed in range(VARIATIONS):
         with tempfile.TemporaryDirectory() as folder:
             board = load_board("host")
-            graph = pipeline.lower_graph(_varied(model.quantization.graph, seed), board)
+            graph = pipeline.finish_graph(_varied(model.quantization.graph, seed), board)
             compiled = pipeline.compile_graph(source, graph, board)
             image = pipeline.build_image(compiled, Path(folder))
             session = Session(open_machine(image, compiled.c.run, compiled.options.emulator), compiled.graph)

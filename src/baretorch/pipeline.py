@@ -1,9 +1,10 @@
 """Run the stages of the compiler, in the order in which data passes through them. Read this file first.
 
-read -> optimize (float passes) -> quantize -> lower (int8, state, io) -> delegate -> plan -> emit -> build -> run
+read -> optimize (float passes) -> quantize -> finish (int8, state, io) -> delegate -> plan -> emit -> build -> run
 
-Each stage runs once. Two need a later one: calibration runs the model as a program of this computer (`on_host`), and
-the command streams of an NPU are emulated when they are compiled (`Judgement`).
+`lower` runs the passes: optimize, quantize and finish. Each stage runs once. Two need a later one: calibration runs the
+model as a program of this computer (`on_host`), and the command streams of an NPU are emulated when they are compiled
+(`Judgement`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, UseNpu
 from baretorch.passes.equivalence import check_passes
 from baretorch.passes.int8_io import bare_io, float_io
 from baretorch.passes.int8_state import bare_state, common_forms
-from baretorch.passes.order import FLOAT_PASSES, LOWERING, PASSES, run_passes
+from baretorch.passes.order import FINAL_PASSES, FLOAT_PASSES, run_passes
 from baretorch.passes.wide_io import wide_io
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
@@ -175,18 +176,18 @@ def lower(
     if int8:
         need_float_model(source)
     with timed("passes"):
-        stages = {method: _optimize(source, method, int8) for method in source.graphs}
+        passed = {method: _optimize(source, method, int8) for method in source.graphs}
     quantization = None
     if int8:
         with timed("quantize"):
-            quantization = quantize(source, stages[source.method][-1][1], options, on_host)
+            quantization = quantize(source, passed[source.method][-1][1], options, on_host)
     with timed("passes"):
-        for method, made in stages.items():
-            made += quantization.passed if quantization else _lower(source, method, made[-1][1])
+        for method, made in passed.items():
+            made += quantization.passed if quantization else _finish(source, method, made[-1][1])
         if trace is not None:
-            texts = {f"{i:02}_{name}.txt": to_text(g, data=False) for i, (name, g) in enumerate(stages[source.method])}
+            texts = {f"{i:02}_{name}.txt": to_text(g, data=False) for i, (name, g) in enumerate(passed[source.method])}
             put_all(trace, texts, "--trace", graph_text)
-        graphs = with_stored_state({method: made[-1][1] for method, made in stages.items()})
+        graphs = with_stored_state({method: made[-1][1] for method, made in passed.items()})
         return LoweredModel(source, graphs, quantization).with_io(options.io)
 
 
@@ -202,10 +203,10 @@ def make_trainable(source: Source, options: Options = DEFAULT) -> Trainable:
 
     need_float_model(source)
     config = read_config(options.config)
-    return Trainable(source, prepare(source.graph, run_float_passes(source), config, options.keep_float))
+    return Trainable(source, prepare(source.graph, optimize(source), config, options.keep_float))
 
 
-def run_float_passes(source: Source) -> Graph:
+def optimize(source: Source) -> Graph:
     """Return the graph of the selected method after the float passes, as `quantize` and its search take it."""
     return _optimize(source, source.method, int8=True)[-1][1]
 
@@ -219,9 +220,9 @@ def _optimize(source: Source, method: str, int8: bool) -> list[tuple[str, Graph]
     return made
 
 
-def _lower(source: Source, method: str, graph: Graph) -> list[tuple[str, Graph]]:
+def _finish(source: Source, method: str, graph: Graph) -> list[tuple[str, Graph]]:
     """Run the other passes. A float model that they change is compared with the original as well."""
-    first, *made = run_passes(graph, LOWERING)
+    first, *made = run_passes(graph, FINAL_PASSES)
     if not graph.is_quantized and made[-1][1] is not graph:
         check_passes([first, *made], source.references.get(method), _examples(source, method))
     return made
@@ -236,15 +237,10 @@ def _examples(source: Source, method: str) -> tuple[Array, ...]:
     return random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs))
 
 
-def optimize(graph: Graph) -> Graph:
-    """Return the graph after all passes."""
-    return run_passes(graph, PASSES)[-1][1]
-
-
-def lower_graph(graph: Graph, board: Board, io: Io | None = None) -> Graph:
-    """Lower a float graph with scales for a board: it is the only method of a model that is compiled for it alone."""
+def finish_graph(graph: Graph, board: Board, io: Io | None = None) -> Graph:
+    """Run the final passes on a float graph with scales, the only method of a model that is compiled for this board."""
     noted = narrow_weights(graph) if board.chip.cpu.prefers_narrow else graph
-    return _with_io_and_state(run_passes(noted, LOWERING)[-1][1], io)
+    return _with_io_and_state(run_passes(noted, FINAL_PASSES)[-1][1], io)
 
 
 def _with_io_and_state(graph: Graph, io: Io | None) -> Graph:

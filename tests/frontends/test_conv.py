@@ -11,7 +11,7 @@ from torch import nn
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.torch.export import read_exported
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 
 SIGNAL = torch.linspace(-2, 2, 2 * 4 * 9).sin().reshape(2, 4, 9)
 IMAGE = torch.linspace(-9, 9, 4 * 6 * 5).sin().reshape(1, 4, 6, 5)
@@ -93,7 +93,7 @@ def test_core_aten_gives_the_same_network() -> None:
     core = torch.export.export(module, (SIGNAL,)).run_decompositions()
     targets = {str(n.target) for n in core.graph.nodes}
     assert "aten.convolution.default" in targets and "aten.max_pool2d_with_indices.default" in targets
-    after, direct = optimize(to_graph(read_exported(core, "m"))), check_module(module, SIGNAL)
+    after, direct = lower_graph(to_graph(read_exported(core, "m"))), check_module(module, SIGNAL)
     assert [n for n in names(after) if n != "reshape"] == [n for n in names(direct) if n != "reshape"]
 
 

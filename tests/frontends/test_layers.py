@@ -126,7 +126,7 @@ def test_its_answers_are_the_net_under_the_passes() -> None:
     other = Path("small.layers")
     other.write_text(json.dumps([*FLOAT[:1], *FLOAT[2:]]))  # without the first relu
     wrong = replace(source, graphs=frontends.load(str(other)).graphs)
-    with pytest.raises(WrongStep, match="lowering changed"):
+    with pytest.raises(WrongStep, match="the frontend changed"):
         pipeline.compile_source(wrong, load_board("host"))
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.torch.export import read_exported
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 
 SIGNAL = torch.linspace(-9, 9, 2 * 3 * 11).sin().reshape(2, 3, 11)
 IMAGE = torch.linspace(-9, 9, 2 * 3 * 6 * 7).sin().reshape(2, 3, 6, 7)
@@ -71,7 +71,7 @@ def test_core_aten_gives_the_same_graph(name: str) -> None:
     module, _ = OF_SIGNALS[name]
     core = torch.export.export(module, (SIGNAL,)).run_decompositions()
     assert all("pool1d" not in str(n.target) for n in core.graph.nodes)
-    after = optimize(to_graph(read_exported(core, "m")))
+    after = lower_graph(to_graph(read_exported(core, "m")))
     wanted = check_module(module, SIGNAL)
     assert [n for n in names(after) if n != "reshape"] == [n for n in names(wanted) if n != "reshape"]
 

@@ -17,7 +17,7 @@ from baretorch.frontends.onnx.integer import OPERATORS, is_integer, ranges_of
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import TABLE, to_graph
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 from tests.frontends.onnx.classic_models import KINDS
 from tests.frontends.onnx.files import BOOL, FLOAT, FLOAT16, model, node, small_cnn, weights
 from tests.frontends.onnx.integer_nets import integer_cnn, integer_transformer
@@ -292,4 +292,4 @@ def read_onnx(data: bytes) -> None:
     ranges = (
         ranges_of(interface.inputs, [(np.array(0, np.int8),)] * len(interface.inputs)) if is_integer(read) else None
     )
-    optimize(to_graph(read, interface, "fuzz", ranges, halves if ranges is None else {})[0])
+    lower_graph(to_graph(read, interface, "fuzz", ranges, halves if ranges is None else {})[0])

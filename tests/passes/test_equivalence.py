@@ -73,7 +73,7 @@ def test_a_wrong_pass_is_named(int8: bool, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_of_a_float_model_the_last_pass_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "LOWERING", (*pipeline.LOWERING, doubling))
+    monkeypatch.setattr(pipeline, "FINAL_PASSES", (*pipeline.FINAL_PASSES, doubling))
     with pytest.raises(WrongStep, match="the pass doubling"):
         pipeline.lower(from_module(net(), (X,), "net"))
 

@@ -27,7 +27,7 @@ from baretorch.measure.units import npu_json, npu_warnings, units_json
 from baretorch.ops.helpers.executor import CORE0
 from baretorch.ops.int8.quantize import Dequantize
 from baretorch.passes.layerwise import Layerwise, compare_layers
-from baretorch.passes.order import LOWERING, run_passes
+from baretorch.passes.order import FINAL_PASSES, run_passes
 from baretorch.passes.to_int8 import explain_float, float_layers
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ def _layers(compiled: Compiled) -> tuple[LayerAccuracy, ...]:
     from baretorch.quantize import accuracy
 
     samples = (compiled.source.examples, *quantization.samples)
-    float_graph = run_passes(quantization.float_graph, LOWERING)[-1][1]  # in the same pieces
+    float_graph = run_passes(quantization.float_graph, FINAL_PASSES)[-1][1]  # in the same pieces
     return accuracy.compare_layers(compiled.graph, float_graph, samples)
 
 

@@ -78,22 +78,22 @@ def check(step: str, have: Sequence[Array], reference: Reference) -> None:
         raise WrongStep(step, *wrong)
 
 
-def check_passes(stages: Sequence[tuple[str, Graph]], reference: Reference | None, examples: tuple[Array, ...]) -> None:
+def check_passes(passed: Sequence[tuple[str, Graph]], reference: Reference | None, examples: tuple[Array, ...]) -> None:
     """Compare the last of these graphs with the original model, or with the graph after the first pass if the model
     itself cannot be asked. WrongStep names the first pass after which the answer is wrong. `examples` are inputs as the
     graphs store them; halves are float32 here, at inputs and outputs too."""
-    stages = [(name, wide_io(graph)) for name, graph in stages]
+    passed = [(name, wide_io(graph)) for name, graph in passed]
     plain = remove_rounding
-    if reference is None or rounds(remove_rounding(stages[-1][1])):
-        plain = as_it_is if rounds(remove_rounding(stages[-1][1])) else remove_rounding
-        reference, stages = own_reference(plain(stages[1][1]), examples), stages[1:]
+    if reference is None or rounds(remove_rounding(passed[-1][1])):
+        plain = as_it_is if rounds(remove_rounding(passed[-1][1])) else remove_rounding
+        reference, passed = own_reference(plain(passed[1][1]), examples), passed[1:]
 
     def answers(graph: Graph) -> tuple[Array, ...]:
         return run_graph(plain(graph), reference.inputs, reference.runs)
 
-    if difference(answers(stages[-1][1]), reference) is not None:
-        for name, graph in stages:
-            check(f"the pass {name}" if name != "frontend" else "lowering", answers(graph), reference)
+    if difference(answers(passed[-1][1]), reference) is not None:
+        for name, graph in passed:
+            check(f"the pass {name}" if name != "frontend" else "the frontend", answers(graph), reference)
 
 
 def difference(have: Sequence[Array], reference: Reference) -> tuple[int, float, float] | None:

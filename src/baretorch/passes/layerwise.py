@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.ir.graph import Array, Graph, interpret
-from baretorch.passes.order import PASSES, run_passes
+from baretorch.passes.order import lower_graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def compare_layers(library: str, layers: Iterable[RecordedLayer]) -> Layerwise:
 
 
 def _differences(layer: RecordedLayer) -> list[LayerDifference]:
-    graph = run_passes(layer.graph, PASSES)[-1][1]
+    graph = lower_graph(layer.graph)
     have = interpret(graph, layer.inputs)
     found = []
     for name, want in zip(graph.outputs, layer.outputs, strict=True):

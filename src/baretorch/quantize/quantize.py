@@ -16,7 +16,7 @@ from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8.layer import narrow_scales
 from baretorch.ops.linear import Linear
 from baretorch.options import Observer, Options
-from baretorch.passes.order import LOWERING, run_passes
+from baretorch.passes.order import FINAL_PASSES, run_passes
 from baretorch.quantize.accuracy_warnings import ENOUGH, find_warnings, simulate_answers
 from baretorch.quantize.calibrate import calibrate, odd_ranges, random_samples, seen_names
 from baretorch.quantize.config import Config, apply_config, read_config, read_scales
@@ -124,16 +124,16 @@ def quantize(source: Source, graph: Graph, options: Options, runner: OpenRunner 
             notes += odd_ranges(graph, source.examples, found.kept)
         chosen = read_scales(graph, preparation.config)
         noted = preparation.with_scales({n: _replace_scale(q, chosen.get(n)) for n, q in found.scales.items()})
-        passed = _lower(noted)
+        passed = _finish(noted)
         int8 = passed[-1][1]
         notes += find_warnings(noted, int8, groups, source.examples, found, probe, runner)
     answers = simulate_answers(noted, int8, source.examples)
     return Quantization(passed, graph, answers, found.kept, tuple(notes))
 
 
-def _lower(noted: Graph) -> tuple[tuple[str, Graph], ...]:
+def _finish(noted: Graph) -> tuple[tuple[str, Graph], ...]:
     """Return a float graph with scales, and the graph after each of the passes that follow."""
-    return ("quantize", noted), *run_passes(noted, LOWERING)[1:]
+    return ("quantize", noted), *run_passes(noted, FINAL_PASSES)[1:]
 
 
 def _replace_scale(found: Quant, chosen: Quant | None) -> Quant:
@@ -275,7 +275,7 @@ def narrow_weights(graph: Graph) -> Graph:
 
 def narrow_quantization(quantization: Quantization, examples: Sequence[Array]) -> Quantization:
     """Return the quantization with coarser scales of weights, and with its outputs for the examples."""
-    passed = _lower(narrow_weights(quantization.graph))
+    passed = _finish(narrow_weights(quantization.graph))
     answers = simulate_answers(passed[0][1], passed[-1][1], examples)
     return replace(quantization, passed=passed, answers=answers, narrow=True)
 

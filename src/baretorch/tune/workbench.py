@@ -31,7 +31,7 @@ from baretorch.measure.sizes import build_for_sizes
 from baretorch.ops.int8.groups_of_inputs import GROUP
 from baretorch.options import Options
 from baretorch.passes.prune import Channels, channels, drop_channels
-from baretorch.pipeline import Compiled, build_image, compile_graph, lower_graph, run_float_passes
+from baretorch.pipeline import Compiled, build_image, compile_graph, finish_graph, optimize
 from baretorch.plan.schedule import Step
 from baretorch.quantize.calibrate import check_sample
 from baretorch.quantize.config import Config
@@ -107,7 +107,7 @@ class Workbench:
     @cached_property
     def graph(self) -> Graph:
         """Return the graph after the float passes."""
-        return run_float_passes(self.source)
+        return optimize(self.source)
 
     @cached_property
     def samples(self) -> list[tuple[Array, ...]]:
@@ -220,7 +220,7 @@ class Workbench:
     def int8(self, variant: Variant) -> Graph:
         """Return the int8 graph of the image."""
         noted = self._prepare(variant).with_scales(self.scales(variant))
-        return lower_graph(noted, self.board, self.options.io)
+        return finish_graph(noted, self.board, self.options.io)
 
     def _prepare(self, variant: Variant) -> Preparation:
         return prepare(self.source.graph, variant.graph, Config(variant.choice.layers))
