@@ -41,7 +41,7 @@ INT8: list[Any] = [
 @pytest.fixture
 def row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(frontends.KINDS, ".layers", frontends.FileKind(load_layers))  # type: ignore[arg-type]
+    monkeypatch.setitem(frontends.KINDS, ".layers", load_layers)
     Path("net.layers").write_text(json.dumps(FLOAT))
     Path("small.layers").write_text(json.dumps(INT8))
 
