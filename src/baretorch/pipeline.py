@@ -23,10 +23,10 @@ from baretorch.files.write import put_all, scratch, stage_files
 from baretorch.firmware.app import need_server
 from baretorch.firmware.build import build, check_watchdog
 from baretorch.firmware.types import Image
-from baretorch.frontends import ODD_INT8, Source, load, random_inputs
+from baretorch.frontends import Source, load, random_inputs
 from baretorch.frontends.choices import Arguments
 from baretorch.frontends.consecutive_calls import Calls
-from baretorch.frontends.source import ODD_INPUTS
+from baretorch.frontends.source import ODD_INPUTS, ODD_INT8
 from baretorch.ir.graph import Array, DType, Graph
 from baretorch.ir.io import need_ports, store_inputs
 from baretorch.ir.text import to_text
@@ -86,10 +86,9 @@ class LoweredModel:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return the warnings of reading and quantizing the model."""
-        if self.quantization is None:
-            return self.source.warnings
-        own = (ODD_INT8 if warning == ODD_INPUTS else warning for warning in self.source.warnings)
-        return (*own, *self.quantization.warnings)
+        ours = self.quantization.warnings if self.quantization else ()
+        odd = (ODD_INT8 if self.quantization else ODD_INPUTS,) if self.source.has_odd_inputs else ()
+        return (*odd, *self.source.warnings, *ours)
 
     @property
     def int8_answers(self) -> tuple[Array, ...] | None:

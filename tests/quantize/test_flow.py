@@ -89,6 +89,17 @@ def test_random_calibration_is_a_named_warning() -> None:
     assert int8(samples()).warnings == ()
 
 
+def test_odd_example_inputs_are_a_named_warning() -> None:
+    """They hide differences in float, and int8 cannot represent them. That does not depend on the frontend."""
+    model = int8(samples())
+    odd = replace(model, source=replace(model.source, examples=(np.full((1, 4), np.nan, np.float32),)))
+    assert [w.split(", ")[-1] for w in replace(odd, quantization=None).warnings] == [
+        "which hide differences between results"
+    ]
+    assert "which int8 cannot represent" in odd.warnings[0] and len(odd.warnings) == 1
+    assert not replace(model, quantization=None).warnings
+
+
 def test_constant_calibration_is_a_named_warning() -> None:
     warning, *_ = int8([(torch.ones(1, 4),)] * 3).warnings
     assert warning == "calibration: all 3 samples are constant, so scales do not fit real inputs"

@@ -16,14 +16,13 @@ from baretorch.frontends.choices import Arguments
 from baretorch.frontends.model_file import from_object, load_python, need_file
 from baretorch.frontends.onnx.source import load_onnx
 from baretorch.frontends.pte.source import load_pte
-from baretorch.frontends.source import ODD_INT8, LoadRequest, Source, check_name, random_inputs
+from baretorch.frontends.source import LoadRequest, Source, check_name, random_inputs
 from baretorch.frontends.tflite.source import load_tflite
 from baretorch.frontends.torch.source import from_methods, from_module, load_pt2
 from baretorch.options import DEFAULT, Options
 
 __all__ = [
     "KINDS",
-    "ODD_INT8",
     "LoadRequest",
     "Source",
     "check_name",

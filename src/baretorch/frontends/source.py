@@ -101,6 +101,11 @@ class Source:
         return self.graphs[self.method]
 
     @property
+    def has_odd_inputs(self) -> bool:
+        """Report whether any number of the example inputs is NaN or infinite."""
+        return any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in self.examples)
+
+    @property
     def tolerance(self) -> float:
         """Return how far halves may be from the original's, relative to the largest; 0 if it computes in float32."""
         return TOLERANCES.get(self.arithmetic, 0.0)

@@ -12,7 +12,6 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
-from baretorch.frontends import ODD_INT8
 from baretorch.frontends.consecutive_calls import consecutive_calls, in_graph
 from baretorch.frontends.source import Source
 from baretorch.ir.graph import Array
@@ -93,7 +92,8 @@ class RunFacts:
     @property
     def error_words(self) -> str:
         """Format the largest error; it is not known if int8 cannot represent the values."""
-        unlike = not np.isfinite(self.max_error) and ODD_INT8 in self.compiled.model.warnings
+        model = self.compiled.model
+        unlike = not np.isfinite(self.max_error) and model.source.has_odd_inputs and model.quantization is not None
         return "not known" if unlike else figure(self.max_error)
 
     @property

@@ -362,10 +362,5 @@ def _as_given(x: Any, dtype: torch.dtype) -> torch.Tensor:
     return tensor.to(dtype) if dtype in (torch.float16, torch.bfloat16) else tensor
 
 
-def has_odd_values(inputs: Sequence[Any]) -> bool:
-    """Report whether any input number is NaN or infinite."""
-    return any(x.is_floating_point() and not bool(torch.isfinite(x).all()) for x in flat_tensors(inputs))
-
-
 def reason(error: BaseException) -> str:
     return first_line(error) or type(error).__name__
