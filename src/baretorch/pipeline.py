@@ -435,10 +435,17 @@ def name_failing_layer(compiled: Compiled, image: Image | None = None) -> Iterat
     except CoresRace as race:
         raise race.among(layers_between(compiled.plan, race.phase)) from race
     except DeviceFault as fault:
-        if fault.addresses and image is not None:
-            fault.have = (*layer_that_ran(compiled.plan, compiled.c.run, image, fault), *fault.have)
-        elif fault.addresses:
-            with scratch() as folder:
-                again = build_image(compiled, folder)
-                fault.have = (*layer_that_ran(compiled.plan, compiled.c.run, again, fault), *fault.have)
+        if fault.addresses:
+            fault.have = (*_failing_layer(compiled, image, fault), *fault.have)
         raise
+
+
+def _failing_layer(compiled: Compiled, image: Image | None, fault: DeviceFault) -> list[str]:
+    """Return the layer that ran, in words. The image of a real board is rebuilt; if that fails, the layer is not
+    known, and the addresses in the fault are all that is."""
+    with scratch() as folder:
+        try:
+            image = image or build_image(compiled, folder)
+        except CompileError:
+            return []
+        return layer_that_ran(compiled.plan, compiled.c.run, image, fault)
