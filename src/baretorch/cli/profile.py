@@ -28,6 +28,7 @@ def profile(as_json: bool, model: str, board: Board, options: Options, out: str 
 
     from baretorch.cli.stages import compile_model, measure_compiled, need_machine
     from baretorch.measure.facts import image_json
+    from baretorch.measure.profile import hottest_code
     from baretorch.measure.run import on_one_core
     from baretorch.report.terminal.layout import warnings
     from baretorch.report.terminal.profile import profile_screen
@@ -42,5 +43,6 @@ def profile(as_json: bool, model: str, board: Board, options: Options, out: str 
             found = replace(found, one_core=on_one_core(compiled))
     image, emulator, facts = measured.image, measured.run.emulator, measured.facts
     data = image_json(compiled, image) | {"emulator": emulator} | found.to_json() | {"warnings": list(facts.warnings)}
-    screen = Group(profile_screen(compiled, image, emulator, found, loops), *warnings(facts.warnings))
+    code = hottest_code(found, image) if loops and not as_json else []
+    screen = Group(profile_screen(compiled, image, emulator, found, code), *warnings(facts.warnings))
     return Answer(data, screen, USER_ERROR if facts.mismatch else 0)
