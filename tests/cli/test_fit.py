@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.cli.verb import Progress
+from baretorch.cli.verb import ProgressLine
 from tests.cli.program import baretorch, copy_model
 from tests.zoo.zoo import ZOO
 
@@ -141,8 +141,8 @@ def test_progress_counts_the_boards(folder: Path, monkeypatch: pytest.MonkeyPatc
     shown: list[tuple[str, int, int]] = []
 
     @contextmanager
-    def recording(as_json: bool) -> Iterator[Progress]:
-        yield Progress(lambda *progress: shown.append(progress))
+    def recording(as_json: bool) -> Iterator[ProgressLine]:
+        yield ProgressLine(lambda *progress: shown.append(progress))
 
     monkeypatch.setattr(sys.modules["baretorch.cli.fit"], "show_progress", recording)  # the package's `fit` is the verb
     assert baretorch("fit", copy_model("tiny", folder), "--board", "pico", "--board", "pico2w").code == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from baretorch.cli.verb import Progress
+from baretorch.cli.verb import ProgressLine
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.machines import choose_emulator, open_machine
@@ -31,7 +31,7 @@ def compile_model(
     model: str,
     board: Board,
     options: Options,
-    progress: Progress,
+    progress: ProgressLine,
     trace: str | None = None,
     unless_quantized: bool = False,
 ) -> Compiled:
@@ -42,7 +42,7 @@ def compile_model(
     return compile_lowered(lowered, board, options)
 
 
-def read_source(model: str, options: Options, progress: Progress) -> Source:
+def read_source(model: str, options: Options, progress: ProgressLine) -> Source:
     """Read the model at a path, which may end in `::method`."""
     path, _, method = model.partition("::")
     progress(f"read {Path(path).name}")
@@ -50,7 +50,7 @@ def read_source(model: str, options: Options, progress: Progress) -> Source:
 
 
 def lower_model(
-    source: Source, options: Options, progress: Progress, trace: str | None = None, unless_quantized: bool = False
+    source: Source, options: Options, progress: ProgressLine, trace: str | None = None, unless_quantized: bool = False
 ) -> LoweredModel:
     """Run the passes, and quantize the model if the options say so."""
     progress("quantize" if options.int8 else "optimize")
@@ -58,7 +58,11 @@ def lower_model(
 
 
 def build_model(
-    compiled: Compiled, out: str | None, progress: Progress, debug: bool = False, more: Mapping[str, str] | None = None
+    compiled: Compiled,
+    out: str | None,
+    progress: ProgressLine,
+    debug: bool = False,
+    more: Mapping[str, str] | None = None,
 ) -> Image:
     """Build the image in `out` or build/MODEL-BOARD; with `debug`, for a debugger. `more` are text files to add."""
     progress("build")
@@ -70,13 +74,13 @@ def image_folder(compiled: Compiled, out: str | None) -> Path:
 
 
 def measure_compiled(
-    compiled: Compiled, out: str | None, progress: Progress, other_inputs: bool = False
+    compiled: Compiled, out: str | None, progress: ProgressLine, other_inputs: bool = False
 ) -> Measurement:
     """Build the image in `out` or build/MODEL-BOARD, and run it on the emulated chip."""
     return measure_model(compiled, image_folder(compiled, out), progress.show, other_inputs)
 
 
-def opener(progress: Progress) -> Callable[[Compiled, str | None], Machine]:
+def opener(progress: ProgressLine) -> Callable[[Compiled, str | None], Machine]:
     """Return a function that opens a compiled model on the board at a serial port, or builds and emulates it."""
 
     def open_model(compiled: Compiled, port: str | None) -> Machine:

@@ -12,7 +12,7 @@ from baretorch.cli.verb import Answer, board_option, port_option, show_progress,
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from baretorch.cli.verb import Progress
+    from baretorch.cli.verb import ProgressLine
     from baretorch.machines.types import Machine
     from baretorch.options import Options
     from baretorch.studio.live import LiveModel
@@ -74,7 +74,7 @@ def studio(
 
 
 def make_tabs(
-    model: str | None, board: Board, port: str | None, options: Options, folder: Path, progress: Progress
+    model: str | None, board: Board, port: str | None, options: Options, folder: Path, progress: ProgressLine
 ) -> dict[str, Tab]:
     """Return the tabs: digits, and MODEL, which may read digits itself. MODEL is compiled and running."""
     from dataclasses import replace
@@ -95,7 +95,7 @@ def make_tabs(
 
 
 def live_model(
-    model: str, board: Board, port: str | None, options: Options, folder: Path, progress: Progress
+    model: str, board: Board, port: str | None, options: Options, folder: Path, progress: ProgressLine
 ) -> LiveModel:
     """Return the model at a path. Each build has its own folder below `folder`: the image before may still run."""
     from itertools import count

@@ -42,7 +42,7 @@ class Unwritable(Exception):
 
 
 @dataclass(frozen=True)
-class Progress:
+class ProgressLine:
     """Shows the current stage on standard error of a terminal, and clears it when the stage is done."""
 
     show: Callable[[str, int, int], None]
@@ -136,10 +136,10 @@ def whole_lines(text: str) -> Text:
 
 
 @contextmanager
-def show_progress(as_json: bool) -> Iterator[Progress]:
-    """Yield a Progress that draws a progress bar if standard error is a terminal."""
+def show_progress(as_json: bool) -> Iterator[ProgressLine]:
+    """Yield a ProgressLine that draws a progress bar if standard error is a terminal."""
     if as_json or not sys.stderr.isatty():
-        yield Progress(lambda what, done, total: None)
+        yield ProgressLine(lambda what, done, total: None)
         return
     from rich import progress as bars
     from rich.console import Console
@@ -148,7 +148,7 @@ def show_progress(as_json: bool) -> Iterator[Progress]:
     columns = (bars.SpinnerColumn(), text, bars.BarColumn(), bars.TimeElapsedColumn())
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
-        yield Progress(
+        yield ProgressLine(
             lambda what, done, total: bar.update(task, description=line(what)[:24], completed=done, total=total or None)
         )
 
