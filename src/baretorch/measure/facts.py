@@ -14,6 +14,7 @@ from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends.consecutive_calls import consecutive_calls, in_graph
 from baretorch.frontends.source import Source
+from baretorch.ir.distance import largest, largest_distance
 from baretorch.ir.graph import Array
 from baretorch.ir.io import real_outputs, store_inputs
 from baretorch.ir.ties import replace_tied_indices
@@ -360,23 +361,12 @@ def tolerance_of(source: Source) -> float:
 
 def largest_magnitude(arrays: tuple[Array, ...]) -> float:
     """Return the largest finite absolute value."""
-    finite_parts = (np.abs(a[np.isfinite(a)].astype(np.float64)) for a in arrays)
-    return max((float(part.max()) for part in finite_parts if part.size), default=0.0)
+    return max(map(largest, arrays), default=0.0)
 
 
 def largest_error(outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> float:
-    """Return the largest absolute difference; infinite if one is NaN and the other is not."""
-    worst = 0.0
-    for have, want in zip(outputs, expected, strict=True):
-        if have.shape != want.shape:
-            return float("inf")
-        a, b = have.astype(np.float64), want.astype(np.float64)
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
-        with np.errstate(invalid="ignore"):  # the difference of infinities
-            difference = np.where(same, 0.0, np.abs(a - b))
-        if difference.size:
-            worst = max(worst, float(np.max(np.nan_to_num(difference, nan=np.inf))))
-    return worst
+    """Return the largest difference; infinite if one is NaN and the other is not."""
+    return max((largest_distance(have, want) for have, want in zip(outputs, expected, strict=True)), default=0.0)
 
 
 def number(value: float) -> float | str:

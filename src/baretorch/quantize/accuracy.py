@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from baretorch.ir.distance import distance
 from baretorch.ir.graph import PERMUTED, Array, DType, Graph, Node, Tensor, interpret
 from baretorch.ir.io import as_real, as_stored, store_inputs
 from baretorch.ops.int8.qconv2d import QConv2d
@@ -129,7 +130,7 @@ def check_layers(graph: Graph, right: Mapping[str, Array], given: Mapping[str, A
         if (np.abs(want - wanted)[known] > step / 100).any():
             other.add(t.name)
         if node is None or other.isdisjoint(read_by(node)):
-            apart = np.abs(as_real(t, made).astype(np.float64) - want)
+            apart = distance(as_real(t, made), want)
             apart = _first_step(node, t, np.where(known, apart, 0.0)) / step
             if (apart > LIMIT + _bias_steps(node)).any():
                 raise WrongLayer(t.layer, float(apart.max()))
