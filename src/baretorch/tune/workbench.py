@@ -117,7 +117,7 @@ class Workbench:
 
     def split_samples(self) -> tuple[Workbench, list[tuple[Array, ...]]]:
         """Return a workbench with half of the samples, and the other samples, with which to judge its results."""
-        half = replace(self, _variants={}, _orders={})
+        half = replace(self, _variants={}, _orders={}, _scales={})
         half.graph, half.samples = self.graph, self.samples[::2]
         return half, self.samples[1::2] or self.samples
 
