@@ -260,9 +260,9 @@ def with_io(graph: Graph, io: Io | None) -> Graph:
     return verify(bare_io(wide_io(graph)) if io is Io.INT8 else float_io(wide_io(graph)))
 
 
-def compile_source(source: Source, board: Board, options: Options = DEFAULT, trace: Path | None = None) -> Compiled:
-    """Compile a model to C; with `trace`, the graph of the selected method after each pass is written there."""
-    return compile_lowered(lower(source, options, trace), board, options)
+def compile_source(source: Source, board: Board, options: Options = DEFAULT) -> Compiled:
+    """Compile a model to C."""
+    return compile_lowered(lower(source, options), board, options)
 
 
 def compile_graph(source: Source, graph: Graph, board: Board, options: Options = DEFAULT) -> Compiled:

@@ -175,9 +175,9 @@ def _reachable(t: Tensor, wanted: Array, scores: bool) -> Array:
     return np.where(wanted < (lowest if scores else min(lowest, MASKED_BELOW)), lowest, wanted)
 
 
-def worst_layers(layers: Sequence[LayerAccuracy], count: int = 3) -> tuple[LayerAccuracy, ...]:
-    """Return the layers with the most noise, the noisiest first."""
-    return tuple(sorted(layers, key=lambda layer: inf if layer.sqnr_db is None else layer.sqnr_db)[:count])
+def worst_layers(layers: Sequence[LayerAccuracy]) -> tuple[LayerAccuracy, ...]:
+    """Return the three layers with the most noise, the noisiest first."""
+    return tuple(sorted(layers, key=lambda layer: inf if layer.sqnr_db is None else layer.sqnr_db)[:3])
 
 
 def sqnr_db(signal: float, error: float) -> float | None:
