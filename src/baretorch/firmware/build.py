@@ -127,9 +127,9 @@ def build(
             _roots(run_symbol, cores, board.chip.is_team),
             stack,
         )
-        done = {path.name: folder / path.name for path in files.made()}
+        done = {path.name: folder / path.name for path in files.existing()}
         with open_folder(folder) as target:
-            target.put({path.name: path for path in files.made()})
+            target.put({path.name: path for path in files.existing()})
     return Image(
         name=name,
         board=board,
@@ -208,7 +208,7 @@ class _Files:
         self.hex = work / f"{name}.hex"
         self.uf2 = work / f"{name}.uf2"
 
-    def made(self) -> list[Path]:
+    def existing(self) -> list[Path]:
         return [path for path in vars(self).values() if path.exists()]
 
 

@@ -43,7 +43,7 @@ def constant(g: Lowering, name: str, values: Any, dtype: type = np.float32) -> s
     return g.b.const(name, np.asarray(values, dtype))
 
 
-def sized(call: OnnxCall, name: str, count: int, few: bool = False) -> Array:
+def numbers_of(call: OnnxCall, name: str, count: int, few: bool = False) -> Array:
     """Return an attribute with this many numbers, or with one number if `few`."""
     values = np.asarray(call.attribute(name, ()), np.float32)
     if values.size != count and not (few and values.size == 1):
@@ -124,7 +124,7 @@ def both(g: Lowering, score: str, signed: bool, kind: str) -> str:
 def _layer(g: OnnxLowering, call: OnnxCall, x: str, targets: int, bias: Array | None) -> str:
     features = g.shape(x)[1]
     need_room(call.op, max(targets, 0), features)
-    weight = sized(call, "coefficients", targets * features).reshape(targets, features)
+    weight = numbers_of(call, "coefficients", targets * features).reshape(targets, features)
     return linear_layer(g, x, constant(g, "weight", weight), None if bias is None else constant(g, "bias", bias))
 
 
@@ -161,11 +161,11 @@ def _products(g: OnnxLowering, call: OnnxCall, x: str, count: int) -> str:
     """Return the kernel function of each row and each of `count` support vectors."""
     features = g.shape(x)[1]
     need_room(call.op, count, features)
-    vectors = sized(call, "support_vectors", count * features).reshape(count, features)
+    vectors = numbers_of(call, "support_vectors", count * features).reshape(count, features)
     kind = str(call.attribute("kernel_type", "LINEAR"))
     if kind == "LINEAR":
         return linear_layer(g, x, constant(g, "vectors", vectors))
-    gamma, start, degree = map(float, sized(call, "kernel_params", 3))
+    gamma, start, degree = map(float, numbers_of(call, "kernel_params", 3))
     if kind == "RBF":
         d = g.b.add(Cdist(2.0), x, constant(g, "vectors", vectors))
         return g.b.add(Exp(), g.b.add(Mul(), g.b.add(Mul(), d, d), g.operand(-gamma, d)))
@@ -187,7 +187,7 @@ def svm_regressor(g: OnnxLowering, call: OnnxCall) -> str:
     if rho.size != 1:
         raise CompileError("SVMRegressor: rho is missing")
     if count > 0:
-        weight = sized(call, "coefficients", count).reshape(1, count)
+        weight = numbers_of(call, "coefficients", count).reshape(1, count)
         y = linear_layer(g, _products(g, call, x, count), constant(g, "weight", weight), constant(g, "rho", rho))
     else:
         y = _layer(g, call, x, 1, rho)
@@ -217,7 +217,7 @@ def svm_classifier(g: OnnxLowering, call: OnnxCall) -> Result:
         )
     total = sum(per_class)
     products = _products(g, call, x, total)
-    table = sized(call, "coefficients", (count - 1) * total).reshape(count - 1, total)
+    table = numbers_of(call, "coefficients", (count - 1) * total).reshape(count - 1, total)
     starts = np.cumsum([0, *per_class])
     if count == 2:
         y = linear_layer(g, products, constant(g, "weight", table), constant(g, "rho", rho))

@@ -12,7 +12,7 @@ from baretorch.frontends.aten import index, shapes
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.call import ML, OnnxCall, key, need_room
-from baretorch.frontends.onnx.classic import above, constant, floats, sized
+from baretorch.frontends.onnx.classic import above, constant, floats, numbers_of
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
 from baretorch.ir.graph import Array, DType
 from baretorch.ops.elementwise import Div, Mul, Sub
@@ -26,8 +26,8 @@ from baretorch.ops.scan import ArgMax
 def scaler(g: OnnxLowering, call: OnnxCall) -> str:
     x = cast(g, call.need(0), DType.FLOAT32)
     features = g.shape(x)[-1]
-    y = g.b.add(Sub(), x, constant(g, "offset", sized(call, "offset", features, few=True)))
-    return g.b.add(Mul(), y, constant(g, "scale", sized(call, "scale", features, few=True)))
+    y = g.b.add(Sub(), x, constant(g, "offset", numbers_of(call, "offset", features, few=True)))
+    return g.b.add(Mul(), y, constant(g, "scale", numbers_of(call, "scale", features, few=True)))
 
 
 def normalizer(g: OnnxLowering, x: str, *, norm: str = "MAX") -> str:

@@ -36,7 +36,7 @@ def _trees(
     return g.b.add(Div(), y, g.operand(float(len(forest.roots)), y)) if aggregate == "AVERAGE" else y
 
 
-def _voted(g: OnnxLowering, call: OnnxCall, x: str, forest: Forest, targets: int) -> str:
+def _has_votes(g: OnnxLowering, call: OnnxCall, x: str, forest: Forest, targets: int) -> str:
     """Report which targets get any vote."""
     return above(g, _trees(g, call.op, x, forest, targets, ones=True), 0.0)
 
@@ -65,7 +65,7 @@ def _regression(
     y = _trees(g, call.op, x, forest, targets, aggregate)
     based = _with_base(g, y, base if len(base) == targets else ())
     if based != y and targets > 1 and not _votes_for_every(forest, targets):  # targets without votes stay 0
-        based = g.b.add(Where(), _voted(g, call, x, forest, targets), based, g.operand(0.0, y))
+        based = g.b.add(Where(), _has_votes(g, call, x, forest, targets), based, g.operand(0.0, y))
     return transform(g, call.op, based, kind)
 
 
@@ -100,7 +100,7 @@ def tree_classifier(g: OnnxLowering, call: OnnxCall) -> Result:
     found = y
     if not base and any(w <= 0 for _, w in votes) and not _votes_for_every(forest, count):
         # A class without a vote does not take part, though 0 may be more than what the others have.
-        found = g.b.add(Where(), _voted(g, call, x, forest, count), y, g.operand(-np.inf, y))
+        found = g.b.add(Where(), _has_votes(g, call, x, forest, count), y, g.operand(-np.inf, y))
     return best(g, found, labels), transform(g, call.op, y, kind)
 
 
