@@ -59,7 +59,9 @@ class IntConv2d(Quantized, name="int_conv2d"):
 
 @dataclass(frozen=True)
 class IntMatmul(ByteProduct, name="int_matmul"):
-    """a int8[..., m, k], b int8[..., k, n] -> the product of a - a_zero and b - b_zero as int32."""
+    """a int8[..., m, k], b int8[..., k, n] -> the product of a - a_zero and b - b_zero as int32.
+
+    Broadcasting and the orders that operands are read in are those of matmul."""
 
     a_zero: int
     b_zero: int

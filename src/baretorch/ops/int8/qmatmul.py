@@ -22,7 +22,7 @@ from baretorch.targets.features import DSP, MVE
 
 
 class ByteProduct(Quantized):
-    """A product of int8 matrices. Broadcasting and the orders that operands are read in are those of matmul."""
+    """A product of int8 matrices."""
 
     a_zero: int
     b_zero: int
@@ -49,7 +49,9 @@ class ByteProduct(Quantized):
 
 @dataclass(frozen=True)
 class QMatmul(ByteProduct, name="qmatmul"):
-    """a int8[..., m, k], b int8[..., k, n] -> the product of a - a_zero and b - b_zero, requantized."""
+    """a int8[..., m, k], b int8[..., k, n] -> the product of a - a_zero and b - b_zero, requantized.
+
+    Broadcasting and the orders that operands are read in are those of matmul."""
 
     a_zero: int
     b_zero: int
