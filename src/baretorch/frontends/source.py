@@ -76,6 +76,7 @@ class Source:
     expected: tuple[Array, ...] | None = None
     expected_again: tuple[Array, ...] | None = None
     library: str = "nobody"  # which computed the results
+    kind: str = "py"  # the ending of the file's name
     method: str = "forward"
     references: Mapping[str, Reference] = field(default_factory=dict)  # of each method, if the model can run
     eager: Callable[[], Runner] | None = None  # starts the original model, which is called like an image
