@@ -140,7 +140,11 @@ class Options:
     ] = Optimize.SPEED
     ram: Annotated[
         int | None,
-        About("Limit the arena to this size in bytes. Layers are split into row bands to stay within it.", "SIZE"),
+        About(
+            "Limit the arena, the RAM of activations, to this size in bytes: 20k. Layers are split into row bands to "
+            "stay within it. Static data and the stack need RAM in addition.",
+            "SIZE",
+        ),
     ] = None
     input: Annotated[
         Input, About("Pass the run function a whole input image, or a callback that supplies its rows one by one.")
