@@ -201,7 +201,7 @@ class Program:
             source = self._segment(self._named[tensor.key])
         elif tensor.memory:
             if tensor.initial_list >= len(self._initial):
-                raise damaged(f"{tensor} begins as told in list {tensor.initial_list} of {len(self._initial)}")
+                raise damaged(f"{tensor} has its initial value in list {tensor.initial_list} of {len(self._initial)}")
             source = self._part(self._initial[tensor.initial_list], tensor)
         elif self._constants[1]:
             source = self._part(self._constants, tensor)

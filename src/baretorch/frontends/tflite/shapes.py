@@ -33,7 +33,7 @@ def reshape(g: TfliteLowering, call: TfliteCall) -> str:
 def transpose(g: TfliteLowering, call: TfliteCall) -> str:
     dims = g.ints(call.x(1), "the order of TRANSPOSE")
     if sorted(dims) != list(range(len(g.shape(call.x())))):
-        raise CompileError(f"TRANSPOSE: {list(dims[:8])} is no order of {len(g.shape(call.x()))} dimensions")
+        raise CompileError(f"TRANSPOSE: {list(dims[:8])} is not an order of {len(g.shape(call.x()))} dimensions")
     return permuted(g, call.x(), dims)
 
 
