@@ -66,7 +66,7 @@ def test_run_table(folder: Path) -> None:
     assert result.code == 0, result.err
     for words in ("Raspberry Pi Pico 2 W (pico2w)", "cortex-m33 at 150 MHz", "of 4 MiB FLASH", "of 512 KiB SRAM"):
         assert words in result.out
-    assert re.search(r"time +[\d.]+ +ms at 150 MHz, estimated: [\d.]+ to [\d.]+", result.out)
+    assert re.search(r"time +[\d.]+ +ms at 150 MHz, estimated between [\d.]+ and [\d.]+", result.out)
     assert "against PyTorch" in result.out and "made/tiny.uf2" in result.out and "warning" not in result.out
     assert (folder / "trace" / "00_frontend.txt").is_file()
 

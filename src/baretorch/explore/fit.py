@@ -293,8 +293,8 @@ class Fitter:
         words = []
         if trial.flash.room < 0:
             words.append(
-                f"weights and code must shrink by {-trial.flash.room:,} of {trial.flash.need:,} bytes: fewer channels "
-                "or layers"
+                f"weights and code must shrink by {-trial.flash.room:,} of {trial.flash.need:,} bytes (fewer channels "
+                "or layers)"
             )
         if trial.short_of_ram:
             most = trial.arena + min(use.room for use in trial.uses[1:])
@@ -303,7 +303,7 @@ class Fitter:
                 + _side(self.model(trial.options.int8).source, max(most, 0) / trial.arena)
             )
         options = " ".join(trial.options.words(self.given))
-        return f"{f'with {options} ' if options else ''}{'; '.join(words)}"
+        return f"{f'with {options}, ' if options else ''}{'; '.join(words)}"
 
 
 def _trial(options: Options, board: Board, compiled: Compiled, planned: bool, built: _Built) -> Trial:
@@ -330,4 +330,4 @@ def _side(source: Source, part: float) -> str:
         return ""
     _, _, height, width = inputs[0].shape
     side = sqrt(part)
-    return f": an image of about {floor(height * side)} x {floor(width * side)} instead of {height} x {width}"
+    return f" (an input of about {floor(height * side)} x {floor(width * side)} instead of {height} x {width})"

@@ -232,7 +232,7 @@ class Plan:
         """How close the arena is to the minimum."""
         if self.layout.optimal:
             return "optimal"
-        return f"within {100 * (self.arena / self.layout.lower_bound - 1):.1f} % of the bound"
+        return f"at most {100 * (self.arena / self.layout.lower_bound - 1):.1f} % above the minimum"
 
     def live_bytes(self, phase: int) -> int:
         """Return the bytes of the arena that are in use in a phase; bytes that two buffers share count once."""

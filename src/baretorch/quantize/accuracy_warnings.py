@@ -228,7 +228,7 @@ def _uncertain(
     if worst < LEAST_DB:
         layers = ", ".join(dict.fromkeys(_layer(graph, node.outputs[0]) for node in far))
         yield (
-            f"accuracy: numbers are compared in {layers} that int8 can hardly distinguish; the int8 result for "
+            f"accuracy: rounding to int8 can reverse comparisons in {layers} (argmax, <, ==); the int8 result for "
             f"other inputs has about {worst:.1f} dB signal to noise against float"
         )
 
