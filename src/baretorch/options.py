@@ -199,7 +199,7 @@ class Options:
     ] = None
     watchdog: Annotated[
         int | None,
-        About("Let the chip's watchdog restart it if it stops, or if a run takes longer than MS (milliseconds).", "MS"),
+        About("Restart the chip with its watchdog if it stops, or if a run takes longer than MS milliseconds.", "MS"),
     ] = None
 
     app: Annotated[

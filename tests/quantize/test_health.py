@@ -332,7 +332,9 @@ def test_an_argmin_that_chooses_an_entry_is_a_comparison() -> None:
     torch.manual_seed(0)
     data = samples(16, 1, 16)
     warnings = accuracy(int8(Nearest(), data[0], data))
-    assert len(warnings) == 1 and warnings[0].startswith("accuracy: rounding to int8 can reverse comparisons in argmin"), warnings
+    assert len(warnings) == 1 and warnings[0].startswith(
+        "accuracy: rounding to int8 can reverse comparisons in argmin"
+    ), warnings
 
 
 def test_samples_that_hardly_show_how_large_others_are() -> None:

@@ -160,7 +160,9 @@ def test_budgets_of_time_and_ram(folder: Path) -> None:
         MODEL.replace("def train(model)", "def learn(model)").replace("train(net)", "learn(net)")
     )
     arguments = ("tune", "bare.py", "--board", "mps2-an386", "--accuracy-drop", "20", "--trials", "6")
-    result = baretorch(*arguments, "--time", "0.24ms", "--total-ram", "1k", "--out", "t", "--target-samples", "5", "--json")
+    result = baretorch(
+        *arguments, "--time", "0.24ms", "--total-ram", "1k", "--out", "t", "--target-samples", "5", "--json"
+    )
     assert result.code == 0, result.err
     told = result.json()
     chosen = told["chosen"]

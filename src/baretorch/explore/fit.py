@@ -182,7 +182,7 @@ class Fitter:
         return Finding(board, as_is, advice="; or ".join([*self._rows(list(tried.values())), smaller]))
 
     def add_time(self, found: Finding) -> Finding:
-        """Add the time of an inference, if the model fits, changed or not, and an emulator runs the board."""
+        """Add the time of an inference, if the model fits, with or without a change, and the board has an emulator."""
         trial = found.as_is if found.as_is is not None and found.as_is.fits else found.change
         if trial is None or not found.board.emulators:
             return found

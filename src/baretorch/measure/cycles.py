@@ -58,7 +58,7 @@ class Flash:
         )
 
     def __str__(self) -> str:
-        return f"{self.misses:,} misses of its cache ({self.code_misses:,} of code), {self.bytes:,} bytes,"
+        return f"{self.misses:,} misses of its cache ({self.code_misses:,} of code), {self.bytes:,} bytes"
 
     @property
     def misses(self) -> int:
@@ -280,9 +280,9 @@ def unpaid_flash(time: Time, chip: Chip) -> str:
 def time_words(cycles: Cycles, chip: Chip, what: str = "") -> tuple[str, str]:
     """Format a time, such as `12.3`, and its unit and range, such as `ms at 64 MHz, estimated between 11.8 and 14.1`."""
     hz = chip.clock_hz
-    what = what or f"ms at {frequency(hz)}{'' if is_exact(chip) else ', estimated'}"
+    words = what or f"ms at {frequency(hz)}{'' if is_exact(chip) else ', estimated'}"
     ms, least, most = (figure(milliseconds(c, hz)) for c in (cycles.expected, cycles.best, cycles.worst))
-    return ms, what if least == most else f"{what} between {least} and {most}"
+    return ms, words if least == most else f"{words}{',' if what else ''} between {least} and {most}"
 
 
 def milliseconds(cycles: float, hz: int) -> float:

@@ -140,7 +140,7 @@ class TosaBlock:
         return name
 
     def file(self) -> bytes:
-        """Return the whole file."""
+        """Return the bytes of the TOSA file."""
         return _Writer().file(self)
 
 

@@ -185,7 +185,7 @@ def _product(a: Array, b: Array | np.int64) -> Array:
 
 
 def _turn(a: Array, root: Array) -> Array:
-    """Return the product of complex numbers."""
+    """Return the products of complex int16 numbers with roots of unity in Q15, rounded."""
     (re, im), (c, s) = (np.moveaxis(v.astype(np.int64), -1, 0) for v in (a, root))
     return ((np.stack([re * c - im * s, re * s + im * c], axis=-1) + 16384) >> 15).astype(np.int16)
 

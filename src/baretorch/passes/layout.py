@@ -80,8 +80,8 @@ class _Walk:
         return self.made[name]
 
     def direct(self, base: str, dims: Sizes) -> tuple[str, Sizes]:
-        """Return what to permute, and how, to have base permuted by dims. If base itself was moved, that is its
-        original, permuted once, which orders the elements but not the shape."""
+        """Return the tensor and the dims of a single permutation that equals `base` permuted by `dims`. If `base` was
+        made by moving another tensor, that one is permuted: the order of elements is right, the shape is not yet."""
         root, groups = self.moved.get(base, (base, ()))
         sizes = self.tensor(root).shape
         if not groups or self.tensor(base).shape != tuple(prod(sizes[d] for d in group) for group in groups):

@@ -78,7 +78,7 @@ class Preparation:
 
 
 def prepare(source: Source, graph: Graph, options: Options) -> Preparation:
-    """Find the tensors that need scales in a model, of which this is the graph after the float passes."""
+    """Find the tensors that need scales. `graph` is the graph of the model after the float passes."""
     before = source.graph
     config = read_config(options.config) if options.config else Config()
     for name, precision in config.layers.items():

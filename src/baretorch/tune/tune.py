@@ -62,8 +62,8 @@ class Winner:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The int8 graph that is compiled from a candidate's files, and its accuracy on the target, which ran `samples` of
-    all."""
+    """The int8 graph that is compiled from a candidate's files, and its accuracy on the target, measured with `samples`
+    inputs."""
 
     graph: Graph
     accuracy: float

@@ -360,8 +360,8 @@ def _count_fours(weight: Tensor) -> bytes:
 
 
 def _by_layer(measured: Measurement) -> list[int]:
-    """Return the instructions of each step; empty if the emulator counts only all together, or if a layer has several
-    steps."""
+    """Return the instructions of each step. The list is empty if the emulator does not count per layer, or if a layer
+    has several steps."""
     try:
         layers = measured.profile.layers
     except CompileError:

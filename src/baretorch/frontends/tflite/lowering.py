@@ -416,7 +416,7 @@ def _need_zero_points(name: str, row: TfliteRow, tensors: Sequence[TfTensor | No
 
 
 def _check_unsigned(operator: TfOperator, tensors: Sequence[TfTensor | None]) -> None:
-    """Raise CompileError if an operator would compute with numbers without sign, which have those bits only."""
+    """Raise CompileError if an operator would compute with unsigned numbers: Baretorch only stores and moves them."""
     types = {t.type for t in tensors if t is not None}
     same = operator.name != "CAST" or types <= {"int32", "uint32"}
     for type in sorted(types.intersection(UNSIGNED)):

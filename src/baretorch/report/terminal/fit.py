@@ -61,7 +61,7 @@ def _boards(findings: Sequence[Finding]) -> Narrowing:
 
 
 def _time(found: Finding) -> tuple[str, str]:
-    """Return the time of the model as it fits, possibly with a change that is listed below."""
+    """Return the time of the model, with the change that makes it fit if it needs one."""
     time = found.time
     if time is None:
         return "", ""

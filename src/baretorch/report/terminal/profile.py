@@ -73,7 +73,7 @@ def _layers(profile: Profile) -> Narrowing:
 
 
 def _flash_titles(chip: Chip) -> tuple[str, ...]:
-    """Return the titles of cycles and misses, with the bytes that a miss reads."""
+    """Return the titles of the columns for flash: its cycles, and its misses with the bytes that each reads."""
     path = chip.flash_path
     return "#flash\ncycles", f"#misses of\n{path.fills[0]} bytes" if path else "#misses"
 

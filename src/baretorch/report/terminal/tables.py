@@ -212,7 +212,7 @@ def _time_rows(table: Table, time: Time, chip: Chip) -> None:
     ms, about = time_words(time.all, chip)
     table.add_row("  time", ms, f"{about}{unpaid_flash(time, chip)}")
     if time.flash is not None and time.flash.misses:
-        table.add_row("    core", *time_words(time.core, chip, "computing,"))
+        table.add_row("    core", *time_words(time.core, chip, "computing"))
         table.add_row("    flash", *time_words(time.flash.waits, chip, f"waiting for flash: {time.flash}"))
 
 
