@@ -278,7 +278,7 @@ def unpaid_flash(time: Time, chip: Chip) -> str:
 
 
 def time_words(cycles: Cycles, chip: Chip, what: str = "") -> tuple[str, str]:
-    """Format a time, such as `12.3`, and its unit and range, such as `ms at 64 MHz, estimated between 11.8 and 14.1`."""
+    """Format a time, such as `12.3`, and its unit and range: `ms at 64 MHz, estimated between 11.8 and 14.1`."""
     hz = chip.clock_hz
     words = what or f"ms at {frequency(hz)}{'' if is_exact(chip) else ', estimated'}"
     ms, least, most = (figure(milliseconds(c, hz)) for c in (cycles.expected, cycles.best, cycles.worst))

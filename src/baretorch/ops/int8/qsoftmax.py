@@ -49,7 +49,7 @@ class QSoftmax(Op, name="qsoftmax"):
         return None if axis == len(y.shape) - 1 else cut.from_first(self, inputs, axis, start, stop)
 
     def table(self) -> Array:
-        """Return a table of 256 entries in 16 bits: e^(-i), with the distance i from the largest in steps of the scale."""
+        """Return a table of 256 entries in 16 bits: e^(-i), with i, the distance from the largest, in steps."""
         return np.asarray(np.rint(65535 * np.exp(-self.scale * np.arange(256))), np.uint16)
 
 
