@@ -152,8 +152,8 @@ class _Built:
 
 @dataclass
 class Fitter:
-    """Tries a model on boards. `lower` returns it as it is or in int8, with its own inputs and outputs. Results are
-    kept for the next board."""
+    """Tries a model on boards. `lower` returns the float or the int8 model, without conversions of inputs and
+    outputs. Results are kept and reused for the next boards."""
 
     lower: Callable[[bool], LoweredModel]
     given: Options
@@ -206,8 +206,8 @@ class Fitter:
         return any(graph.is_int8 for graph in self.model(self.given.int8).graphs.values())
 
     def _combine(self, board: Board, number: int, tried: Mapping[int, Trial]) -> Trial | None:
-        """Try a combination of changes, if the most expensive of them helps where the others did not suffice. int8 can
-        be combined with all; --io needs int8."""
+        """Try a combination of changes. Return None if its most expensive change does not help in addition to the
+        others. int8 can be combined with all changes; --io needs int8."""
         int8 = number & _INT8
         if (self.is_int8() and int8) or (number & _IO and not (self.is_int8() or int8)):
             return None

@@ -87,7 +87,8 @@ class TracedLayer:
 
     @property
     def took(self) -> int:
-        """Return its own time, or that of the unit if that is longer: cores may compute another layer meanwhile."""
+        """Return the time of the layer, or of its unit if that takes longer, because cores may compute another layer
+        meanwhile."""
         return max(self.cycles, self.worked)
 
     @property

@@ -176,7 +176,7 @@ def roots_of(n: int) -> Array:
 
 
 def half_turns_of(n: int) -> Array:
-    """Return the factors by which the spectrum of n complex numbers becomes that of 2 n real ones."""
+    """Return the factors that convert the spectrum of n complex numbers to the spectrum of 2 n real numbers."""
     return _unit_circle(-np.pi * (np.arange(1, n // 2 + 1) / n + 0.5))
 
 

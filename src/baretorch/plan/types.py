@@ -40,7 +40,8 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Bank:
-    """A bank of RAM, and the bytes of it that buffers take. `home` is the bank of the program's other data."""
+    """A bank of RAM, and the number of its bytes that buffers take. `home` marks the bank of the program's other
+    data."""
 
     name: str
     size: int

@@ -117,7 +117,7 @@ class Workbench:
         return [check_sample(sample, self.graph.takes(), i) for i, sample in enumerate(given)]
 
     def split_samples(self) -> tuple[Workbench, list[tuple[Array, ...]]]:
-        """Return a workbench with half of the samples, and the other samples, with which to judge its results."""
+        """Return a workbench with one half of the samples, and the other half, which is for testing its results."""
         half = replace(self, _variants={}, _orders={})
         half.graph, half.samples = self.graph, self.samples[::2]
         return half, self.samples[1::2] or self.samples

@@ -20,7 +20,8 @@ REDUCTIONS = {"mul": "prod", "max": "amax", "min": "amin"}  # as scatter_reduce 
 
 
 def gather_nd(g: OnnxLowering, x: str, indices: str, *, batch_dims: int = 0) -> str:
-    """Lower GatherND. The last dimension of the indices counts axes; those of the batch select themselves."""
+    """Lower GatherND. The last dimension of the indices has an index for each of the first axes after the batch
+    axes."""
     *outer, count = g.shape(indices)
     own = []
     for i in range(batch_dims):

@@ -31,7 +31,8 @@ from baretorch.ops.int8.rules import EVERY
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """The constants of an int8 layer for those of a RequantShift, per channel. `sign` is that of the weights."""
+    """The constants of an int8 layer that replace those of a RequantShift, per channel. Weights are multiplied by
+    `sign`."""
 
     sign: Array
     bias: Array

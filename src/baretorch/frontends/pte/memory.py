@@ -74,8 +74,8 @@ _Identity: TypeAlias = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Kept:
-    """A mutable buffer as one method sees it. `initial` is the tensor, of any method, with its initial data; None if
-    the file contains none."""
+    """A mutable buffer as one method sees it. `initial` is the tensor of any method that has initial data; None if
+    the file contains no initial data."""
 
     name: str
     tensor: TensorValue

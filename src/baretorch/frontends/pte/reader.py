@@ -298,8 +298,8 @@ class _Reader:
         raise damaged(f"{call.operator} does not return its last arguments")
 
     def _inputs_of(self, call: KernelCall, args: Sequence[int]) -> tuple[Arg, ...]:
-        """Return the arguments of a call in the order of its operator's newest schema. Those of an unknown operator are
-        not read: the error that names it needs none."""
+        """Return the arguments of a call in the order of its operator's newest schema. Arguments of an unknown
+        operator are not read, because the error about it does not need them."""
         kinds = [kind_of(self.value_at(i)) for i in args]
         matched = find_schema(call.operator, call.overload, kinds, f"{call.operator} in {self._plan.name}")
         if matched is None:

@@ -84,8 +84,8 @@ def slice_(g: TfliteLowering, call: TfliteCall) -> str:
 
 
 def strided_slice(g: TfliteLowering, call: TfliteCall) -> str:
-    """Lower NumPy's x[begin:end:stride, ...]. Bits of the masks state for each: from the start, to the end, all
-    dimensions that are not named, a new dimension, a single index."""
+    """Lower NumPy's x[begin:end:stride, ...]. Each mask has a bit per dimension, which selects: from the start; to
+    the end; all dimensions that are not named; a new dimension; a single index."""
     if call.option(Field(5, "B")):
         raise CompileError("STRIDED_SLICE: `offset` is not supported")
     begin, end, stride = (

@@ -71,7 +71,8 @@ def _with_copies(schedule: Schedule, chosen: Collection[int]) -> tuple[Schedule,
 
 
 def can_stream(plan: Plan, chip: Chip) -> bool:
-    """Return whether there is an engine, and the plan is a plain sequence of one core's steps."""
+    """Return whether a plan can stream weights: the chip has a DMA engine, and the plan is a plain sequence of steps
+    on one core."""
     return chip.dma is not None and all(len(p.steps) == 1 and not p.steps[0].guards for p in plan.phases)
 
 

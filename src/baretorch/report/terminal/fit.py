@@ -94,5 +94,5 @@ def _changes(findings: Sequence[Finding], given: Options) -> list[RenderableType
         uses = ", ".join(f"{share(use.need, use.memory.size)} of {use.memory.name}" for use in trial.uses)
         table.add_row(found.board.name, f"[green]{markup(words)}[/]", uses, str(trial.bands or ""))
     lost = [f"{f.board.name}: {markup(f.advice)}" for f in findings if f.advice]
-    fitting = ["", "[bold]options that make it fit[/]", table] if table.row_count else []
-    return [*fitting, *(["", "[bold]too large with all options[/]", *lost] if lost else [])]
+    parts: list[RenderableType] = ["", "[bold]options that make it fit[/]", table] if table.row_count else []
+    return [*parts, "", "[bold]too large with all options[/]", *lost] if lost else parts
