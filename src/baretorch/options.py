@@ -333,7 +333,9 @@ class Option:
     @property
     def python_help(self) -> str:
         """The text for Python's help(): the valid values, and what the option does, with examples in Python."""
-        text = re.sub(r"\b(\w+)=([\d.,]*,\d+)", r'{"\1": (\2)}', self.about.help.removesuffix(" Repeatable."))
+        text = re.sub(
+            r"\b(\w+)=([\d.]+(?:,\d+(?:\.\d+)?)+)", r'{"\1": (\2)}', self.about.help.removesuffix(" Repeatable.")
+        )
         text = re.sub(r"\b(\w+)=(\d+)", r'{"\1": \2}', text)
         return text if self.kind is bool else f"{self._need()}. {text}"
 

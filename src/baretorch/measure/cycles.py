@@ -274,7 +274,7 @@ def unpaid_flash(time: Time, chip: Chip) -> str:
         return ""
     if time.flash is None:
         return "; waits for flash are not included"
-    return "" if time.flash.misses else "; no waits for flash: its cache has everything"
+    return "" if time.flash.misses else "; no waits for flash"
 
 
 def time_words(cycles: Cycles, chip: Chip, what: str = "") -> tuple[str, str]:

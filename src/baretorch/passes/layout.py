@@ -157,7 +157,7 @@ class _Walk:
         return self.constant(t, full.transpose(inverse))
 
     def result(self, node: Node, op: Op, inputs: tuple[str, ...], dims: Sizes) -> None:
-        """Emit under new names; the node's own names are those, permuted."""
+        """Emit the operator with new names for its results. The node's own names become permutations of these."""
         names = []
         for out, signature in zip(node.outputs, op.infer([self.tensor(n) for n in inputs]), strict=True):
             name = self.name(f"{out}{PERMUTED}")

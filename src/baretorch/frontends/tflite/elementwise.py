@@ -133,7 +133,8 @@ def _zero_point(t: TfTensor) -> int:
 
 
 def dequantize(g: TfliteLowering, call: TfliteCall) -> str:
-    """Lower DEQUANTIZE: the number stays, or is computed from the stored one."""
+    """Lower DEQUANTIZE. A tensor with a scale already represents real numbers and stays; other stored numbers are
+    converted."""
     t = call.operands[0]
     if t is None or g[call.x()].dtype is DType.FLOAT32:
         return call.x()
