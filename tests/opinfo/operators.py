@@ -18,6 +18,7 @@ WEIGHTS_AFTER = {
     "nn.functional.conv3d",
     "nn.functional.conv_transpose1d",
     "nn.functional.conv_transpose2d",
+    "nn.functional.conv_transpose3d",
     "nn.functional.batch_norm",
     "nn.functional.layer_norm",
     "nn.functional.group_norm",
@@ -32,7 +33,7 @@ _OPERATORS: dict[tuple[str, ...], str] = {
     FLOAT: """
         addmm addmv baddbmm bmm dot matmul mm mv inner outer einsum tensordot
         nn.functional.linear nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d
-        nn.functional.conv_transpose1d nn.functional.conv_transpose2d
+        nn.functional.conv_transpose1d nn.functional.conv_transpose2d nn.functional.conv_transpose3d
         nn.functional.scaled_dot_product_attention 
         div/no_rounding_mode div/trunc_rounding div/floor_rounding floor_divide fmod remainder pow square
         lerp addcmul addcdiv logaddexp xlogy
@@ -58,6 +59,7 @@ _OPERATORS: dict[tuple[str, ...], str] = {
         nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d
         nn.functional.max_pool3d nn.functional.avg_pool3d nn.functional.adaptive_avg_pool3d
         nn.functional.adaptive_max_pool3d
+        nn.functional.max_unpool1d nn.functional.max_unpool2d nn.functional.max_unpool3d
         nn.functional.interpolate/nearest nn.functional.interpolate/nearest-exact nn.functional.interpolate/linear
         nn.functional.interpolate/bilinear nn.functional.interpolate/area
         nn.functional.interpolate/bicubic nn.functional.grid_sample grid_sampler_2d cdist nn.functional.embedding_bag

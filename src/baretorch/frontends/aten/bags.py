@@ -16,7 +16,7 @@ from baretorch.frontends.lowering import Lowering, known_value
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Div, Maximum, Mul, Sub
 from baretorch.ops.index import IndexPut, IndexSelect, Scatter, ScatterReduce
-from baretorch.ops.logic import Eq, Le, Ne, Where
+from baretorch.ops.logic import Le, Ne, Where
 from baretorch.ops.reduce import Amax, Mean, Sum
 
 SUM, MEAN, MAX = 0, 1, 2  # PyTorch's numbers of the modes
@@ -90,20 +90,17 @@ def _scattered(g: Lowering, rows: str, bag: str, counted: str | None, bags: int,
     if counted is not None:
         bag = g.b.add(Where(), counted, bag, operand(g, bags, g[bag].dtype))
 
-    def gathered(values: str, first: float = 0.0) -> str:
-        begin = g.b.const("bags", np.full((bags + 1, g.shape(values)[1]), first, np.float32))
-        if first:
-            op, at = ScatterReduce(0, "amax"), expand_to(g, g.reshape(bag, (count, 1)), g.shape(values))
-            return slice_(g, g.b.add(op, begin, at, values), 0, 0, bags)
-        return slice_(g, g.b.add(IndexPut(0, True), begin, bag, values), 0, 0, bags)
+    def put(values: str, accumulate: bool) -> str:
+        begin = g.b.const("bags", np.zeros((bags + 1, g.shape(values)[1]), np.float32))
+        return g.b.add(IndexPut(0, accumulate), begin, bag, values)
 
+    if mode == MAX:  # of one of the bag's own rows and all of them
+        at = expand_to(g, g.reshape(bag, (count, 1)), (count, width))
+        return slice_(g, g.b.add(ScatterReduce(0, "amax"), put(rows, False), at, rows), 0, 0, bags)
+    sums = slice_(g, put(rows, True), 0, 0, bags)
     if mode == SUM:
-        return gathered(rows)
-    counts = gathered(g.b.const("ones", np.ones((count, 1), np.float32)))
-    if mode == MEAN:
-        return _divided(g, gathered(rows), counts)
-    nothing = g.b.add(Eq(), counts, operand(g, 0.0, DType.FLOAT32))
-    return g.b.add(Where(), nothing, operand(g, 0.0, DType.FLOAT32), gathered(rows, -inf))
+        return sums
+    return _divided(g, sums, slice_(g, put(g.b.const("ones", np.ones((count, 1), np.float32)), True), 0, 0, bags))
 
 
 def _divided(g: Lowering, sums: str, counts: str) -> str:
@@ -164,7 +161,7 @@ def _mean(g: Lowering, sums: str, axis: int, index: str, include_self: bool) -> 
     return _divided(g, sums, counts)
 
 
-BAGS = (IndexSelect, Sum, Mean, Amax, Mul, Div, Sub, Maximum, Eq, Le, Ne, Where, IndexPut, ScatterReduce)
+BAGS = (IndexSelect, Sum, Mean, Amax, Mul, Div, Sub, Maximum, Le, Ne, Where, IndexPut, ScatterReduce)
 
 ROWS: dict[str, AtenRow] = {
     **rows("embedding_bag", embedding_bag, *BAGS),
