@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from tests.frontends.lower import check_module, names
 from torch import nn
 
-from baretorch.errors import CompileError
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.torch.export import read_exported
 from baretorch.pipeline import optimize

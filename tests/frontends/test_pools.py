@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 
 import pytest
 import torch
 import torch.nn.functional as F
 from tests.frontends.lower import check_module, names
-from torch import Tensor, nn
+from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.table import to_graph

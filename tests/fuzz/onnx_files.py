@@ -101,7 +101,15 @@ def sound() -> tuple[Any, ...]:
     )
     put = model(
         [
-            node("ConvTranspose", ["x", "w"], ["v"], strides=[2, 1, 1], pads=[1, *[0] * 5], output_padding=[1, 0, 0], group=2),
+            node(
+                "ConvTranspose",
+                ["x", "w"],
+                ["v"],
+                strides=[2, 1, 1],
+                pads=[1, *[0] * 5],
+                output_padding=[1, 0, 0],
+                group=2,
+            ),
             node("MaxPool", ["v"], ["m", "at"], kernel_shape=[2, 2, 2], strides=[2, 2, 2], storage_order=1),
             node("MaxUnpool", ["m", "at"], ["u"], kernel_shape=[2, 2, 2], strides=[2, 2, 2]),
             node("ScatterND", ["u", "i", "e"], ["s"], reduction="max"),

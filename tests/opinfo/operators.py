@@ -18,7 +18,6 @@ WEIGHTS_AFTER = {
     "nn.functional.conv3d",
     "nn.functional.conv_transpose1d",
     "nn.functional.conv_transpose2d",
-    "nn.functional.conv_transpose3d",
     "nn.functional.batch_norm",
     "nn.functional.layer_norm",
     "nn.functional.group_norm",
@@ -33,7 +32,7 @@ _OPERATORS: dict[tuple[str, ...], str] = {
     FLOAT: """
         addmm addmv baddbmm bmm dot matmul mm mv inner outer einsum tensordot
         nn.functional.linear nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d
-        nn.functional.conv_transpose1d nn.functional.conv_transpose2d nn.functional.conv_transpose3d
+        nn.functional.conv_transpose1d nn.functional.conv_transpose2d
         nn.functional.scaled_dot_product_attention 
         div/no_rounding_mode div/trunc_rounding div/floor_rounding floor_divide fmod remainder pow square
         lerp addcmul addcdiv logaddexp xlogy

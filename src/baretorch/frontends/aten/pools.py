@@ -67,7 +67,9 @@ def max_pool_with_indices(
     return with_indices(g, x, y, taps)
 
 
-def with_indices(g: Lowering, x: str, y: str, taps: Sequence[Sequence[Ints]], order: Literal["C", "F"] = "C") -> Result:
+def with_indices(
+    g: Lowering, x: str, y: str, taps: Sequence[Sequence[Ints]], order: Literal["C", "F"] = "C"
+) -> tuple[str, ...]:
     """Return the maxima `y`, and where each is among the elements of x's last dimensions: the first of equal ones. One
     of both that is not read vanishes. `taps` are the elements of each window along each of these dimensions.
 

@@ -87,7 +87,7 @@ def _filter_matrix(have: int, want: int, step: float, reach: float, share: Calla
     first = np.maximum(np.trunc(center - np.float32(reach) * wide + np.float32(0.5)), 0)
     stop = np.minimum(np.trunc(center + np.float32(reach) * wide + np.float32(0.5)), have)
     shares = np.where((i >= first) & (i < stop), share((i - center + np.float32(0.5)) / wide), 0.0)
-    return (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)
 
 
 def triangle(t: Array) -> Array:

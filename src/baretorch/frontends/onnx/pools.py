@@ -59,10 +59,10 @@ def max_unpool(g: OnnxLowering, x: str, index: str, output_shape: str | None = N
     each = zip(g.shape(x)[2:], w.kernel, w.strides, w.before, w.after, strict=True)
     size = (*outer, *((n - 1) * s + k - b - a for n, k, s, b, a in each))
     need_room(call.op, *size)
-    flat = [g.reshape(t, (g[t].count,)) for t in (x, index)]
+    x, index = (g.reshape(t, (g[t].count,)) for t in (x, index))
     want = g.ints(output_shape, f"{call.op}: output_shape") if output_shape else size
     after = [(0, n - have) for n, have in zip(want, size, strict=True)]
-    return pad_constant(g, unpool(g, *flat, size), after, 0.0)
+    return pad_constant(g, unpool(g, x, index, size), after, 0.0)
 
 
 def average_pool(g: OnnxLowering, x: str, *, ceil_mode: int = 0, count_include_pad: int = 0, call: OnnxCall) -> str:

@@ -250,7 +250,9 @@ def scatter_nd(g: TfliteLowering, call: TfliteCall) -> str:
         raise CompileError("SCATTER_ND of quantized numbers is not supported", need="float32 or plain integers")
     _need_axes(call, g.shape(index)[-1], call.y.shape)
     known = known_value(g, index)
-    alone = known is not None and len(np.unique(known.reshape(-1, known.shape[-1]), axis=0)) * known.shape[-1] == known.size
+    alone = (
+        known is not None and len(np.unique(known.reshape(-1, known.shape[-1]), axis=0)) * known.shape[-1] == known.size
+    )
     zeros = g.b.const("zeros", np.zeros(call.y.shape, g[source].dtype.numpy))
     rows, at = merge_indexed(g, zeros, index)
     return g.reshape(g.b.add(IndexPut(0, not alone), rows, at, source), call.y.shape)
