@@ -7,7 +7,7 @@ from baretorch.ops.index import RavelIndex
 from baretorch.ops.move import Slice
 
 
-def columns(g: Lowering, indices: str) -> list[str]:
+def index_columns(g: Lowering, indices: str) -> list[str]:
     """Return the index of each axis: the last dimension of the indices counts them."""
     *outer, count = g.shape(indices)
     one = [indices] if count == 1 else [g.b.add(Slice(len(outer), i, i + 1), indices) for i in range(count)]
@@ -17,7 +17,7 @@ def columns(g: Lowering, indices: str) -> list[str]:
 def merge_indexed(g: Lowering, x: str, indices: str) -> tuple[str, str]:
     """Return x with the indexed axes, its first ones, merged into one, and the index into that axis."""
     shape = g.shape(x)
-    at, *others = columns(g, indices)
+    at, *others = index_columns(g, indices)
     size = shape[0]
     for axis, column in enumerate(others, 1):
         at = g.b.add(RavelIndex((size, shape[axis])), at, column)

@@ -8,7 +8,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import index as aten
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.indexing import columns, merge_indexed
+from baretorch.frontends.indexing import index_columns, merge_indexed
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.call import widen
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
@@ -28,7 +28,7 @@ def gather_nd(g: OnnxLowering, x: str, indices: str, *, batch_dims: int = 0) -> 
     for i in range(batch_dims):
         at = np.arange(outer[i], dtype=np.int32).reshape([-1 if j == i else 1 for j in range(len(outer))])
         own.append(g.b.const("batch", at))
-    return aten.index(g, x, [*own, *columns(g, indices)])
+    return aten.index(g, x, [*own, *index_columns(g, indices)])
 
 
 def scatter_elements(
