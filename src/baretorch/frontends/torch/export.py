@@ -136,6 +136,7 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
             raise CompileError(f"{of} returns a {kind} tensor", need="dense tensors", try_=dense)
         if x.device.type != "cpu":
             raise _wrong_device(f"{of} returns a tensor", x.device, f"torch.randn({list(x.shape)})", "x.cpu()")
+        _need_known_float(f"{of} returns a tensor", x)
     if isinstance(module, torch.nn.Module):
         _check_weights(module)
     if not isinstance(module, torch.nn.Module) or isinstance(module, torch.fx.GraphModule):
@@ -193,6 +194,14 @@ def _check_weights(module: Any) -> None:
             )
         if t.device.type != "cpu":
             raise _wrong_device(f"{name} is", t.device, "net.load_state_dict(…, assign=True)", "net.cpu()")
+        _need_known_float(f"{name} is", t)
+
+
+def _need_known_float(what: str, x: Any) -> None:
+    """Raise CompileError for floats of 8 bits and less, which few operators of PyTorch itself can read."""
+    if x.is_floating_point() and x.dtype.itemsize < 2:
+        name = str(x.dtype).removeprefix("torch.")
+        raise CompileError(f"{what} of {name}", need="float32, float16 or bfloat16", try_="x.float()")
 
 
 def _wrong_device(what: str, device: Any, values: str, moved: str) -> CompileError:
