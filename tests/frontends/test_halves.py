@@ -218,6 +218,13 @@ def test_floats_of_a_byte_are_refused_by_name(dtype: torch.dtype) -> None:
     with pytest.raises(CompileError, match=f"weight is of {name}"):
         from_module(nn.Linear(3, 2).to(dtype), (torch.ones(2, 3),), "net")
 
+    class Inside(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.to(dtype)
+
+    with pytest.raises(CompileError, match=f"a cast from float32 to {name} is not supported"):
+        lower(from_module(Inside(), (torch.ones(2, 3),), "net"))
+
 
 @both
 def test_pt2(dtype: torch.dtype, tmp_path: Path) -> None:
