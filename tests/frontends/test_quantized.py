@@ -214,7 +214,7 @@ def reference(call: AtenCall, args: list[Any]) -> torch.Tensor:
     if call.target == "aten::view":
         return args[0].reshape(args[1])
     operator = getattr(torch.ops.cortex_m, call.target.removeprefix("cortex_m::")).default
-    newest = operators._schemas()[call.target][-1].parameters  # the installed version may lack some of them
+    newest = operators.known_schemas()[call.target][-1].parameters  # the installed version may lack some of them
     given = {p.name: arg for p, arg in zip(newest, args, strict=True)}
     given |= {name: torch.empty(0, dtype=torch.uint8) for name in operators.WORKSPACE} | {"dtype": torch.int8}
     return operator(*(given[p.name] for p in operator._schema.arguments))
@@ -296,6 +296,51 @@ def test_each_operator_is_near(target: str, x: Array, args: Any, constants: dict
     call = AtenCall(f"cortex_m::{target}", (Ref("x"), *args), ("y",), (None,))
     given = AtenInput("x", x.shape, DType.INT8, tuple(range(x.ndim)))
     check_each_call(AtenProgram("m", (given,), constants, (call,), ("y",), ((),)), torch.from_numpy(x))
+
+
+def row_of(target: str, x: Array, args: Any, constants: dict[str, Array]) -> Array:
+    """Return what Baretorch computes for one operator."""
+    call = AtenCall(f"cortex_m::{target}", (Ref("x"), *args), ("y",), (None,))
+    given = AtenInput("x", x.shape, DType.INT8, tuple(range(x.ndim)))
+    (made,) = interpret(to_graph(AtenProgram("m", (given,), constants, (call,), ("y",), (given.order,))), [x]).values()
+    return made
+
+
+POOL = ((2, 2), (1, 2), (0, 0), False, 3, 1 << 30, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("target", "args", "constants"),
+    [
+        ("quantized_transpose_conv2d", UP, {"w": int8(4, 3, 3, 3), "bias": np.arange(4, dtype=np.int32), **FACTORS}),
+        ("quantized_avg_pool2d", POOL, {}),
+        ("quantized_max_pool2d", ((2, 2), (1, 2), (0, 0), (1, 1), False, 0, 0, -99, 99), {}),
+    ],
+)
+def test_the_explicit_layout_is_the_same_operator(target: str, args: Any, constants: dict[str, Array]) -> None:
+    """Operators of ExecuTorch 1.5 whose names end in `_nhwc` have images in another order, and no other difference."""
+    x = int8(1, 3, 4, 6)
+    want = row_of(target, x, args, constants)
+    made = row_of(f"{target}_nhwc", np.ascontiguousarray(x.transpose(0, 2, 3, 1)), args, constants)
+    np.testing.assert_array_equal(made, want.transpose(0, 2, 3, 1))
+
+
+@pytest.mark.parametrize(("scale", "zero"), [(1.75, -20), (0.3, 5), (510.5, -128)])
+def test_a_quotient(scale: float, zero: int) -> None:
+    """A quotient is rounded from float in ExecuTorch, and is 0 where the divisor is."""
+    x, y = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128))
+    given = x.astype(np.int8), y.astype(np.int8)
+    made = row_of("quantized_div", given[0], (3, Ref("b"), -7, zero, scale), {"b": given[1]})
+    with np.errstate(all="ignore"):
+        quotient = np.where(y == -7, 0, (x - 3) / (y + 7))
+    want = np.clip(np.rint(quotient * scale) + zero, -128, 127)
+    assert np.abs(made - want).max() <= 1
+    assert (made[y == -7] == zero).all() and (made == want).mean() > 0.9
+
+
+def test_a_quotient_without_a_scale_is_refused() -> None:
+    with pytest.raises(CompileError, match="0 cannot be a scale"):
+        row_of("quantized_div", int8(2, 2), (0, Ref("b"), 0, 0, 0.0), {"b": int8(2, 2)})
 
 
 def test_limits_of_stored_numbers() -> None:

@@ -52,7 +52,8 @@ class Reader:
 
 @cache
 def ptes() -> tuple[bytes, ...]:
-    return tuple(file.read_bytes() for file in sorted(DATA.glob("*.pte")))
+    """Return files of several versions of ExecuTorch; those of float16 are among them."""
+    return tuple(file.read_bytes() for file in sorted(DATA.rglob("*.pte")))
 
 
 def make_pte(rng: random.Random) -> bytes:

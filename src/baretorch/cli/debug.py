@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import BUILD, COMPILE, model_argument, takes
-from baretorch.cli.verb import Answer, board_option, out_option, show_progress, verb
+from baretorch.cli.verb import IMAGE_FOLDER, Answer, board_option, out_option, show_progress, verb
 
 if TYPE_CHECKING:
     from baretorch.options import Options
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--probe", type=click.Choice(["pyocd", "openocd"]), help="Debug a real board through its debug probe.")
 @click.option("--port", type=click.Path(), metavar="PORT", help="Feed a real board through this serial port.")
 @takes("emulator", *BUILD, *COMPILE)
-@out_option("build/MODEL-BOARD")
+@out_option(IMAGE_FOLDER)
 def debug(
     as_json: bool,
     model: str,

@@ -22,7 +22,7 @@ STAGES = ("source", "aten", "core", "graph", "plan")
 @click.option("--stage", type=click.Choice(STAGES), help="Show one stage as text.")
 @takes("toolchain", *INT8)
 def inspect(as_json: bool, model: str, board: str | None, stage: str | None, options: Options) -> Answer:
-    """Show a model's stages, operators, memory plan and fit."""
+    """Show a model's stages and memory plan, and whether it fits."""
     from baretorch.cli.stages import lower_model, read_source
     from baretorch.errors import CompileError
     from baretorch.measure.model import ModelFacts, Worksheet, find_worksheet

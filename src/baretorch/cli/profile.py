@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import BUILD, COMPILE, model_argument, takes
-from baretorch.cli.verb import Answer, board_option, out_option, show_progress, verb
+from baretorch.cli.verb import IMAGE_FOLDER, Answer, board_option, out_option, show_progress, verb
 from baretorch.errors import USER_ERROR
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @model_argument
 @board_option
 @takes("emulator", *BUILD, *COMPILE, "cores", "npu", "units")
-@out_option("build/MODEL-BOARD")
+@out_option(IMAGE_FOLDER)
 @click.option("--loops", is_flag=True, help="Show the instructions of each layer's hottest loop.")
 def profile(as_json: bool, model: str, board: Board, options: Options, out: str | None, loops: bool) -> Answer:
     """Show the instructions and cycles of each layer and loop."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import BUILD, COMPILE, model_argument, takes
-from baretorch.cli.verb import Answer, board_option, show_progress, verb
+from baretorch.cli.verb import IMAGE_FOLDER, Answer, board_option, show_progress, verb
 from baretorch.errors import USER_ERROR
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(),
     metavar="FILE",
-    help="Write the page to this file. Default: build/MODEL-BOARD/report.html.",
+    help=f"Write the page to this file. Default: {IMAGE_FOLDER}/report.html.",
 )
 def report(as_json: bool, model: str, board: Board, options: Options, task: bool, out: str | None) -> Answer:
     """Write an HTML page about memory, time and accuracy."""

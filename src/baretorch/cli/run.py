@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import BUILD, COMPILE, CORES, model_argument, takes
-from baretorch.cli.verb import Answer, board_option, out_option, show_progress, verb
+from baretorch.cli.verb import IMAGE_FOLDER, Answer, board_option, out_option, show_progress, verb
 from baretorch.errors import USER_ERROR
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @model_argument
 @board_option
 @takes("emulator", *BUILD, *COMPILE, *CORES, "npu", "units", "watchdog")
-@out_option("build/MODEL-BOARD")
+@out_option(IMAGE_FOLDER)
 @click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass to this folder.")
 @click.option("--compare-cores", is_flag=True, help="Compile and run for one core too, and show the speed-up.")
 def run(

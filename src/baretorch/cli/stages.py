@@ -64,19 +64,25 @@ def build_model(
     debug: bool = False,
     more: Mapping[str, str] | None = None,
 ) -> Image:
-    """Build the image in `out` or build/MODEL-BOARD; with `debug`, for a debugger. `more` are text files to add."""
+    """Build the image in `out` or the default folder; with `debug`, for a debugger. `more` are text files to add."""
     progress("build")
     return build_image(compiled, image_folder(compiled, out), progress.build, debug, more)
 
 
 def image_folder(compiled: Compiled, out: str | None) -> Path:
-    return Path(out) if out else Path("build") / f"{compiled.graph.name}-{compiled.board.name}"
+    """Return `out`, or the default folder of the image. Files of other kinds than Python, and models in int8, have
+    folders of their own: build/net-pico2w, build/net-pico2w-onnx-int8."""
+    if out:
+        return Path(out)
+    kind = compiled.source.kind
+    words = [compiled.graph.name, compiled.board.name, *([kind] if kind != "py" else [])]
+    return Path("build") / "-".join([*words, *(["int8"] if compiled.options.int8 else [])])
 
 
 def measure_compiled(
     compiled: Compiled, out: str | None, progress: ProgressLine, other_inputs: bool = False
 ) -> Measurement:
-    """Build the image in `out` or build/MODEL-BOARD, and run it on the emulated chip."""
+    """Build the image in `out` or the default folder, and run it on the emulated chip."""
     return measure_model(compiled, image_folder(compiled, out), progress.show, other_inputs)
 
 

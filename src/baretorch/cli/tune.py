@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 @model_argument
 @board_option
 @click.option("--flash", type=SIZE, metavar="SIZE", help="Limit the image to this size in bytes: 60k, 1.5M; k is 1024.")
-@click.option("--ram", "ram_budget", type=SIZE, metavar="SIZE", help="Limit the RAM to this size in bytes: 20k.")
+@click.option(
+    "--total-ram",
+    "ram_budget",
+    type=SIZE,
+    metavar="SIZE",
+    help="Limit the RAM of the image, that is arena, static data and stack, to this size in bytes: 20k.",
+)
 @click.option("--time", "milliseconds", type=TIME, metavar="TIME", help="Limit the time of an inference: 30ms, 1.5s.")
 @click.option(
     "--accuracy-drop",

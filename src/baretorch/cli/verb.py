@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Body: TypeAlias = Callable[..., "Answer"]
 
 SELECT_BOARD = "Select a board: a name from `baretorch boards`, or your own .toml."
+IMAGE_FOLDER = "build/MODEL-BOARD[-onnx][-int8]"  # the default; -onnx is the kind of file, unless it is Python
 
 
 @dataclass(frozen=True)

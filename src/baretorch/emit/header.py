@@ -15,7 +15,7 @@ from baretorch.plan.types import InArena
 
 
 def model_h(names: CNames) -> str:
-    """Return shapes, sizes, and one call per method."""
+    """Return the text of model.h: shapes, sizes, and a run function per method."""
     up = names.model.upper()
     methods = "\n".join(_method(names, m) for m in names.methods.values())
     shown = {m.constants[o.storage] for m in names.methods.values() for o in m.plan.outputs if o.constant}

@@ -149,8 +149,9 @@ class Folder:
             _lock(self._open[()])
 
     def put(self, files: Mapping[str, Content], option: str = "--out", made: IsOurs = text_of_ours) -> None:
-        """Create files, or replace those that Baretorch made, and record them. If one file cannot be written or belongs
-        to others, none is. The record is renamed first. Files in a temporary folder are not recorded."""
+        """Create files, or replace those that Baretorch made, and record them. If one file cannot be written, or
+        belongs to someone else, no file is written. The record is renamed first. Files in a temporary folder are not
+        recorded."""
         record = check_files(self._path, files, option, made) if self._lasting else {}
         self.write({**files, **record})
 

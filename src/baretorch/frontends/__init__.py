@@ -77,7 +77,7 @@ def load(
         given,
         arguments or {},
     )
-    source = loader(request)
+    source = replace(loader(request), kind=file.suffix.removeprefix("."))
     model = source.named or file
     if given is None and (source.calibration is not None or model.suffix == ".py" or not options.int8):
         return source

@@ -65,10 +65,10 @@ class Torch:
 
 @dataclass(frozen=True)
 class Source:
-    """A model as read. `graphs` are those of all methods, over shared weights; `method` is the selected one. `examples`
-    are in the memory order of the C interface. `expected` are the original model's outputs for them, and
-    `expected_again` those of a second call, which differ if the model has state; None if there is no original to
-    run."""
+    """A model as read. `graphs` has a graph per method, over shared weights; `method` is the selected one.
+    `examples` are in the memory order of the C interface. `expected` are the original model's outputs for them;
+    `expected_again` are the outputs of a second call, which differ if the model has state. Both are None if there is
+    no original to run."""
 
     name: str
     graphs: Mapping[str, Graph]
@@ -76,6 +76,7 @@ class Source:
     expected: tuple[Array, ...] | None = None
     expected_again: tuple[Array, ...] | None = None
     library: str = "nobody"  # which computed the results
+    kind: str = "py"  # the ending of the file's name
     method: str = "forward"
     references: Mapping[str, Reference] = field(default_factory=dict)  # of each method, if the model can run
     eager: Callable[[], Runner] | None = None  # starts the original model, which is called like an image

@@ -25,7 +25,7 @@ class MemoryUse:
 
     @property
     def room(self) -> int:
-        """Bytes left; negative if it is too small."""
+        """The number of bytes left; negative if the memory is too small."""
         return self.memory.size - self.need
 
     @property

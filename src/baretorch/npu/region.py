@@ -146,7 +146,7 @@ class RegionValues:
 
 
 def sizes(x: Shape, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> Pair:
-    """Return the height and width of the output of windows."""
+    """Return the height and width of the output of a convolution or pool."""
     top, bottom, left, right = padding
     return (
         (x[1] + top + bottom - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1,

@@ -113,7 +113,7 @@ class TosaBlock:
         *inputs: TosaValue | Sequence[int],
         fields: Sequence[Field] = (),
     ) -> TosaValue:
-        """An operator with one output. Inputs that are numbers are shapes in the sense of TOSA."""
+        """Add an operator with one output, and return the output. Inputs that are numbers become TOSA shapes."""
         names = tuple(x.name if isinstance(x, TosaValue) else self._shape(x) for x in inputs)
         value = self._tensor(shape, kind)
         self.rows.append(_Row(operator, names, (value.name,), tuple(fields)))
@@ -140,7 +140,7 @@ class TosaBlock:
         return name
 
     def file(self) -> bytes:
-        """Return the whole file."""
+        """Return the bytes of the TOSA file."""
         return _Writer().file(self)
 
 

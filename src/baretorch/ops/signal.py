@@ -176,7 +176,7 @@ def roots_of(n: int) -> Array:
 
 
 def half_turns_of(n: int) -> Array:
-    """Return the factors by which the spectrum of n complex numbers becomes that of 2 n real ones."""
+    """Return the factors that convert the spectrum of n complex numbers to the spectrum of 2 n real numbers."""
     return _unit_circle(-np.pi * (np.arange(1, n // 2 + 1) / n + 0.5))
 
 
@@ -185,7 +185,7 @@ def _product(a: Array, b: Array | np.int64) -> Array:
 
 
 def _turn(a: Array, root: Array) -> Array:
-    """Return the product of complex numbers."""
+    """Return the products of complex int16 numbers with roots of unity in Q15, rounded."""
     (re, im), (c, s) = (np.moveaxis(v.astype(np.int64), -1, 0) for v in (a, root))
     return ((np.stack([re * c - im * s, re * s + im * c], axis=-1) + 16384) >> 15).astype(np.int16)
 

@@ -19,7 +19,8 @@ from baretorch.passes.order import lower_graph
 
 @dataclass(frozen=True, eq=False)
 class RecordedLayer:
-    """An operator of a file as its own Graph, with the runtime's inputs and outputs of it."""
+    """An operator of a file as a Graph of its own, with the inputs that the runtime gave it and the outputs that it
+    computed."""
 
     name: str
     operator: str

@@ -114,7 +114,8 @@ def _cut(graph: Graph, x: str, producer: dict[str, Node], uses: dict[str, list[N
 
 
 def _axis_before(shape: Shape, to: Shape, axis: int) -> tuple[int, int] | None:
-    """Return the axis that became `axis` and perhaps others after it, and how many of its indices one of `axis` is."""
+    """Return the axis of `shape` that a reshape to `to` splits into `axis` and perhaps later axes, and the number of
+    its indices that an index of `axis` covers. Return None if there is no such axis."""
     outer, inner = prod(to[:axis]), prod(to[axis:])
     for i, size in enumerate(shape):
         if size > 1 and prod(shape[:i]) == outer and inner % (rest := prod(shape[i + 1 :])) == 0:

@@ -91,7 +91,8 @@ def stored_by_name(plan: Plan) -> Counter[str]:
 
 
 def need_flash(stored: Mapping[str, int], board: Board) -> None:
-    """CompileError if constants do not fit flash, before anything is built; the linker checks the code too."""
+    """Raise CompileError if constants do not fit flash, before anything is built. The linker checks constants and
+    code."""
     chip = board.chip
     flash = chip.memory(chip.code)
     weights = sum(stored.values())

@@ -40,7 +40,8 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Bank:
-    """A bank of RAM, and the bytes of it that buffers take. `home` is the bank of the program's other data."""
+    """A bank of RAM, and the number of its bytes that buffers take. `home` marks the bank of the program's other
+    data."""
 
     name: str
     size: int
@@ -232,7 +233,7 @@ class Plan:
         """How close the arena is to the minimum."""
         if self.layout.optimal:
             return "optimal"
-        return f"within {100 * (self.arena / self.layout.lower_bound - 1):.1f} % of the bound"
+        return f"at most {100 * (self.arena / self.layout.lower_bound - 1):.1f} % above the minimum"
 
     def live_bytes(self, phase: int) -> int:
         """Return the bytes of the arena that are in use in a phase; bytes that two buffers share count once."""

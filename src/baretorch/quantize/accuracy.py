@@ -137,8 +137,8 @@ def check_layers(graph: Graph, right: Mapping[str, Array], given: Mapping[str, A
 
 
 def _bias_steps(node: Node | None) -> float:
-    """Return how many steps of its output a layer's rounded bias may be off. A layer whose sums are coarser than its
-    output shifts them to the left."""
+    """Return the error that rounding a layer's bias may cause, in steps of the layer's output. It is large if the sums
+    are coarser than the output and are shifted to the left."""
     layers = (QLinear, QConv2d, QConv2d16, QConvTranspose2d)
     return 2.0**node.op.shift / 4 if node is not None and isinstance(node.op, layers) else 0.0
 

@@ -218,7 +218,7 @@ def _unseen(graph: Graph, expected: _Sums, count: int) -> Iterator[str]:
 def _uncertain(
     graph: Graph, data: _Sums, expected: _Sums, inputs: Sequence[Sequence[Array]], exact: RunGraph, runner: OpenRunner
 ) -> Iterator[str]:
-    """Warn if outputs for other inputs may be wrong because they depend on which of two numbers is larger."""
+    """Warn if outputs for other inputs may be wrong because rounding can reverse comparisons of numbers."""
     far = find_comparisons(graph, {name: data.rms(graph, name) for name in data.error})
     if not far:
         return
@@ -228,7 +228,7 @@ def _uncertain(
     if worst < LEAST_DB:
         layers = ", ".join(dict.fromkeys(_layer(graph, node.outputs[0]) for node in far))
         yield (
-            f"accuracy: numbers are compared in {layers} that int8 can hardly distinguish; the int8 result for "
+            f"accuracy: rounding to int8 can reverse comparisons in {layers} (argmax, <, ==); the int8 result for "
             f"other inputs has about {worst:.1f} dB signal to noise against float"
         )
 

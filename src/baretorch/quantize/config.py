@@ -106,7 +106,7 @@ def _precision(file: str, layer: str, value: object) -> Precision:
 
 
 def _channels(file: str, told: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
-    """Return the channels by layer. Ranges are short to write, so their total number is limited by that of bytes."""
+    """Return the channels by layer. A short text can name a huge range, so the total number is limited."""
     found: dict[str, tuple[int, ...]] = {}
     left = LARGEST
     for layer, value in told.items():

@@ -95,7 +95,7 @@ class _Walk:
         return int8_rule(node.op) is not None
 
     def _roots(self) -> dict[str, str]:
-        """Return, for each tensor that depends on only one other, element by element, this other tensor."""
+        """Map each tensor that depends on a single tensor, element by element, to that tensor."""
         root: dict[str, str] = {}
         for node in self.nodes:
             if isinstance(node.op, Elementwise) and element_by_element(self.graph, node):
@@ -268,7 +268,7 @@ class _Walk:
         return name
 
     def _join(self, one: str, other: str) -> None:
-        """Add the group of the other tensor to that of the first."""
+        """Merge the group of the second tensor into the group of the first."""
         self.parent[self._first(other)] = self._first(one)
 
 

@@ -96,7 +96,8 @@ class Preparation:
 
 
 def prepare(before: Graph, graph: Graph, config: Config, keep_float: Sequence[str] = ()) -> Preparation:
-    """Find the tensors that need scales in a graph after the float passes, which was `before` all passes."""
+    """Find the tensors that need scales. `graph` is the graph after the float passes, and `before` the one before all
+    passes."""
     for name, precision in config.layers.items():
         outputs = outputs_of_layers(before, graph, [name])
         if precision in OF_WEIGHTS:

@@ -184,7 +184,7 @@ class _Search:
         """Run the trials."""
         if not self.request.join:
             if known := len(study.done()):
-                tuner.notes.append(f"of all trials {known} were known from before")
+                tuner.notes.append(f"{known} of the trials are from an earlier search")
             tuner.begin(study, self.request.trials)
         try:
             study.work(tuner.measure, lambda done, all_: self.show(f"search, {done} of {all_}", done, all_))

@@ -145,7 +145,8 @@ class Study:
         return layers | parts | dict(suggested.arguments)
 
     def work(self, measure: Callable[[Suggestion], TrialResult], show: Callable[[int, int], None]) -> None:
-        """Work on trials until all are done, also by other processes. If none are queued yet, wait for them."""
+        """Work on trials until all are done, including those of other processes. If no trials are queued yet, wait
+        for them."""
         while True:
             with problems(self._url):
                 trial = self._next(show)
@@ -157,7 +158,8 @@ class Study:
                 self._work_on(trial, measure)
 
     def _next(self, show: Callable[[int, int], None]) -> Any:
-        """Take the next trial; None if other processes have the rest, or DONE."""
+        """Take the next trial. Return None if other processes work on all remaining trials, or DONE if there are
+        none."""
         optuna = import_optuna()
         waiting, running = optuna.trial.TrialState.WAITING, optuna.trial.TrialState.RUNNING
         optuna.storages.fail_stale_trials(self._study)

@@ -116,7 +116,7 @@ class Workbench:
         return [check_sample(sample, self.graph.takes(), i) for i, sample in enumerate(given)]
 
     def split_samples(self) -> tuple[Workbench, list[tuple[Array, ...]]]:
-        """Return a workbench with half of the samples, and the other samples, with which to judge its results."""
+        """Return a workbench with one half of the samples, and the other half, which is for testing its results."""
         half = replace(self, _variants={}, _orders={}, _scales={})
         half.graph, half.samples = self.graph, self.samples[::2]
         return half, self.samples[1::2] or self.samples
@@ -356,8 +356,8 @@ def _count_fours(weight: Tensor) -> bytes:
 
 
 def _by_layer(measured: Measurement) -> list[int]:
-    """Return the instructions of each step; empty if the emulator counts only all together, or if a layer has several
-    steps."""
+    """Return the instructions of each step. The list is empty if the emulator does not count per layer, or if a layer
+    has several steps."""
     try:
         layers = measured.profile.layers
     except CompileError:

@@ -237,7 +237,8 @@ def svm_classifier(g: OnnxLowering, call: OnnxCall) -> Result:
 def _pairs(
     g: Lowering, products: str, table: Array, starts: Array, pairs: Sequence[tuple[int, int]], rho: Array
 ) -> str:
-    """Return the decision of each pair of classes: what the vectors of both say against the other one."""
+    """Return the decision value for each pair of classes: the sum over the support vectors of both classes, plus
+    rho."""
     count = len(starts) - 1
     sums = []
     for i in range(count):

@@ -78,8 +78,8 @@ DECLARED = {DType.INT8: SIGNED, DType.UINT8: UNSIGNED, DType.INT16: Range(-(1 <<
 
 
 def ranges_of(inputs: Sequence[OnnxInput], examples: Sequence[Sequence[Array]] | None) -> dict[str, Range]:
-    """Return the ranges of inputs: those of their types, or if they are float, of the type that holds the examples.
-    Examples of bytes for an int32 input state that it is one of bytes."""
+    """Return the ranges of inputs: the range of the input's type, or for float inputs the range of the integer type
+    that holds the examples. An int32 input whose examples are bytes has the range of bytes."""
     found = {}
     for i, x in enumerate(inputs):
         stated = examples is not None and x.dtype is DType.INT32 and _stated_range(examples[i])

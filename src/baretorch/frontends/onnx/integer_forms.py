@@ -2,7 +2,7 @@
 
 A RequantShift computes (acc * factor + offset + 2^(s-1)) >> s with a factor per channel, and an int8 layer
 (((acc + bias) << shift) * multiplier + 2^31) >> 32. Both are equal for multiplier << shift = factor << (32 - s) if the
-offset is `bias` times the factor, or so near to it that it does not count.
+offset is `bias` times the factor, or differs from it too little to change a result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from baretorch.ops.int8.rules import EVERY
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """The constants of an int8 layer for those of a RequantShift, per channel. `sign` is that of the weights."""
+    """The constants of an int8 layer that replace those of a RequantShift, per channel. Weights are multiplied by
+    `sign`."""
 
     sign: Array
     bias: Array
@@ -44,7 +45,7 @@ MOST_STEPS = 1 << 15  # of an output, that are added after the shift
 
 
 def exact(factor: Array, offset: Array, shift: int) -> Exact | None:
-    """Return the constants, or None if there are none."""
+    """Return the constants of an int8 layer that computes the same as a RequantShift; None if no constants do."""
     if not factor.size or not factor.all() or np.abs(factor).max() >= LARGEST:
         return None
     m, half = np.abs(factor), (1 << shift) >> 1

@@ -20,8 +20,8 @@ TOLERANCE = 1e-4  # of the largest number that PyTorch gives, or of 1 if that is
 
 
 class HostRuntime:
-    """A program in the runtime. All methods are loaded at once, because loading one resets the state that it shares
-    with others."""
+    """A program in ExecuTorch's host runtime. All methods are loaded at once, because loading a method resets the
+    state that it shares with others."""
 
     def __init__(self, data: bytes) -> None:
         with importing_executorch():

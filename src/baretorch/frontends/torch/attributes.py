@@ -183,8 +183,8 @@ def _is_cache(change: AttributeChange, calls: Sequence[MethodCall], together: _C
 def _computed_from_inputs(
     before: Snapshot, calls: Sequence[MethodCall], caches: Collection[AttributeChange], run: Run
 ) -> list[AttributeChange]:
-    """Return the caches that are computed from the values of inputs: other inputs may give others, even if the three
-    sets do not. Calls that do not run in the mode are left out."""
+    """Return the caches whose values are computed from inputs. Other inputs may give other values, even if the three
+    sets of inputs do not show it. Calls that do not run in the mode are left out."""
     if not caches:
         return []
     before.restore()

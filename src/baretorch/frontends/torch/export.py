@@ -136,6 +136,7 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
             raise CompileError(f"{of} returns a {kind} tensor", need="dense tensors", try_=dense)
         if x.device.type != "cpu":
             raise _wrong_device(f"{of} returns a tensor", x.device, f"torch.randn({list(x.shape)})", "x.cpu()")
+        _need_known_float(f"{of} returns a tensor", x)
     if isinstance(module, torch.nn.Module):
         _check_weights(module)
     if not isinstance(module, torch.nn.Module) or isinstance(module, torch.fx.GraphModule):
@@ -193,6 +194,14 @@ def _check_weights(module: Any) -> None:
             )
         if t.device.type != "cpu":
             raise _wrong_device(f"{name} is", t.device, "net.load_state_dict(…, assign=True)", "net.cpu()")
+        _need_known_float(f"{name} is", t)
+
+
+def _need_known_float(what: str, x: Any) -> None:
+    """Raise CompileError for floats of 8 bits and less, which few operators of PyTorch itself can read."""
+    if x.is_floating_point() and x.dtype.itemsize < 2:
+        name = str(x.dtype).removeprefix("torch.")
+        raise CompileError(f"{what} of {name}", need="float32, float16 or bfloat16", try_="x.float()")
 
 
 def _wrong_device(what: str, device: Any, values: str, moved: str) -> CompileError:
@@ -267,6 +276,7 @@ def make_functional(exported: Any) -> Any:
     for target in list(table):  # all known ones: some appear only when in-place writes become functional
         if table_name(target) in TABLE:
             table.pop(target, None)
+    _clone_copied_state(exported.graph)
     try:
         with quiet():
             made = exported.run_decompositions(table)
@@ -286,6 +296,18 @@ def make_functional(exported: Any) -> Any:
                 try_="self.register_buffer(...) for state, and a new tensor for the result",
             )
     return made
+
+
+def _clone_copied_state(graph: Any) -> None:
+    """Clone what a buffer takes over whole, as in `self.before.copy_(self.now)`: torch.export cannot list one value as
+    the new state of two buffers."""
+    for copy in graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
+        target, source = copy.args[:2]
+        if target.op == "placeholder" and isinstance(source, torch.fx.Node):
+            with graph.inserting_before(copy):
+                clone = graph.call_function(torch.ops.aten.clone.default, (source,))
+            clone.meta = dict(source.meta)
+            copy.update_arg(1, clone)
 
 
 def _changed_input(exported: Any, name: str) -> CompileError:

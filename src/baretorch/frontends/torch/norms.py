@@ -44,8 +44,8 @@ class NormPair:
 
 
 def fold_norms(modules: Sequence[GraphModule], changing: Collection[str] = ()) -> tuple[str, ...]:
-    """Fold in every one of these plain programs, which share their parameters, and return the names of what was folded.
-    A weight that another program reads without BatchNorm stays as it is in all of them."""
+    """Fold BatchNorm in all of these plain programs, which share their parameters. Return the names of the folded
+    layers. If any program reads a weight without BatchNorm, no program folds it."""
     found = [_pairs(module, changing) for module in modules]
     folded: dict[str, None] = {}
     for module, pairs in zip(modules, found, strict=True):

@@ -202,7 +202,7 @@ def _scratch(call: Call[QSums]) -> int:
 
 
 def _splits(step: int) -> cut.Splits:
-    """Split rows and channels, of which the sums so far are a part as well."""
+    """Split rows and channels. The previous sums, which are an input, are split in the same way."""
 
     def splits(call: Call[Any]) -> tuple[Split, ...]:
         own = (Split(len(call.y.shape) - 1, step, wide=call.inputs[1].data is None),)

@@ -136,8 +136,8 @@ class _Layer:
 
 
 def choose_parts(plain: Plan, plan_of: Callable[[Graph], Plan], room: int, over: Callable[[Plan], int]) -> Plan:
-    """Return the plan with the fewest modelled cycles of those that fit a scratchpad with this room, or else the one
-    with the fewest bytes `over`: with layers in parts, or without."""
+    """Return the best plan, with or without layers in parts. Of the plans that fit a scratchpad with this room, that is
+    the one with the fewest modelled cycles; if none fits, the one with the fewest bytes `over`."""
     layers = list(_layers(plain, room))
     kinds = dict.fromkeys(layer.like for layer in layers)
     tries = {like: next(layer.counts for layer in layers if layer.like == like) for like in kinds}

@@ -75,7 +75,7 @@ def _layers(profile: Profile) -> Narrowing:
 
 
 def _flash_titles(chip: Chip) -> tuple[str, ...]:
-    """Return the titles of cycles and misses, with the bytes that a miss reads."""
+    """Return the titles of the columns for flash: its cycles, and its misses with the bytes that each reads."""
     path = chip.flash_path
     return "#flash\ncycles", f"#misses of\n{path.fills[0]} bytes" if path else "#misses"
 
@@ -118,9 +118,10 @@ def _loop_title(layer: ProfiledLayer) -> str:
 def _method(profile: Profile) -> RenderableType:
     time, chip = profile.time, profile.chip
     core = core_source(chip)
-    method = f"\nInstructions are exact. Cycles: {core}; memory without wait states."
+    method = f"\nInstruction counts are exact. Source of the cycles: {core}; memory without wait states."
     if time.flash is not None:
-        method = f"\nInstructions and misses are exact. Cycles of the core: {core}. Of flash: {flash_source(chip)}."
+        method = f"\nCounts of instructions and misses are exact. Source of the core's cycles: {core}. "
+        method += f"Source of the flash's cycles: {flash_source(chip)}."
     if any(layer.op == Delegate.name for layer in profile.layers):
         method = f", without the NPU's time{method}"
     return Text.assemble((" ".join(time_words(time.all, chip)), "bold"), method)
