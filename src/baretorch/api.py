@@ -210,9 +210,7 @@ def _document_options(function: Any) -> None:
         if o.name not in own.parameters
     ]
     function.__signature__ = own.replace(parameters=[*taken, *options])
-    helps = (
-        f"    {o.name}: {' or '.join(o.choices)}{'. ' if o.choices else ''}{o.about.help}" for o in OPTIONS.values()
-    )
+    helps = (f"    {o.name}: {o.python_help}" for o in OPTIONS.values())
     function.__doc__ = "\n".join([function.__doc__ or "", "", *helps])
 
 

@@ -3,6 +3,7 @@ line, Python's compile(), JSON and reports all use that declaration."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -122,7 +123,7 @@ class Options:
             "PATH",
         ),
     ] = None
-    keep_float: Annotated[tuple[str, ...], About("Keep this layer in float. Repeatable.", "LAYER")] = ()
+    keep_float: Annotated[tuple[str, ...], About("Keep a layer in float. Repeatable.", "LAYER")] = ()
     config: Annotated[
         str | None,
         About("Read each layer's precision, and channels to remove, from this TOML.", "FILE"),
@@ -140,7 +141,11 @@ class Options:
     ] = Optimize.SPEED
     ram: Annotated[
         int | None,
-        About("Limit the arena to this size in bytes. Layers are split into row bands to stay within it.", "SIZE"),
+        About(
+            "Limit the arena, the RAM of activations, to this size in bytes. Layers are split into row bands to "
+            "stay within it. Static data and the stack need RAM in addition.",
+            "SIZE",
+        ),
     ] = None
     input: Annotated[
         Input, About("Pass the run function a whole input image, or a callback that supplies its rows one by one.")
@@ -172,7 +177,7 @@ class Options:
     cores: Annotated[
         int | None,
         About(
-            "Split large layers across N cores of the chip. Default: all cores of a cluster, else one.", "N", least=1
+            "Split large layers across this number of cores. Default: all cores of a cluster, else one.", "N", least=1
         ),
     ] = None
     core: Annotated[
@@ -194,7 +199,7 @@ class Options:
     ] = None
     watchdog: Annotated[
         int | None,
-        About("Restart the chip by its watchdog if a run takes longer than MS milliseconds or the chip stops.", "MS"),
+        About("Restart the chip with its watchdog if it stops, or if a run takes longer than MS milliseconds.", "MS"),
     ] = None
 
     app: Annotated[
@@ -324,6 +329,15 @@ class Option:
             if _are_names([*pairs.keys(), *pairs.values()]):
                 return pairs
         raise CompileError(f"compile(): {self.name} is {quote(value)}", need=self._need())
+
+    @property
+    def python_help(self) -> str:
+        """The text for Python's help(): the valid values, and what the option does, with examples in Python."""
+        text = re.sub(
+            r"\b(\w+)=([\d.]+(?:,\d+(?:\.\d+)?)+)", r'{"\1": (\2)}', self.about.help.removesuffix(" Repeatable.")
+        )
+        text = re.sub(r"\b(\w+)=(\d+)", r'{"\1": \2}', text)
+        return text if self.kind is bool else f"{self._need()}. {text}"
 
     def _need(self) -> str:
         needs = {

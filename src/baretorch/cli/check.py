@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from baretorch.cli.verb import Answer, stages, verb, whole_lines
+from baretorch.cli.verb import Answer, show_progress, verb, whole_lines
 from baretorch.errors import USER_ERROR
 
 
@@ -23,6 +23,6 @@ def check(as_json: bool, file: str, update: bool) -> Answer:
     from baretorch.explore.check import check_models
     from baretorch.report.terminal.check import check_text
 
-    with stages(as_json) as stage:
-        found = check_models(Path(file), stage.show, update)
+    with show_progress(as_json) as progress:
+        found = check_models(Path(file), progress.show, update)
     return Answer(found.to_json(), whole_lines(check_text(found)), 0 if found.passes else USER_ERROR)

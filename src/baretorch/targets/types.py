@@ -45,7 +45,7 @@ def _parse_ranges(entries: list[object]) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True)
 class Chip:
-    """A chip. Optional parts are None if a chip has none, or none that its TOML describes."""
+    """A chip. An optional part is None if the chip lacks it, or if its TOML does not describe it."""
 
     name: str
     cpu: Annotated[
