@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.cli.verb import Stage
+from baretorch.cli.verb import ProgressLine
 from tests.cli.program import baretorch, copy_model
 from tests.zoo.zoo import ZOO
 
@@ -141,10 +141,10 @@ def test_progress_counts_the_boards(folder: Path, monkeypatch: pytest.MonkeyPatc
     shown: list[tuple[str, int, int]] = []
 
     @contextmanager
-    def recording(as_json: bool) -> Iterator[Stage]:
-        yield Stage(lambda *progress: shown.append(progress))
+    def recording(as_json: bool) -> Iterator[ProgressLine]:
+        yield ProgressLine(lambda *progress: shown.append(progress))
 
-    monkeypatch.setattr(sys.modules["baretorch.cli.fit"], "stages", recording)  # the package's `fit` is the verb
+    monkeypatch.setattr(sys.modules["baretorch.cli.fit"], "show_progress", recording)  # the package's `fit` is the verb
     assert baretorch("fit", copy_model("tiny", folder), "--board", "pico", "--board", "pico2w").code == 0
     plans = [s for s in shown if s[0].startswith("plan for ")]
     assert plans == [("plan for pico", 0, 2), ("plan for pico2w", 1, 2)]

@@ -29,7 +29,7 @@ from baretorch.frontends.tflite import source
 from baretorch.ir.graph import interpret
 from baretorch.ir.text import to_text
 from baretorch.machines.frames import KINDS, Decoder, Frame, encode_frame
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 from baretorch.targets.boards import load_board
 from tests.fuzz.mutate import damaged_bytes, damaged_json, damaged_text, json_text
 from tests.fuzz.retype import retyped
@@ -52,7 +52,8 @@ class Reader:
 
 @cache
 def ptes() -> tuple[bytes, ...]:
-    return tuple(file.read_bytes() for file in sorted(DATA.glob("*.pte")))
+    """Return files of several versions of ExecuTorch; those of float16 are among them."""
+    return tuple(file.read_bytes() for file in sorted(DATA.rglob("*.pte")))
 
 
 def make_pte(rng: random.Random) -> bytes:
@@ -67,7 +68,7 @@ def read_pte(data: bytes) -> None:
     programs = share_state(read_pte_methods(data, "fuzz"))
     for program in programs.values():
         check_program_sizes(program)
-        optimize(to_graph(replace(program, file="fuzz.pte")))
+        lower_graph(to_graph(replace(program, file="fuzz.pte")))
 
 
 @cache
@@ -79,7 +80,7 @@ def read_ethos_u(data: bytes) -> None:
     """Read the file like `read_pte`, and run the result on the emulated NPU."""
     for program in share_state(read_pte_methods(data, "fuzz")).values():
         check_program_sizes(program)
-        graph = optimize(to_graph(replace(program, file="fuzz.pte")))
+        graph = lower_graph(to_graph(replace(program, file="fuzz.pte")))
         interpret(graph, random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs)))
 
 
@@ -95,7 +96,7 @@ def tflites() -> tuple[bytes, ...]:
 
 
 def read_tflite(data: bytes) -> None:
-    optimize(source.read_tflite(data, "fuzz").graph)
+    lower_graph(source.read_tflite(data, "fuzz").graph)
 
 
 @cache
@@ -234,7 +235,7 @@ def read_pt2(data: bytes) -> None:
         if zlib.crc32(data) % 4:
             load_program(Path(file.name))
         else:
-            optimize(frontends.load(file.name).graph)
+            lower_graph(frontends.load(file.name).graph)
 
 
 def make_onnx(rng: random.Random) -> bytes:

@@ -43,7 +43,7 @@ class Unwritable(Exception):
 
 
 @dataclass(frozen=True)
-class Stage:
+class ProgressLine:
     """Shows the current stage on standard error of a terminal, and clears it when the stage is done."""
 
     show: Callable[[str, int, int], None]
@@ -137,18 +137,19 @@ def whole_lines(text: str) -> Text:
 
 
 @contextmanager
-def stages(as_json: bool) -> Iterator[Stage]:
-    """Yield a Stage that draws a progress bar if standard error is a terminal."""
+def show_progress(as_json: bool) -> Iterator[ProgressLine]:
+    """Yield a ProgressLine that draws a progress bar if standard error is a terminal."""
     if as_json or not sys.stderr.isatty():
-        yield Stage(lambda what, done, total: None)
+        yield ProgressLine(lambda what, done, total: None)
         return
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description:<24}", markup=False), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    text = bars.TextColumn("{task.description:<24}", markup=False)
+    columns = (bars.SpinnerColumn(), text, bars.BarColumn(), bars.TimeElapsedColumn())
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
-        yield Stage(
+        yield ProgressLine(
             lambda what, done, total: bar.update(task, description=line(what)[:24], completed=done, total=total or None)
         )
 

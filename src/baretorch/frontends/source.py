@@ -13,11 +13,11 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.escape import LONGEST
 from baretorch.frontends.choices import Arguments
-from baretorch.ir.equivalence import TOLERANCES, Reference
 from baretorch.ir.graph import Array, DType, Graph, Shape
 from baretorch.ir.io import Answer, Runner, arrange_inputs, arrange_outputs, real_inputs
-from baretorch.ir.layerwise import RecordedLayer
 from baretorch.ops.halves import from_half, to_half
+from baretorch.passes.equivalence import TOLERANCES, Reference
+from baretorch.passes.layerwise import RecordedLayer
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between results"
 ODD_INT8 = "inputs: inputs() has NaN or infinite values, which int8 cannot represent: its results are not compared"
@@ -103,6 +103,11 @@ class Source:
     def graph(self) -> Graph:
         """Return the graph of the selected method."""
         return self.graphs[self.method]
+
+    @property
+    def has_odd_inputs(self) -> bool:
+        """Report whether any number of the example inputs is NaN or infinite."""
+        return any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in self.examples)
 
     @property
     def tolerance(self) -> float:

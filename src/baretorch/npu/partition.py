@@ -22,8 +22,8 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Graph, Node, Op, Tensor, fresh
 from baretorch.npu.accelerators import ACCELERATORS_BY_NAME
-from baretorch.npu.lower import to_tosa, why_not
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
+from baretorch.npu.to_tosa import to_tosa, why_not
 from baretorch.npu.vela import VelaRefused, VelaResult, compile_tosa
 from baretorch.ops.delegate import ALIGNED, Delegate, DelegatePort
 from baretorch.ops.int8.qsoftmax import QSoftmax

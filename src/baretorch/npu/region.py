@@ -1,4 +1,4 @@
-"""Values of a region's tensors on the way to TOSA, and the building blocks of the rows of `lower.py`."""
+"""Values of a region's tensors on the way to TOSA, and the building blocks of the rows of `to_tosa.py`."""
 
 from __future__ import annotations
 

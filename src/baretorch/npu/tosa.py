@@ -1,6 +1,6 @@
 """TOSA 1.0 files: a block of operators over named tensors, written as a flatbuffer of Arm's public schema (tosa.fbs).
 
-Only what `lower.py` uses is here. A value of an enum is its number in the schema; the number of an operator is also
+Only what `to_tosa.py` uses is here. A value of an enum is its number in the schema; the number of an operator is also
 that of its attribute table, whose fields are given in the table's order.
 """
 

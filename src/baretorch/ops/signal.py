@@ -61,7 +61,7 @@ def without_sign(x: Array) -> Array:
     return np.ascontiguousarray(x).view(f"u{x.dtype.name}").astype(np.uint64)
 
 
-def stored(x: Array) -> Array:
+def as_stored_bits(x: Array) -> Array:
     """Return the lower 32 bits as a Graph stores them."""
     return x.astype(np.uint64).astype(np.uint32).view(np.int32)
 
@@ -208,7 +208,7 @@ class SignalEnergy(
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         y = (inputs[0].astype(np.int64).reshape(-1, 2) ** 2).sum(axis=1)
         y[: self.start_index] = y[self.end_index :] = 0
-        return (stored(y),)
+        return (as_stored_bits(y),)
 
 
 # --- kernels --------------------------------------------------------------------------------------------------

@@ -161,10 +161,9 @@ def _peak_layers(plan: Plan) -> list[str]:
     """Return the step with the most live bytes, and the tensors that are alive there, largest first."""
     if not plan.steps:
         return []
-    best = max(range(len(plan.phases)), key=plan.live_bytes)
-    node = plan.phases[best].main.nodes[0]
+    phase, alive = plan.peak()
+    node = plan.phases[phase].main.nodes[0]
     origin = plan.graph[node.outputs[0]].origin
-    alive = sorted((b for b in plan.layout.buffers if b.first <= best <= b.last), key=lambda b: -b.size)
     tensors = ", ".join(f"{_user_name(plan, b)} {b.size:,} bytes" for b in alive[:4])
     return [f"{str(origin) or node.outputs[0]}: {tensors}"]
 

@@ -249,5 +249,11 @@ class Plan:
             end, bank = max(end, b.end), b.bank
         return total
 
+    def peak(self) -> tuple[int, list[Buffer]]:
+        """Return the phase with the most live bytes, and the buffers that are alive there, the largest first."""
+        phase = max(range(len(self.phases)), key=self.live_bytes)
+        alive = (b for b in self.layout.buffers if b.size and b.first <= phase <= b.last)
+        return phase, sorted(alive, key=lambda b: -b.size)
+
     def weight_bytes(self) -> int:
         return sum(c.data.nbytes for c in self.layout.constants)

@@ -83,7 +83,7 @@ def find_warnings(
         noisy = (*_unseen(graph, expected, count),)
     if not noisy:
         noisy = (*_uncertain(graph, shown_data, expected, calls, probe, runner),)
-    return (*noisy, *dict.fromkeys(_clipped(graph, all_)))
+    return (*noisy, *dict.fromkeys(_warn_of_clipping(graph, all_)))
 
 
 def _pairs(graph: Graph, int8: Graph) -> dict[str, str]:
@@ -196,7 +196,7 @@ def _noisy(graph: Graph, shown: Sequence[tuple[_Sums, str]]) -> Iterator[str]:
         worst = min((sums.db(name) for name in graph.outputs), default=CLEAN_DB)
         single = min((sums.worst_db(name) for name in graph.outputs), default=CLEAN_DB)
         if worst < LEAST_DB or single < WORST_DB:
-            layers = ", ".join(_blamed(graph, sums)) or "the inputs"
+            layers = ", ".join(_noisiest_layers(graph, sums)) or "the inputs"
             answer = (worst, "the int8 result") if worst < LEAST_DB else (single, "the worst int8 result")
             yield (
                 f"accuracy: {answer[1]}{to} has {answer[0]:.1f} dB signal to noise against float; most noise comes "
@@ -233,7 +233,7 @@ def _uncertain(
         )
 
 
-def _blamed(graph: Graph, sums: _Sums) -> list[str]:
+def _noisiest_layers(graph: Graph, sums: _Sums) -> list[str]:
     """Return the layers that add most noise, by its power."""
     added = []
     makers = graph.producer()
@@ -263,7 +263,7 @@ def _maker(makers: Mapping[str, Node], name: str) -> str:
     return name
 
 
-def _clipped(graph: Graph, sums: _Sums) -> Iterator[str]:
+def _warn_of_clipping(graph: Graph, sums: _Sums) -> Iterator[str]:
     for name, seen in sums.seen.items():
         share = seen.clipped / seen.count
         cut_db = sqnr_db(seen.power, seen.cut)

@@ -32,7 +32,7 @@ from baretorch.quantize.config import scale_arrays
 from baretorch.targets.types import Board
 from baretorch.tune.result import Budget, Tuning, points
 from baretorch.tune.study import Study, import_optuna, need_sqlite, own_database
-from baretorch.tune.tune import Confirmation, Tuner, Winner
+from baretorch.tune.tuner import Confirmation, Tuner, Winner
 from baretorch.tune.workbench import Benches, Choice, Variant, Workbench, need_tunable
 
 MADE_FOR, LONGEST = "# Made by Baretorch tune for ", 1000

@@ -106,8 +106,8 @@ class LayerForm(Form):
         low, high = self.limits()
         held = g.need_32_bits(what, int(low.min(initial=0)), int(high.max(initial=0)))
         zero = self._zero()
-        g.need_32_bits(what, *(int(f(self._folded(self.bias, self.rows))) for f in (np.min, np.max)))
-        constants = (self._taps(g, self.weight), g.ints32(self._folded(self.bias, self.rows)))
+        g.need_32_bits(what, *(int(f(self._fold_zeros(self.bias, self.rows))) for f in (np.min, np.max)))
+        constants = (self._taps(g, self.weight), g.ints32(self._fold_zeros(self.bias, self.rows)))
         if self.windows is not None:
             w = self.windows
             y = g.nhwc(IntConv2d(zero, w.step, w.around, w.reach, self.groups), self.x, *constants, dims=w.dims)
@@ -126,7 +126,7 @@ class LayerForm(Form):
         low, high = self.limits()
         turned = made.sign < 0
         low, high = np.where(turned, -high, low) + made.bias, np.where(turned, -low, high) + made.bias
-        bias = self._folded(self.bias * made.sign + made.bias, weight.reshape(out, -1))
+        bias = self._fold_zeros(self.bias * made.sign + made.bias, weight.reshape(out, -1))
         largest = max(int(np.abs(v).max()) for v in (low, high, bias))
         if weight.max() > 127 or largest << made.shift > MOST:
             return None
@@ -142,7 +142,7 @@ class LayerForm(Form):
         assert self.held.zero is not None
         return self.held.zero
 
-    def _folded(self, bias: Array, rows: Array) -> Array:
+    def _fold_zeros(self, bias: Array, rows: Array) -> Array:
         """Return biases that include the input's zero."""
         return np.asarray(bias - self._zero() * rows.sum(axis=1))
 

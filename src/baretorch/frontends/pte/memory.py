@@ -134,7 +134,7 @@ def _find_written(program: Program, plan: PteMethod) -> tuple[set[int], set[int]
             continue
         last = call.args[-1]
         if call.in_place:
-            changed |= {last} - computed
+            changed |= {call.args[0]} - computed
         elif 0 <= last < len(plan.values) and isinstance(items := plan.values[last], Items):
             program.spend(len(items.indices))
             computed |= set(items.indices)

@@ -98,8 +98,9 @@ class KernelCall:
 
     @property
     def in_place(self) -> bool:
-        """Report whether it changes its first argument, which it then returns."""
-        return self.operator.endswith("_") and len(self.args) > 1 and self.args[0] == self.args[-1]
+        """Report whether it changes its first argument, which it then returns. Before ExecuTorch 1.1 what it returns is
+        a tensor of its own, which nothing writes to."""
+        return self.operator.endswith("_") and len(self.args) > 1
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from baretorch.frontends.torch.calls import LineTracer, flat_tensors, place_of, 
 from baretorch.frontends.torch.modes import FromInputs
 from baretorch.frontends.torch.plain import tensor_array
 from baretorch.frontends.torch.snapshot import AttributeChange, Snapshot, Watch
+from baretorch.ir.distance import is_near
 from baretorch.ir.graph import Array
 
 MOST = 4  # attributes that an error names
@@ -217,8 +218,7 @@ def _same(a: tuple[Array, ...] | CompileError, b: tuple[Array, ...] | CompileErr
 
 
 def _close(a: Array, b: Array) -> bool:
-    largest = float(np.abs(np.where(np.isfinite(b), b, 0)).max(initial=0))
-    return bool(np.allclose(a, b, rtol=0, atol=1e-6 * largest, equal_nan=True))
+    return is_near(a, b, 1e-6)
 
 
 def _check_memory(module: nn.Module, state: Collection[str], among: Collection[str] | None = None) -> None:
