@@ -63,8 +63,8 @@ LAYERS: dict[str, str] = {
     "passes pipeline plan quantize targets targets.features tune units version",
     "exports": "debug emit errors files.ownership files.read files.write firmware frontends ir ir.io machines.npu "
     "measure npu npu.accelerators ops options pipeline targets version",
-    "api": "errors escape explore files.write firmware frontends ir.io machines measure options pipeline report "
-    "targets",
+    "api": "errors escape explore exports files.write firmware frontends ir.io machines machines.hardware measure "
+    "options pipeline report targets",
     "__init__": "api errors version",
     "studio": "emit errors firmware ir ir.io machines measure pipeline targets",
     "cli": "debug errors escape explore exports files.read files.write firmware frontends machines "

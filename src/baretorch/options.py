@@ -12,7 +12,7 @@ from enum import StrEnum
 from numbers import Integral
 from os import PathLike
 from types import UnionType
-from typing import Annotated, Any, TypeGuard, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypedDict, TypeGuard, get_args, get_origin, get_type_hints
 
 from baretorch.errors import CompileError
 from baretorch.escape import quote, short
@@ -397,6 +397,37 @@ def _declarations() -> Iterator[Option]:
         kind = get_args(declared)[0] if optional else declared
         plain = {Mapping: dict, tuple: tuple}.get(get_origin(kind), kind)
         yield Option(name, plain, optional, getattr(DEFAULT, name), about)
+
+
+class CompileOptions(TypedDict, total=False):
+    """The options as keywords of compile(), for editors and type checkers; tests compare them with Options."""
+
+    trust: bool
+    shape: Mapping[str, str | int | tuple[int, ...]]
+    state: Mapping[str, str]
+    fix: Mapping[str, str | int | float | bool | tuple[float, ...]]
+    toolchain: Literal["gcc", "zig"] | None
+    emulator: str | None
+    console: Literal["usb", "uart"] | None
+    int8: bool
+    keep_float: Collection[str]
+    config: str | PathLike[str] | None
+    observer: Literal["histogram", "minmax"]
+    io: Literal["float", "int8"] | None
+    optimize: Literal["speed", "size"]
+    ram: int | None
+    input: Literal["whole", "rows"]
+    buffers: Literal["arena", "caller"]
+    weights: Literal["auto", "flash", "ram", "stream"] | None
+    code: Literal["flash", "ram"]
+    place: Mapping[str, str]
+    check_inputs: bool
+    cores: int | None
+    core: int
+    npu: Literal["off", "auto", "require"] | None
+    units: Literal["off", "auto"] | None
+    watchdog: int | None
+    app: str | PathLike[str] | None
 
 
 OPTIONS: Mapping[str, Option] = {option.name: option for option in _declarations()}

@@ -126,6 +126,9 @@ class Compiled:
     options: Options
     partitions: Mapping[str, Partition] = field(default_factory=dict)  # of methods on a chip with an NPU that is used
 
+    def __repr__(self) -> str:
+        return f"Compiled({self.graph.name} for {self.board.name})"
+
     @property
     def source(self) -> Source:
         """Return the model as it was read."""

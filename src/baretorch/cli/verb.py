@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 from click.shell_completion import CompletionItem
 
-from baretorch.escape import line, lines
+from baretorch.escape import lines
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -142,16 +142,12 @@ def show_progress(as_json: bool) -> Iterator[ProgressLine]:
     if as_json or not sys.stderr.isatty():
         yield ProgressLine(lambda what, done, total: None)
         return
-    from rich import progress as bars
     from rich.console import Console
 
-    text = bars.TextColumn("{task.description:<24}", markup=False)
-    columns = (bars.SpinnerColumn(), text, bars.BarColumn(), bars.TimeElapsedColumn())
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield ProgressLine(
-            lambda what, done, total: bar.update(task, description=line(what)[:24], completed=done, total=total or None)
-        )
+    from baretorch.report.terminal.progress import progress_bar
+
+    with progress_bar(Console(stderr=True)) as bar:
+        yield ProgressLine(bar)
 
 
 class BoardName(click.types.StringParamType):

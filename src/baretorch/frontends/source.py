@@ -96,6 +96,9 @@ class Source:
     def __post_init__(self) -> None:
         check_name(self.name)
 
+    def __repr__(self) -> str:
+        return f"Source({self.name}, {self.kind})"
+
     @property
     def graph(self) -> Graph:
         """Return the graph of the selected method."""

@@ -355,6 +355,9 @@ class Graph:
     ] = ()  # the memory order of each input, as `Port.order`; empty: the order of their shapes
     output_orders: tuple[Order, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Graph({self.name}: {len(self.nodes)} nodes)"
+
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
 

@@ -216,6 +216,9 @@ class Plan:
     no_room: frozenset[str] = frozenset()  # outputs of layers that only a unit's memory keeps from it
     tiles: Tiles | None = None
 
+    def __repr__(self) -> str:
+        return f"Plan({self.graph.name} for {self.cpu}: {len(self.steps)} steps)"
+
     @property
     def steps(self) -> tuple[Step, ...]:
         return self.schedule.steps

@@ -109,6 +109,9 @@ class Chip:
     cluster: Annotated[Cluster | None, Key("cores around a scratchpad")] = None
     dma: Annotated[FlashDma | None, Key("copies from flash")] = None
 
+    def __repr__(self) -> str:
+        return f"Chip({self.name})"
+
     @property
     def starts_clocks(self) -> bool:
         """Report whether its start-up code has to wait for clocks."""
@@ -335,6 +338,9 @@ class Board:
         ),
     ] = field(default_factory=dict, hash=False)
     page: Annotated[Page | None, Key("the board's page in the docs")] = None
+
+    def __repr__(self) -> str:
+        return f"Board({self.name})"
 
     @property
     def hosted(self) -> bool:
