@@ -88,7 +88,7 @@ def test_reprs_are_short(model: baretorch.Model) -> None:
     values = (model, model.memory, model.accuracy, model.compare(), model.profile(), model.build(), model.compiled)
     for value in (*values, model.compiled.source, model.compiled.plan, model.compiled.graph, model.compiled.board):
         assert len(repr(value)) <= LONGEST, type(value)
-        assert len(str(value)) <= LONGEST or isinstance(value, baretorch.Result), type(value)
+        assert len(str(value)) <= LONGEST or isinstance(value, baretorch.Summary), type(value)
 
 
 def test_a_closed_model_can_be_used_again() -> None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from baretorch.version import __version__
 
 if TYPE_CHECKING:
-    from baretorch.api import Accuracy, Memory, Model, Result, compile, trainable
+    from baretorch.api import Accuracy, Memory, Model, Summary, compile, trainable
     from baretorch.errors import CompileError, InternalError
 
 _ERRORS = ("CompileError", "InternalError")
-_API = ("Accuracy", "Memory", "Model", "Result", "compile", "trainable")
+_API = ("Accuracy", "Memory", "Model", "Summary", "compile", "trainable")
 
 __all__ = [
     "Accuracy",
@@ -23,7 +23,7 @@ __all__ = [
     "InternalError",
     "Memory",
     "Model",
-    "Result",
+    "Summary",
     "__version__",
     "compile",
     "trainable",

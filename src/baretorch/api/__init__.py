@@ -19,7 +19,7 @@ from typing import Any, Unpack
 from baretorch import frontends, pipeline
 from baretorch.api.errors import short_errors
 from baretorch.api.model import Accuracy, Memory, Model
-from baretorch.api.result import Result
+from baretorch.api.summary import Summary
 from baretorch.errors import CompileError
 from baretorch.escape import line, quote
 from baretorch.frontends.inputs import is_trainable
@@ -27,7 +27,7 @@ from baretorch.options import OPTIONS, CompileOptions, read_options
 from baretorch.report.terminal.progress import notebook_progress
 from baretorch.targets.boards import load_board
 
-__all__ = ["Accuracy", "Memory", "Model", "Result", "compile", "trainable"]
+__all__ = ["Accuracy", "Memory", "Model", "Summary", "compile", "trainable"]
 
 TRAINABLE = {"keep_float", "config", "shape", "state", "fix", "trust"}  # the options of trainable()
 

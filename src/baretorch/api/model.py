@@ -11,7 +11,7 @@ from typing import Any
 
 from baretorch import pipeline
 from baretorch.api.errors import short_errors
-from baretorch.api.result import Result
+from baretorch.api.summary import Summary
 from baretorch.escape import line
 from baretorch.files.write import scratch, scratch_of
 from baretorch.firmware.app import need_server
@@ -158,24 +158,24 @@ class Model:
         return dict(metrics(self._running()))
 
     @short_errors
-    def compare(self) -> Result:
+    def compare(self) -> Summary:
         """Compare the outputs on the emulated chip with those of the original model, as `baretorch run` does."""
         from baretorch.report.terminal.tables import run_screen
 
         facts = self._measure().facts
-        return Result(facts.to_json(), run_screen(facts))
+        return Summary(facts.to_json(), run_screen(facts))
 
     @short_errors
-    def profile(self) -> Result:
+    def profile(self) -> Summary:
         """Count the instructions and cycles of each layer on the emulated chip."""
         from baretorch.report.terminal.profile import profile_screen
 
         found = self._measure()
         profile = found.profile
-        return Result(profile.to_json(), profile_screen(self.compiled, found.image, found.run.emulator, profile, ()))
+        return Summary(profile.to_json(), profile_screen(self.compiled, found.image, found.run.emulator, profile, ()))
 
     @short_errors
-    def fit(self, boards: Sequence[str] | None = None) -> Result:
+    def fit(self, boards: Sequence[str] | None = None) -> Summary:
         """Report which boards hold the model, by default of all, and which options make it fit the others."""
         from baretorch.explore.fit import Fitter
         from baretorch.report.terminal.fit import fit_screen
@@ -192,7 +192,7 @@ class Model:
         dtype = "int8" if fitter.is_int8() else "float32"
         rows = [each.to_json(options) for each in found]
         data = {"model": source.name, "dtype": dtype, "boards": rows, "notes": fitter.notes}
-        return Result(data, fit_screen(source.name, dtype, options, found, fitter.notes, fitter.warnings))
+        return Summary(data, fit_screen(source.name, dtype, options, found, fitter.notes, fitter.warnings))
 
     @short_errors
     def report(self, path: str | Path) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from baretorch.report.terminal.layout import Screen
 
 WIDTH = 100  # columns of the text
 
 
-class Result(Mapping[str, Any]):
-    """A result of profile(), fit() or compare(): the object of `--json` as a read-only dict. `print(result)` shows the
-    text of the command line, and notebooks show it as well."""
+class Summary(Mapping[str, Any]):
+    """The result of profile(), fit() or compare(): the object of `--json` as a read-only dict. print() shows the text of
+    the command line, and notebooks show it as well."""
 
-    def __init__(self, data: Mapping[str, Any], screen: RenderableType) -> None:
+    def __init__(self, data: Mapping[str, Any], screen: Screen) -> None:
         self._data, self._screen = dict(data), screen
 
     def __getitem__(self, key: str) -> Any:
@@ -29,14 +28,12 @@ class Result(Mapping[str, Any]):
         return len(self._data)
 
     def __repr__(self) -> str:
-        return f"Result({', '.join(self._data)})"[:200]
+        return f"Summary({', '.join(self._data)})"[:200]
 
     def __str__(self) -> str:
-        from rich.console import Console
+        from baretorch.report.terminal.layout import plain_rows
 
-        text = io.StringIO()
-        Console(file=text, width=WIDTH, highlight=False, emoji=False, no_color=True).print(self._screen)
-        return "\n".join(row.rstrip() for row in text.getvalue().splitlines())
+        return "\n".join(plain_rows(self._screen, WIDTH))
 
     def _repr_html_(self) -> str:
         from baretorch.escape import html_text
