@@ -12,8 +12,8 @@ WIDTH = 100  # columns of the text
 
 
 class Summary(Mapping[str, Any]):
-    """The result of profile(), fit() or compare(): the object of `--json` as a read-only dict. print() shows the text of
-    the command line, and notebooks show it as well."""
+    """The result of profile(), fit() or compare(): the object of `--json` as a read-only dict. print() shows the text
+    of the command line, and notebooks show it as well."""
 
     def __init__(self, data: Mapping[str, Any], screen: Screen) -> None:
         self._data, self._screen = dict(data), screen
