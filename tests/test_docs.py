@@ -84,7 +84,7 @@ def test_how_it_works_lists_the_stages_of_the_pipeline_and_all_passes() -> None:
     text = (ROOT / "docs/how-it-works.md").read_text()
     arrows = next(line for line in (pipeline.__doc__ or "").splitlines() if line.startswith("read -> "))
     stages = re.findall(r"(\w+)(?: \([^)]*\))?(?: ->|$)", arrows)
-    packages = {"read": "frontends", "optimize": "passes", "lower": "passes", "delegate": "npu", "build": "firmware"}
+    packages = {"read": "frontends", "optimize": "passes", "finish": "passes", "delegate": "npu", "build": "firmware"}
     packages |= {"run": "machines"}
     drawn = re.findall(r"[│┤] (\w+)/ ", text)
     assert drawn[: len(stages)] == [packages.get(stage, stage) for stage in stages]
