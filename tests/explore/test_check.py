@@ -135,6 +135,15 @@ def test_invalid_files(folder: Path, text: str, message: str) -> None:
     assert any("baretorch.toml" in place for place in caught.value.at) or "leads out" in message
 
 
+@pytest.mark.parametrize(("key", "near"), [("int_8", "int8"), ("sample", "samples"), ("Board", "board")])
+def test_an_unknown_key_suggests_options_and_own_keys(folder: Path, key: str, near: str) -> None:
+    (folder / "baretorch.toml").write_text(CHECK + f"{key} = 1")
+    with pytest.raises(CompileError) as caught:
+        read_checks(folder / "baretorch.toml")
+    assert caught.value.try_ == (f"did you mean {near!r}?",)
+    assert "trust" not in str(caught.value.need) and "keep_float" in str(caught.value.need)
+
+
 def test_no_file(folder: Path) -> None:
     with pytest.raises(CompileError, match=r"^no file baretorch\.toml") as caught:
         read_checks(Path("baretorch.toml"))

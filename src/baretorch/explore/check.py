@@ -36,7 +36,7 @@ from baretorch.measure.run import Show, measure_model
 from baretorch.options import OPTIONS, Options, read_options
 from baretorch.pipeline import Compiled, arguments_of, build_image, compile_lowered, lower, read
 from baretorch.targets.boards import load_board
-from baretorch.targets.toml import Key, TomlTable, raise_unknown, read_record, read_table
+from baretorch.targets.toml import Key, TomlTable, keys_of, raise_unknown, read_record, read_table
 
 BASELINE = "baretorch.baseline.json"
 FIGURES = ("flash", "ram", "instructions", "time_ms", "max_error")
@@ -244,6 +244,10 @@ def _read_model(table: TomlTable, folder: Path) -> CheckedModel:
     except CompileError as error:
         error.at = (table.where,)
         raise
+    known = sorted({key.name for key in keys_of(CheckedModel)} | set(OPTIONS) - set(REJECTED))
+    for name in own.rows:
+        if name not in known:
+            raise_unknown("key", name, known, at=table.where)
     model = read_record(own, CheckedModel, options=options)
     for name, text in (("file", model.file), *([("board", model.board)] if model.board.endswith(".toml") else [])):
         _need_inside(text.partition("::")[0], name, table.where)
