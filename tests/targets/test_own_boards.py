@@ -87,6 +87,13 @@ def test_unknown_board() -> None:
     )
 
 
+@pytest.mark.parametrize(("name", "near"), [("Pico2W", "pico2w"), ("PICO", "pico"), ("Arduino-UNO", "arduino-uno")])
+def test_a_board_in_capitals_is_suggested_as_it_is_written(name: str, near: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        load_board(name)
+    assert caught.value.try_ == (f"did you mean {near!r}?",)
+
+
 def test_no_such_file() -> None:
     with pytest.raises(CompileError) as caught:
         load_board("nowhere.toml")

@@ -224,10 +224,11 @@ def _check(table: TomlTable, key: DeclaredKey, value: Any) -> None:
 
 
 def raise_unknown(what: str, value: str, known: Sequence[str], at: str | None, try_: str | None = None) -> NoReturn:
-    near = difflib.get_close_matches(value, known, n=1)
+    folded = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(value.lower(), folded, n=1)
     raise CompileError(
         f"unknown {what} {quote(value)}",
         at=at,
         need=f"one of: {', '.join(known)}",
-        try_=try_ or (f"did you mean {near[0]!r}?" if near else None),
+        try_=try_ or (f"did you mean {folded[near[0]]!r}?" if near else None),
     )
