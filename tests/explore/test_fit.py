@@ -128,6 +128,15 @@ def test_a_model_that_cannot_be_quantized_is_reported() -> None:
     assert maker.notes == ["int8 was not tried: --keep-float nothing: no such layer"] and maker.warnings == []
 
 
+def test_weights_beyond_the_address_space_are_reported_with_the_size_of_the_board() -> None:
+    """The enlarged AVR that sizes are measured with has 8 MiB of flash; the error names the flash of the Uno."""
+    linear = nn.Linear(2048, 1100, bias=False)
+    found = fitter(lambda: from_module(linear, (torch.ones(1, 2048),), "large")).find(load_board("arduino-uno"))
+    assert found.as_is is None and found.error is not None
+    missing = 2049 * 1100 * 4 - 32_256  # with a bias of zeros
+    assert found.error.what == f"the weights do not fit arduino-uno: FLASH is {missing:,} bytes too small"
+
+
 def test_close_estimates_are_measured() -> None:
     """A board that is nearly full is built for itself."""
     pico, twin = load_board("pico"), load_board("pico4ml")

@@ -45,8 +45,11 @@ def compile_for_sizes(model: LoweredModel, board: Board, options: Options) -> tu
     options = replace(options, npu=UseNpu.OFF, weights=weights)
     try:
         return compile_lowered(model, board, options, blank=True), True
-    except CompileError:
-        return compile_lowered(model, with_large_memories(board), replace(options, ram=None), blank=True), False
+    except CompileError as error:
+        try:
+            return compile_lowered(model, with_large_memories(board), replace(options, ram=None), blank=True), False
+        except CompileError:
+            raise error from None  # it names the sizes of the real board
 
 
 def build_for_sizes(compiled: Compiled, folder: Path) -> Image:
