@@ -53,7 +53,7 @@ def _with_units(table: RenderableType, takes: dict[str, str]) -> RenderableType:
 
 APART = (
     "is not an operator of Baretorch. torch.export replaces it by other operators: a model with it compiles if all of "
-    "them are supported; otherwise `baretorch compile MODEL` lists the unsupported ones."
+    "them are supported; otherwise `baretorch inspect MODEL` lists the unsupported ones."
 )
 ELSEWHERE = "docs/reference/onnx.md, tflite.md and tinygrad.md list the operators of other models"
 
