@@ -108,10 +108,10 @@ def test_constant_calibration_is_a_named_warning() -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        ([], "calibration: calibration() returns no samples"),
-        ([(torch.zeros(1, 5),)], "calibration: sample 0 differs in shape or type from inputs()"),
+        ([], "calibration: there are no samples"),
+        ([(torch.zeros(1, 5),)], "calibration: sample 0 differs in shape or type from the example inputs"),
         ([(torch.full((1, 4), torch.nan),)], "calibration: sample 0 has NaN or infinite values"),
-        (["abc"], "calibration: sample 0 differs in shape or type from inputs()"),
+        (["abc"], "calibration: sample 0 differs in shape or type from the example inputs"),
         (
             [(torch.full((1, 4), 1e35),)],
             "calibration: an input has values beyond 1e+30, for which there is no int8 scale",

@@ -61,7 +61,7 @@ def calibrate(graph: Graph, groups: Groups, samples: Iterable[Any], observer: Ob
         if len(kept) == 2 * KEPT_SAMPLES:
             kept, stride = kept[::2], 2 * stride
     if count == 0:
-        raise CompileError("calibration: calibration() returns no samples", need="at least one tuple of inputs")
+        raise CompileError("calibration: there are no samples", need="at least one tuple of inputs")
     scales = {name: g.fixed for g in groups.activations if g.fixed is not None for name in g.members}
     for group, watch in watched:
         for data in group.constants.values():
@@ -129,7 +129,7 @@ def check_sample(sample: Any, ports: Sequence[Port], number: int) -> tuple[Array
     have = [(x.shape, x.dtype.name) for x in arrays]
     if have != wanted:
         raise CompileError(
-            f"calibration: sample {number} differs in shape or type from inputs()",
+            f"calibration: sample {number} differs in shape or type from the example inputs",
             have=_types(have) or ", ".join(type(x).__name__ for x in arguments) or "no tensors",
             need=_types(wanted),
             try_=_without_labels(have, wanted) or _one_by_one(have, wanted),
