@@ -12,6 +12,7 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,8 +80,8 @@ class Tools:
             return self._call("run", self._model(model), *words)
 
     def explain_error(self, text: str) -> dict[str, Any]:
-        """Return the sections of the troubleshooting page about an error or a warning, of which `text` is the
-        output."""
+        """Return the sections of the troubleshooting page about an error or a warning. `text` is the message that was
+        printed."""
         found = [section for section in _sections() if section.explains(text)]
         return {"sections": [{"title": s.title, "text": s.text} for s in found]}
 
@@ -140,7 +141,7 @@ def make_server(tools: Tools) -> MCPServer:
     server = MCPServer("baretorch", version=__version__, instructions=ABOUT)
     harmless = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
     for tool in (tools.list_boards, tools.fit, tools.run, tools.explain_error):
-        server.add_tool(_report_errors(tool), name=tool.__name__, description=tool.__doc__, annotations=harmless)
+        server.add_tool(_report_errors(tool), name=tool.__name__, description=getdoc(tool), annotations=harmless)
     return server
 
 
