@@ -72,7 +72,7 @@ def load_model_file(
         if isinstance(model, (str, os.PathLike)):
             model = _find_named(path, os.fspath(model))
             methods = {"forward": _call(path, file, "inputs", asked)} if hasattr(file, "inputs") else {}
-        elif is_module(model) or is_tinygrad(model):
+        elif is_model(model):
             methods = _methods(path, file, model, asked)
         else:
             raise no_model(model, "model() returns", path.name)
@@ -97,12 +97,20 @@ def no_model(model: Any, who: str, at: str | None = None) -> CompileError:
         at=at,
         have=show_value(model),
         need="a torch.nn.Module, a callable of tinygrad, or the path of a model file",
+        try_=f"{model.__name__}(), an instance of the class" if isinstance(model, type) else None,
     )
 
 
 def _article(value: Any) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     name = type(value).__name__
     return "nothing" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def is_model(model: Any) -> bool:
+    """Report whether an object is a model of PyTorch or tinygrad, and not the class of one."""
+    return not isinstance(model, type) and (is_module(model) or is_tinygrad(model))
 
 
 def is_tinygrad(model: Any) -> bool:
@@ -301,7 +309,7 @@ def load_python(request: LoadRequest, load_named: Callable[[LoadRequest], Source
 def from_object(model: Any, inputs: Any, name: str) -> Source:
     """Make a Source of an nn.Module or a callable of tinygrad, with example inputs; a trainable model may use its own
     instead of `inputs`."""
-    if not is_module(model) and not is_tinygrad(model):
+    if not is_model(model):
         raise no_model(model, "compile() is given")
     methods = {} if inputs is None else {"forward": as_inputs(inputs, model, who="compile()")}
     return _from_methods(model)(model, methods, name)
