@@ -45,9 +45,16 @@ def arrange_inputs(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> l
                 f"input {port.tensor.name!r}{'' if who == 'run()' else f' of {who}'} has the wrong shape or type",
                 have=f"{array.dtype}{list(array.shape)}",
                 need=_accepted_types(port),
+                try_=_float32(array, port),
             )
         arrays.append(port.to_memory(array))
     return arrays
+
+
+def _float32(array: Array, port: Port) -> str | None:
+    """Describe how to convert float64, the default of NumPy, if nothing else is wrong."""
+    wrong = array.dtype == np.float64 and array.shape == port.shape and port.dtype.numpy == np.float32
+    return 'x.float() of a tensor, x.astype("float32") of an array' if wrong else None
 
 
 def _accepted_types(port: Port) -> str:
