@@ -60,6 +60,7 @@ def test_fit(model: baretorch.Model) -> None:
     assert [board["board"] for board in found["boards"]] == ["pico", "arduino-uno"]
     assert all(board["fits"] for board in found["boards"][:1])
     assert "pico" in str(found)
+    assert [board["board"] for board in model.fit("pico")["boards"]] == ["pico"]
 
 
 def test_project(model: baretorch.Model, tmp_path: Path) -> None:
@@ -89,6 +90,7 @@ def test_reprs_are_short(model: baretorch.Model) -> None:
     for value in (*values, model.compiled.source, model.compiled.plan, model.compiled.graph, model.compiled.board):
         assert len(repr(value)) <= LONGEST, type(value)
         assert len(str(value)) <= LONGEST or isinstance(value, baretorch.Summary), type(value)
+    assert repr(model.compare()).endswith(", …)") and len(repr(model.compare())) <= 200
 
 
 def test_a_closed_model_can_be_used_again() -> None:
@@ -96,6 +98,22 @@ def test_a_closed_model_can_be_used_again() -> None:
         first = np.asarray(made.run(X))
     np.testing.assert_array_equal(np.asarray(made.run(X)), first)
     made.close()
+
+
+def test_a_class_is_not_a_model() -> None:
+    with pytest.raises(CompileError) as caught:
+        baretorch.compile(nn.Flatten, (X,), board="host")
+    assert caught.value.what == "compile() is given the class Flatten, which is not a model"
+    assert caught.value.try_ == ("Flatten(), an instance of the class",)
+
+
+def test_float64_has_a_remedy(model: baretorch.Model) -> None:
+    with pytest.raises(CompileError, match="input 'input' has the wrong shape or type") as caught:
+        model.run(X.double())
+    assert caught.value.try_ == ('x.float() of a tensor, x.astype("float32") of an array',)
+    with pytest.raises(CompileError) as other:
+        model.run(X.double()[0])
+    assert not other.value.try_
 
 
 def test_an_error_has_no_frames_of_torch_or_baretorch() -> None:

@@ -181,7 +181,8 @@ class Model:
         from baretorch.report.terminal.fit import fit_screen
 
         source, options = self.compiled.source, self._options
-        targets = [board for board in map(load_board, boards or board_names()) if not board.hosted]
+        names = [boards] if isinstance(boards, str) else boards or board_names()
+        targets = [board for board in map(load_board, names) if not board.hosted]
         with notebook_progress() as show:
             fitter = Fitter(
                 lambda int8: pipeline.lower(source, replace(options, int8=int8, io=None)),

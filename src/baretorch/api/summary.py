@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Summary(Mapping[str, Any]):
         return len(self._data)
 
     def __repr__(self) -> str:
-        return f"Summary({', '.join(self._data)})"[:200]
+        return shorten(f"Summary({', '.join(self._data)})", 200, placeholder=" …)")
 
     def __str__(self) -> str:
         from baretorch.report.terminal.layout import plain_rows
