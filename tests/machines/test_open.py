@@ -80,10 +80,10 @@ def test_a_board_without_emulator() -> None:
     made = on_board("corstone-320")
     with pytest.raises(CompileError, match="no emulator runs board corstone-320") as error:
         open_machine(replace(made, board=replace(made.board, emulators=())), RUN)
-    assert error.value.try_ == ("build for a board with the same cortex-m85: corstone-320",)
+    assert error.value.try_ == ("use a board with the same CPU, cortex-m85: corstone-320",)
     with pytest.raises(CompileError, match="no emulator runs board pico2-riscv") as error:
         open_machine(on_board("pico2-riscv"), RUN)
-    assert error.value.try_ == ("build for a board with the same hazard3: virt-hazard3",)
+    assert error.value.try_ == ("use a board with the same CPU, hazard3: virt-hazard3",)
 
 
 @pytest.mark.parametrize(("board", "emulator"), [("mps2-an386", "qemu"), ("pico", "rp2040js"), ("host", "native")])

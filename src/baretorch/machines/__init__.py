@@ -56,5 +56,5 @@ def _boards_alike(board: Board) -> str:
     names = same or near
     if not names:
         return "`baretorch flash` runs it on the board itself"
-    kind = board.chip.cpu.name if same else "core with the same features"
-    return f"build for a board with the same {kind}: {', '.join(names)}"
+    kind = f"CPU, {board.chip.cpu.name}" if same else "CPU features"
+    return f"use a board with the same {kind}: {', '.join(names)}"
