@@ -23,7 +23,7 @@ def test_json(folder: Path) -> None:
     data = result.json()
     assert data["x"] == [0, 1, 2, 3, 4]
     assert data["predicted"] == [1, 3, 5, 7, 9] and data["truth"] == [0, 2, 4, 6, 8]
-    assert data["max_error_truth"] == 1.0 and data["max_error"] == 0.0
+    assert (data["max_error_truth"], data["mean_error_truth"], data["max_error"]) == (1.0, 1.0, 0.0)
     assert data["where"] == "unicorn"
     assert (folder / data["png"]).read_bytes().startswith(b"\x89PNG")
 
@@ -34,13 +34,19 @@ def test_lines(folder: Path) -> None:
     assert lines[0] == "curve on host, emulated by native: 7 inputs"
     assert lines[1].split() == ["1", "input", "0.0000", "output", "1.0000", "truth", "0.0000", "error", "+1.0000"]
     assert lines[7].split()[:5] == ["7", "input", "1.0000", "output", "3.0000"]
-    assert lines[8:] == ["7 outputs", "largest error against truth 1", "largest error against PyTorch 0"]
+    assert lines[8:] == [
+        "7 outputs",
+        "mean absolute error against truth 1",
+        "largest error against truth 1",
+        "largest error against PyTorch 0",
+    ]
 
 
 def test_inputs_where_there_is_no_sweep(folder: Path) -> None:
     """Several outputs are shown as the index of the largest."""
     data = baretorch("monitor", copy_model("tiny", folder), "--board", "host", "--count", "3", "--json").json()
-    assert data["x"] == [0, 1, 2] and data["truth"] is None and data["max_error_truth"] is None
+    assert data["x"] == [0, 1, 2]
+    assert [data[key] for key in ("truth", "max_error_truth", "mean_error_truth")] == [None] * 3
     assert set(data["predicted"]) <= {0, 1} and data["max_error"] < 1e-6
 
 
@@ -48,6 +54,34 @@ def test_plot_without_a_terminal(folder: Path) -> None:
     out = baretorch("monitor", copy_model("curve", folder), "--board", "host", "--plot").out
     assert "── truth   ⣿ predicted by the board" in out
     assert out.count("inputs") == 1 and "largest error against truth 1" in out
+
+
+def test_error_curve_and_mean_absolute_error(folder: Path) -> None:
+    """The outputs are -2 to 2, the truth is 0: the error rises from corner to corner, and its mean has no sign."""
+    (folder / "net.py").write_text(
+        "import torch\nfrom torch import nn\n"
+        "def model(): return nn.Hardtanh(-9, 9)\n"
+        "def sweep(): return [(torch.tensor([[float(x)]]),) for x in range(-2, 3)]\n"
+        "def inputs(): return sweep()[0]\n"
+        "def truth(x): return x * 0\n"
+    )
+    lines = baretorch("monitor", "net.py", "--board", "host", "--plot", "--png", "p.png").out.splitlines()
+    (end,) = [i for i, line in enumerate(lines) if "── output − truth" in line]
+    rows = [line.partition("│")[2] or line.partition("┤")[2] for line in lines[end - 7 : end - 2]]
+    assert len(rows[0].rstrip()) > 2 * len(rows[-1].rstrip()) > 0, "the curve does not rise"
+    assert lines[-4:] == [
+        "mean absolute error against truth 1.2",
+        "largest error against truth 2",
+        "largest error against PyTorch 0",
+        "p.png",
+    ]
+    assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_error_curve_without_truth(folder: Path) -> None:
+    """Without truth() the errors are those against PyTorch, and there is no mean of them in the summary."""
+    out = baretorch("monitor", copy_model("tiny", folder), "--board", "host", "--plot").out
+    assert "── output − PyTorch" in out and "mean absolute error" not in out
 
 
 def test_ties_are_no_error(folder: Path) -> None:
@@ -77,8 +111,9 @@ def test_interrupt_gives_the_summary(folder: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(SweepTrace, "add", interrupted)
     result = baretorch("monitor", copy_model("curve", folder), "--board", "host")
     assert result.code == 0
-    assert result.out.splitlines()[-3:] == [
+    assert result.out.splitlines()[-4:] == [
         "2 outputs",
+        "mean absolute error against truth 1",
         "largest error against truth 1",
         "largest error against PyTorch 0",
     ]
