@@ -42,7 +42,7 @@ from baretorch.targets.types import Board
 ROOT = Path(__file__).resolve().parents[1]
 NOTE = "<!-- Written by `make docs`; do not edit. -->\n"
 KEYS = re.compile(r"(?<=<!-- keys )(\w+)( -->\n\n)(?:\|.*\n)+")
-BLOCK = re.compile(r"(<!-- (?:output|output, slow|error) -->\n```console\n)(.*?)(```\n)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (?:output|error)(?:, slow)? -->\n```console\n)(.*?)(```\n)", re.DOTALL)
 
 
 def boards_page() -> str:

@@ -12,11 +12,11 @@ CNN = Path(__file__).resolve().parents[1] / "cnn.py"
 # The worksheet: for each step the tensors that are in use, in bytes of float32. tanh and add work in place.
 x, a, b, pooled, y = 1 * 8 * 8 * 4, 4 * 8 * 8 * 4, 4 * 8 * 8 * 4, 4 * 2 * 2 * 4, 3 * 4
 steps = {
-    "first": a,  # x can lie inside of the output: a row is read before the output reaches it
+    "first": x + a,
     "second": a + b,
     "tanh": a + b,  # in place
     "add": a + b,  # in place
-    "pool": a,  # the output can begin where the sum begins
+    "pool": a + pooled,
     "head": pooled + y,
 }
 bound = max(steps.values())

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import torch
+
 import baretorch
 
 SINE = Path(__file__).resolve().parents[2] / "sine" / "model.py"
@@ -9,7 +11,7 @@ SINE = Path(__file__).resolve().parents[2] / "sine" / "model.py"
 
 def instructions(board: str) -> int:
     compiled = baretorch.compile(SINE, board=board)
-    compiled.run([[1.0]])
+    compiled.run(torch.ones(1, 1))
     count = compiled.instructions
     compiled.close()
     return count or 0
