@@ -50,8 +50,10 @@ def text(x: float, y: float, words: str, fill: str, size: float, weight: str = "
     return f'<text x="{x}" y="{y}" fill="{fill}" font-size="{size}" font-weight="{weight}"{given}>{words}</text>'
 
 
-def arrow(x1: int, y1: int, x2: int, y2: int) -> str:
-    return f'<path d="M{x1} {y1}L{x2} {y2}" stroke="{LINE}" stroke-width="2" fill="none" marker-end="url(#head)"/>'
+def arrow(*corners: int) -> str:
+    """Return an arrow through the corners, given as x and y in turn."""
+    path = "L".join(f"{x} {y}" for x, y in zip(corners[::2], corners[1::2], strict=True))
+    return f'<path d="M{path}" stroke="{LINE}" stroke-width="2" fill="none" marker-end="url(#head)"/>'
 
 
 def picture(data: dict[str, Any]) -> str:
@@ -81,14 +83,11 @@ def picture(data: dict[str, Any]) -> str:
         ["ELF for tools, UF2 for USB", "vector table, IMAGE_DEF", "code, weights"],
         "build",
     )
-    parts.append(
-        f'<path d="M824 {76 + BOX[1] + 1}V222H140V246" stroke="{LINE}" stroke-width="2" fill="none" marker-end="url(#head)"/>'
-    )
-    parts.append(arrow(241, 310, 317, 310))
+    parts += [arrow(824, 195, 824, 222, 140, 222, 140, 246), arrow(241, 310, 317, 310)]
     parts.append(text(252, 300, "flash", SOFT, 12))
     parts.append(f'<rect x="320" y="250" width="600" height="340" rx="12" fill="{CHIP}" stroke="{LINE}"/>')
     parts.append(text(336, 276, f"7  Silicon: {chip.name} at {frequency(chip.clock_hz)}", INK, 15, "bold"))
-    weights = [f"model code, start-up code", f"weights {plan['weights']:,} bytes", "read-only, kept without power"]
+    weights = ["model code, start-up code", f"weights {plan['weights']:,} bytes", "read-only, kept without power"]
     parts += box(
         340, 296, 250, 122, PAPER, f"{flash.name}  {capacity(flash.size)}", weights, f"from {flash.origin:#010x}"
     )
@@ -102,9 +101,7 @@ def picture(data: dict[str, Any]) -> str:
         [f"arena {plan['arena']} bytes", "variables", "stack, grows downwards"],
         f"from {ram.origin:#010x}",
     )
-    parts += box(
-        340, 470, 250, 96, PAPER, "Cache (XIP)", ["code runs in place;", "a miss reads the serial flash"]
-    )
+    parts += box(340, 470, 250, 96, PAPER, "Cache (XIP)", ["code runs in place;", "a miss reads the serial flash"])
     parts += box(650, 470, 250, 96, PAPER, "Core", [chip.cpu.name, "runs one kernel after the other"])
     parts += [
         arrow(465, 419, 465, 466),
@@ -124,8 +121,8 @@ def picture(data: dict[str, Any]) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
             f'role="img" aria-label="{title}" font-family="system-ui, sans-serif">',
             f"<title>{title}</title>",
-            f'<defs><marker id="head" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
-            f'<path d="M0 0L8 4L0 8z" fill="{LINE}"/></marker></defs>',
+            '<defs><marker id="head" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="6" markerHeight="6" '
+            f'orient="auto"><path d="M0 0L8 4L0 8z" fill="{LINE}"/></marker></defs>',
             f'<rect width="{WIDTH}" height="{HEIGHT}" rx="14" fill="#f8fafc" stroke="{LINE}"/>',
             *parts,
             "</svg>\n",

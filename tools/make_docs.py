@@ -1,10 +1,10 @@
 """Write the generated parts of the docs: `make docs`.
 
 The pages in PAGES are generated as a whole, from the tables of the compiler itself. In all other pages, a ```console
-block below the line `<!-- output -->` shows what its command prints: `baretorch …` or `python examples/…`. The command is
-run in a folder that contains only examples/, and the rest of the block is replaced. `<!-- error -->` marks a command that
-must fail, and `<!-- output, slow -->` one whose test belongs to the long suite. A table below the line `<!-- keys CLASS -->` lists the TOML keys that
-are declared on that class.
+block below the line `<!-- output -->` shows what its command prints: `baretorch …` or `python examples/…`. The command
+is run in a folder that contains only examples/, and the rest of the block is replaced. `<!-- error -->` marks a command
+that must fail; with `, slow` in the mark, its test belongs to the long suite. A table below the line
+`<!-- keys CLASS -->` lists the TOML keys that are declared on that class.
 """
 
 from __future__ import annotations

@@ -6,19 +6,23 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from baretorch.frontends.pte.schema import HEADER, DelegateCall, KernelCall, Program, PteMethod, TensorValue
+from baretorch.frontends.flatbuffer import Bytes, Table
+from baretorch.frontends.pte.schema import HEADER, IDENTIFIER, DelegateCall, KernelCall, Program, PteMethod, TensorValue
+
+SEGMENTS = 4  # the field of the root table that lists the segments
 
 
 def main(path: str) -> None:
     data = Path(path).read_bytes()
     program = Program(data)
     print(f"{path.rpartition('/')[2]}: {len(data):,} bytes")
-    print(
-        f"identifier  {data[4:8].decode()}, the first field of the flatbuffer is at {int.from_bytes(data[:4], 'little')}"
-    )
-    if data[8:12] == b"eh00":
-        _, _, size, base = HEADER.unpack_from(data, 8)
-        print(f"header      {data[8:12].decode()}: program {size:,} bytes, segments from byte {base:,}")
+    print(f"identifier  {data[4:8].decode()}, root table at byte {int.from_bytes(data[:4], 'little')}")
+    magic, _, size, base = HEADER.unpack_from(data, 8)
+    print(f"header      {magic.decode()}: program {size:,} bytes, segments from byte {base:,}")
+    flatbuffer = Bytes(data, ".pte", IDENTIFIER, "an ExecuTorch program")
+    root = Table(flatbuffer, flatbuffer.integer("I", 0))
+    for index, segment in enumerate(root.tables(SEGMENTS)):
+        print(f"segment {index}   {segment.integer(1, 'Q'):,} bytes at {base + segment.integer(0, 'Q'):,}")
     for name in program.methods:
         print_method(program, program.method(name))
 
@@ -29,9 +33,9 @@ def print_method(program: Program, method: PteMethod) -> None:
     for role, places in (("input", method.inputs), ("output", method.outputs)):
         print(f"  {role:<9} {', '.join(str(method.values[i]) for i in places)}")
     constants = [t for t in tensors if t.constant]
-    print(f"  constants {sum(t.bytes for t in constants):,} bytes: {', '.join(map(str, constants)) or 'none'}")
+    print(f"  constants {len(constants)} tensors, {sum(t.bytes for t in constants):,} bytes")
     print(f"  planned   {sum(method.banks):,} bytes of memory for the other tensors")
-    print("  operators")
+    print("  instructions")
     calls = Counter(f"{i.operator}.{i.overload}" for i in method.instructions if isinstance(i, KernelCall))
     for operator, count in calls.items():
         print(f"    {count} × {operator}")
@@ -39,7 +43,7 @@ def print_method(program: Program, method: PteMethod) -> None:
         delegate = method.delegates[call.delegate]
         blob = program.delegate_data(delegate)
         place = "segment" if delegate.in_segment else "blob"
-        print(f"    delegate {delegate.backend}: {len(blob):,} bytes in {place} {delegate.index}, begin {blob[4:8]!r}")
+        print(f"    delegate {delegate.backend}: {len(blob):,} bytes in {place} {delegate.index}")
 
 
 if __name__ == "__main__":

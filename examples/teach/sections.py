@@ -1,4 +1,4 @@
-"""Print where each section of an image is on the chip: `python examples/teach/sections.py MODEL BOARD [OPTION=VALUE…]`."""
+"""Print where each section of an image is: `python examples/teach/sections.py MODEL BOARD [OPTION=VALUE…]`."""
 
 from __future__ import annotations
 

@@ -135,10 +135,10 @@ def _plot(trace: SweepTrace, total: int, height: int) -> RenderableType:
     expected = [sweep.expected_value(i) for i in range(total)]
     y_range = (min(expected), max(expected))  # the range of all outputs, so that the plot does not jump
     below = max(2, height // 4)
-    zero = Series("zero", [min(x), max(x)], [0.0, 0.0], "bright_black", line=True)
     off = sorted(zip(trace.x, trace.errors, strict=True))
     errors = Series(f"output − {sweep.curve_name}", [p[0] for p in off], [p[1] for p in off], "bright_blue", line=True)
-    return Group(Plot([curve, answers], height - below, y_range=y_range), Plot([zero, errors], below), _line(trace))
+    error_plot = Plot([errors], below, x_range=(min(x), max(x)), y_range=(0.0, 0.0))
+    return Group(Plot([curve, answers], height - below, y_range=y_range), error_plot, _line(trace))
 
 
 def _summary(trace: SweepTrace, png: str | None, wrong: str | None) -> str:
