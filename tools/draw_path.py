@@ -86,8 +86,10 @@ def picture(data: dict[str, Any]) -> str:
     parts += [arrow(824, 195, 824, 222, 140, 222, 140, 246), arrow(241, 310, 317, 310)]
     parts.append(text(252, 300, "flash", SOFT, 12))
     parts.append(f'<rect x="320" y="250" width="600" height="340" rx="12" fill="{CHIP}" stroke="{LINE}"/>')
-    parts.append(text(336, 276, f"7  Silicon: {chip.name} at {frequency(chip.clock_hz)}", INK, 15, "bold"))
-    weights = ["model code, start-up code", f"weights {plan['weights']:,} bytes", "read-only, kept without power"]
+    parts.append(
+        text(336, 276, f"7  Silicon: a board with an {chip.name} at {frequency(chip.clock_hz)}", INK, 15, "bold")
+    )
+    weights = ["model code, start-up code", f"weights {plan['weights']:,} bytes", "a chip of its own, on a serial bus"]
     parts += box(
         340, 296, 250, 122, PAPER, f"{flash.name}  {capacity(flash.size)}", weights, f"from {flash.origin:#010x}"
     )

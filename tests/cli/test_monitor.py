@@ -79,7 +79,7 @@ def test_error_curve_and_mean_absolute_error(folder: Path) -> None:
 
 
 def test_error_curve_without_truth(folder: Path) -> None:
-    """Without truth() the errors are those against PyTorch, and there is no mean of them in the summary."""
+    """The errors are those against PyTorch if there is no truth(), and the summary has no mean of them."""
     out = baretorch("monitor", copy_model("tiny", folder), "--board", "host", "--plot").out
     assert "── output − PyTorch" in out and "mean absolute error" not in out
 

@@ -12,7 +12,7 @@ CNN = runpy.run_path(str(Path(__file__).resolve().parents[1] / "cnn.py"))
 
 
 class EarlyPool(CNN["Shortcut"]):
-    """The same layers; the second convolution sees 2×2 pixels per channel instead of 8×8."""
+    """A network of the same layers, whose second convolution sees 2×2 pixels per channel instead of 8×8."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         a = self.pool(torch.relu(self.first(x)))
