@@ -207,3 +207,10 @@ def test_the_sets_of_hands_are_as_the_page_says() -> None:
         for pattern in (r"count: int = (\d+)", r"pictures\((\d+), HELD_OUT\)\n    right", r"pictures\((\d+), CALIB")
     )
     assert f"{train:,} pictures for training, {held} held-out ones, and {calibrate} for calibration" in page
+
+
+@pytest.mark.parametrize("page", ["export.md", "memory-plan.md"])
+def test_quoted_code_is_that_of_the_examples(page: str) -> None:
+    source = "\n".join(re.sub(r"^    ", "", p.read_text(), flags=re.MULTILINE) for p in TEACH.rglob("*.py"))
+    quoted = re.findall(r"```python\n(.*?)```", (PAGES / page).read_text(), re.DOTALL)
+    assert quoted and all(text in source for text in quoted)
