@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -82,6 +83,26 @@ def test_error_curve_without_truth(folder: Path) -> None:
     """The errors are those against PyTorch if there is no truth(), and the summary has no mean of them."""
     out = baretorch("monitor", copy_model("tiny", folder), "--board", "host", "--plot").out
     assert "── output − PyTorch" in out and "mean absolute error" not in out
+
+
+@pytest.mark.parametrize("height", [8, 22])
+def test_plot_has_the_asked_height(height: int) -> None:
+    """Both plots share the height; each adds an axis of three lines, and the last output takes one."""
+    from baretorch.cli.monitor import _plot
+    from baretorch.explore.sweep import Sweep, SweepTrace
+    from baretorch.ir.graph import Builder, DType
+    from baretorch.ops.functions import Tanh
+
+    b = Builder("net")
+    graph = b.graph(["x"], [b.add(Tanh(), b.input("x", (1, 1), DType.FLOAT32))])
+    one = tuple((np.full((1, 1), v, np.float32),) for v in (0.0, 1.0, 2.0))
+    trace = SweepTrace(Sweep(one, one, (0.0, 1.0, 1.0), "PyTorch"), graph)
+    for i, outputs in enumerate(one):
+        trace.add(i, outputs)
+    assert trace.errors == [0.0, 0.0, 1.0]
+    lines = _draw(_plot(trace, 3, height), 80).splitlines()
+    assert len(lines) == height + 3 + 3 + 1
+    assert "── truth" in lines[height - max(3, height // 4) + 2] and "── output − truth" in lines[-2]
 
 
 def test_ties_are_no_error(folder: Path) -> None:

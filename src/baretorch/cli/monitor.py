@@ -134,7 +134,7 @@ def _plot(trace: SweepTrace, total: int, height: int) -> RenderableType:
     answers = Series("predicted by the board", trace.x, trace.predicted, "bright_red")
     expected = [sweep.expected_value(i) for i in range(total)]
     y_range = (min(expected), max(expected))  # the range of all outputs, so that the plot does not jump
-    below = max(2, height // 4)
+    below = max(3, height // 4)
     off = sorted(zip(trace.x, trace.errors, strict=True))
     errors = Series(f"output − {sweep.curve_name}", [p[0] for p in off], [p[1] for p in off], "bright_blue", line=True)
     error_plot = Plot([errors], below, x_range=(min(x), max(x)), y_range=(0.0, 0.0))
