@@ -1,5 +1,5 @@
 # The two commands of the README: `make demo` and `make test`. Both do all the set-up they need.
-.PHONY: help setup demo demo-mnist play mnist test test-all check bench docs clean
+.PHONY: help setup demo demo-mnist play mnist test test-all check bench docs pictures site clean
 
 PY := .venv/bin/python
 # Two test processes on two cores: threads of PyTorch's own would only be in each other's way. Each takes whole
@@ -27,6 +27,8 @@ help:
 	@echo "make test-all    make test with the long sweeps, and as on other CPUs"
 	@echo "make bench       measure models x boards, write docs/benchmarks.md, benchmarks/results.json and boards.json"
 	@echo "make docs        regenerate the generated parts of the docs"
+	@echo "make pictures    redraw the pictures of the docs, from what the commands print (minutes)"
+	@echo "make site        build the documentation as a website with search, in build/site/html"
 	@echo "make clean       remove what was built (not .venv)"
 
 setup:
@@ -71,6 +73,15 @@ bench:
 docs:
 	@tools/setup.sh demo
 	@$(PY) tools/make_docs.py
+
+pictures:
+	@tools/setup.sh test
+	@$(PY) tools/draw_pictures.py
+	@PYTHONPATH=. $(PY) tools/draw_studio.py
+
+site:
+	@tools/setup.sh site
+	@.venv/site/bin/python tools/build_site.py
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

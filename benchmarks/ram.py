@@ -15,7 +15,7 @@ from tables import ROOT, line, replace_section
 
 from baretorch import pipeline
 from baretorch.errors import CompileError
-from baretorch.firmware.sizes import roomy
+from baretorch.firmware.sizes import with_large_memories
 from baretorch.ir.graph import Graph
 from baretorch.options import Input, Io, Options
 from baretorch.plan import make_plan
@@ -68,7 +68,7 @@ def measure(path: str, int8: bool) -> list[Row]:
         return []
     source, graph, dtype = model.source, model.graph, "int8" if int8 else "float32"
     graph = _with_int8_io(graph) if int8 else graph
-    board = roomy(load_board(M4F))
+    board = with_large_memories(load_board(M4F))
     plan = make_plan(graph, board)
     peers = PEERS.get((source.name, dtype, M4F))
     pulled = None

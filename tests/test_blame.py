@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from baretorch import frontends, pipeline
+from baretorch.errors import CompileError
 from baretorch.ir.io import store_inputs
 from baretorch.machines import open_machine
 from baretorch.machines.run import run_on
@@ -77,3 +78,18 @@ def test_where_the_image_is_not_at_hand(tmp_path: Path) -> None:
     with pytest.raises(DeviceFault) as fault, pipeline.name_failing_layer(broken):
         run_on(machine, broken.graph, store_inputs(broken.graph, source.examples))
     assert fault.value.have[0] == "in layer 3 of 4: two"
+
+
+def test_a_fault_is_reported_without_a_toolchain_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = frontends.from_module(Net(), (torch.randn(1, 8),), "net")
+    compiled = pipeline.compile_source(source, load_board("pico"), Options())
+
+    def missing(*_: object) -> None:
+        raise CompileError("no compiler for pico")
+
+    monkeypatch.setattr(pipeline, "build_image", missing)
+    stopped = DeviceFault("the image stopped", have="pc 0x10000100")
+    stopped.addresses = (0x10000100,)
+    with pytest.raises(DeviceFault, match="the image stopped") as fault, pipeline.name_failing_layer(compiled):
+        raise stopped
+    assert fault.value.have == ("pc 0x10000100",)

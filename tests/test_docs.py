@@ -84,7 +84,7 @@ def test_how_it_works_lists_the_stages_of_the_pipeline_and_all_passes() -> None:
     text = (ROOT / "docs/how-it-works.md").read_text()
     arrows = next(line for line in (pipeline.__doc__ or "").splitlines() if line.startswith("read -> "))
     stages = re.findall(r"(\w+)(?: \([^)]*\))?(?: ->|$)", arrows)
-    packages = {"read": "frontends", "optimize": "passes", "lower": "passes", "delegate": "npu", "build": "firmware"}
+    packages = {"read": "frontends", "optimize": "passes", "finish": "passes", "delegate": "npu", "build": "firmware"}
     packages |= {"run": "machines"}
     drawn = re.findall(r"[│┤] (\w+)/ ", text)
     assert drawn[: len(stages)] == [packages.get(stage, stage) for stage in stages]
@@ -229,6 +229,40 @@ def test_every_page_is_linked() -> None:
         for target in re.findall(r"\]\(([^)\s#]+[^)\s]*)\)", prose(page))
     }
     assert [name_of(p) for p in PAGES if p not in linked and p != ROOT / "README.md"] == []
+
+
+def test_the_readme_fits_on_a_screen() -> None:
+    text = prose(ROOT / "README.md")
+    pictures = re.findall(r"!\[[^]]*\]\(", text)
+    assert len(pictures) == 3
+    assert len(re.findall(r"\]\(", text)) - len(pictures) <= 12
+    assert len([line for line in text.splitlines() if line]) <= 60
+
+
+def test_the_drawing_of_the_pipeline_is_fresh() -> None:
+    import draw_pictures
+
+    assert (ROOT / "docs/pictures/pipeline.svg").read_text() == draw_pictures.pipeline(), "run `make pictures`"
+    for drawing in (ROOT / "docs/pictures").glob("*.svg"):
+        assert "url(http" not in drawing.read_text(), f"{drawing.name} loads a font from another server"
+
+
+def test_figures_of_other_tools_are_those_of_the_benchmarks() -> None:
+    """The pages for users of other tools repeat figures of docs/benchmarks.md."""
+    benchmarks = (ROOT / "docs/benchmarks.md").read_text()
+    for page in (ROOT / "docs/coming-from").glob("*.md"):
+        figures = set(re.findall(r"\d+(?:,\d{3})+", prose(page)))
+        assert figures <= set(re.findall(r"\d+(?:,\d{3})+", benchmarks)), name_of(page)
+
+    def rows(section: int) -> list[list[str]]:
+        lines = benchmarks.split("\n## ")[section].splitlines()
+        return [[cell.strip().replace(",", "") for cell in line.split("|")[1:-1]] for line in lines]
+
+    times = [float(row[7].removesuffix("x")) for row in rows(1) if row[1:2] == ["Cortex-M4F"] and row[7]]
+    shares = [100 * int(row[10]) / int(row[11]) for row in rows(2) if len(row) == 15 and row[11].isdigit()]
+    text = " ".join((ROOT / "docs/coming-from/tflm.md").read_text().split())
+    assert f"executes {min(times)} to {max(times)} times as many instructions" in text
+    assert f"{min(shares):.0f} to {max(shares):.0f} % of its RAM" in text
 
 
 def test_no_trace_of_a_machine() -> None:

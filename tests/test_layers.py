@@ -39,11 +39,9 @@ LAYERS: dict[str, str] = {
     "machines.hooks": "errors files.write firmware.cache firmware.tools",
     "machines.npu": "errors firmware.cache ir machines.hooks npu npu.accelerators",
     "frontends.runtimes": "errors",
-    "ir.equivalence": "errors ir ops passes",
-    "ir.layerwise": "ir passes",
-    "frontends": "errors escape files.ownership files.read files.write frontends.runtimes ir ir.equivalence ir.io "
-    "ir.layerwise ir.verify machines.npu npu npu.accelerators ops options passes stopwatch",
-    "quantize": "errors escape files.read frontends ir ir.equivalence ir.io ops options passes",
+    "frontends": "errors escape files.ownership files.read files.write frontends.runtimes ir ir.io "
+    "ir.verify machines.npu npu npu.accelerators ops options passes stopwatch",
+    "quantize": "errors escape files.read frontends ir ir.io ops options passes",
     "plan": "errors ir ir.text ops options passes targets units",
     "emit": "errors escape ir ir.text ops options plan version",
     "firmware": "errors files.write firmware.cache firmware.tools options targets",
@@ -51,13 +49,13 @@ LAYERS: dict[str, str] = {
     "units",
     "machines.hardware": "errors escape files.read files.write firmware machines targets",
     "machines.host_program": "emit errors files.write firmware firmware.cache ir options plan quantize targets",
-    "pipeline": "emit errors files.ownership files.write firmware frontends ir ir.equivalence ir.io ir.text ir.verify "
+    "pipeline": "emit errors files.ownership files.write firmware frontends ir ir.io ir.text ir.verify "
     "machines machines.host_program machines.npu npu options passes plan quantize stopwatch targets units",
     "debug": "emit errors escape files.ownership firmware ir ir.io machines machines.hardware pipeline plan targets",
-    "measure": "errors files.write firmware frontends ir ir.io ir.layerwise ir.ties machines npu ops options passes "
+    "measure": "errors files.write firmware frontends ir ir.io ir.ties machines npu ops options passes "
     "pipeline plan quantize stopwatch targets units",
-    "explore": "errors files.write firmware frontends ir ir.io ir.ties machines measure ops options passes "
-    "pipeline plan targets units",
+    "explore": "errors escape files.ownership files.read files.write firmware frontends ir ir.io ir.ties machines "
+    "measure ops options passes pipeline plan targets units",
     "tune": "errors escape explore files.ownership files.read files.write firmware frontends ir ir.io machines "
     "machines.host_program measure ops options passes pipeline plan quantize targets targets.features "
     "version",
@@ -65,8 +63,8 @@ LAYERS: dict[str, str] = {
     "passes pipeline plan quantize targets targets.features tune units version",
     "exports": "debug emit errors files.ownership files.read files.write firmware frontends ir ir.io machines.npu "
     "measure npu npu.accelerators ops options pipeline targets version",
-    "api": "errors escape explore files.write firmware frontends ir.io machines measure options pipeline report "
-    "targets",
+    "api": "errors escape explore exports files.write firmware frontends ir.io machines machines.hardware measure "
+    "options pipeline report targets",
     "__init__": "api errors version",
     "studio": "emit errors firmware ir ir.io machines measure pipeline targets",
     "cli": "debug errors escape explore exports files.read files.write firmware frontends machines "

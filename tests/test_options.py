@@ -69,7 +69,10 @@ def test_help_of_python_lists_every_option_and_its_default() -> None:
     own = ["model", "inputs", "board", "name", "calibration"]
     assert list(parameters) == [*own, *(name for name in OPTIONS if name not in own)]
     assert repr(parameters["optimize"].default) == "'speed'" and parameters["ram"].default is None
-    assert all(option.about.help in (baretorch.compile.__doc__ or "") for option in OPTIONS.values())
+    text = baretorch.compile.__doc__ or ""
+    assert all(option.python_help in text for option in OPTIONS.values())
+    assert "Repeatable" not in text and 'as in {"x": (1,3,96,96)}.' in text
+    assert '{"sr": 16000} or {"mean": (0.5,0.4,0.4)}.' in text
 
 
 @pytest.mark.parametrize(

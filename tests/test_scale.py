@@ -25,6 +25,7 @@ from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.options import Buffers, Optimize, Options
+from baretorch.passes.order import lower_graph
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_model
@@ -52,9 +53,7 @@ def graph(nodes: int) -> Graph:
 
 def compile_(nodes: int) -> pipeline.Compiled:
     made = graph(nodes)
-    return pipeline.compile_graph(
-        Source("big", {"forward": made}, ()), pipeline.optimize(made), load_board("mps2-an386")
-    )
+    return pipeline.compile_graph(Source("big", {"forward": made}, ()), lower_graph(made), load_board("mps2-an386"))
 
 
 def peak(nodes: int) -> int:
@@ -96,7 +95,7 @@ def in_int8(count: int, residual: bool) -> None:
 
 def watched(count: int, residual: bool) -> None:
     """Compile what calibration runs on this computer: each layer is an output."""
-    graph = pipeline.optimize(layers(count, residual).graph)
+    graph = lower_graph(layers(count, residual).graph)
     every = Graph(graph.name, graph.tensors, graph.nodes, graph.inputs, tuple(n.outputs[0] for n in graph.nodes))
     emit("watched", {"forward": make_plan(every, computer(), Options(buffers=Buffers.CALLER))}, Optimize.SIZE)
 

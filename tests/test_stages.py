@@ -59,6 +59,11 @@ def test_each_float_pass_runs_once(kws: dict[str, Any]) -> None:
     assert calls == {name: listed.count(name) for name in listed}
 
 
+def test_int8_operators_are_made_once(kws: dict[str, Any]) -> None:
+    """The report compares layers with the float graph in the same pieces, so that graph goes through the pass too."""
+    assert kws["entered"]["passes/to_int8:to_int8"] == 2 and kws["entered"]["passes/to_int8:_drop_round_trips"] == 1
+
+
 def test_a_plan_and_c_are_made_for_calibration_and_for_the_board(kws: dict[str, Any]) -> None:
     made = [kws["entered"][name] for name in ("plan/planner:make_plan", "emit/__init__:emit")]
     assert made == [2, 2]

@@ -53,8 +53,19 @@ def pages() -> list[Path]:
     return sorted(found)
 
 
+def code(page: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a page's fenced blocks: commands, what they print, and programs with comments."""
+    plain = dict(prose(page))
+    yield from ((n, line) for n, line in enumerate(page.read_text().splitlines(), 1) if n not in plain)
+
+
+def web_pages() -> list[Path]:
+    return sorted(p for kind in ("html", "js") for p in PACKAGE.rglob(f"*.{kind}"))
+
+
 def bad_lines(page: Path) -> list[str]:
-    return [f"{number}: {hit[0]!r} in {line}" for number, line in prose(page) if (hit := WORDS.search(line))]
+    found = sorted([*prose(page), *code(page)])
+    return [f"{number}: {hit[0]!r} in {line}" for number, line in found if (hit := WORDS.search(line))]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda p: p.relative_to(ROOT).as_posix())
@@ -64,12 +75,31 @@ def test_pages(page: Path) -> None:
 
 @pytest.mark.parametrize("command", [cli, *VERBS], ids=lambda c: c.name or "")
 def test_help(command: click.Command) -> None:
-    with click.Context(command) as context:
+    with click.Context(command, **cli.context_settings) as context:  # click keeps the help option that it makes
         text = command.get_help(context)
     assert not WORDS.search(text), WORDS.findall(text)
     for parameter in command.params:
         help = getattr(parameter, "help", None)
         assert help is None or FRAGMENT.match(help) is None, help
+
+
+@pytest.mark.parametrize("page", web_pages(), ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_web_pages(page: Path) -> None:
+    """The pages of report, tune and studio, and the scripts that fill them."""
+    lines = enumerate(page.read_text().splitlines(), 1)
+    assert [f"{number}: {hit[0]!r} in {line}" for number, line in lines if (hit := WORDS.search(line))] == []
+
+
+def test_strings() -> None:
+    """Texts in the source: notes, warnings, screens, and errors without a golden file."""
+    found = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}: {hit[0]!r} in {node.value!r}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+        if (hit := WORDS.search(re.sub(r"`[^`]*`", "", node.value)))
+    ]
+    assert found == []
 
 
 def test_error_texts() -> None:

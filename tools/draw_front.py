@@ -9,13 +9,11 @@ python tools/draw_front.py build/words-pico-tuned/tuned.html docs/how-to/tune.pn
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+from draw_pictures import screenshot
+
 EDGE = 20  # pixels around the plot
 PLAIN = (
     f":root {{ color-scheme: light }} body {{ margin: {EDGE}px; max-width: none; padding: 0 }} svg {{ display: block }}"
@@ -33,24 +31,8 @@ def plot_of(page: str) -> tuple[str, int, int]:
 
 
 def draw(page: Path, picture: Path) -> None:
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        sys.exit(f"this needs one of {', '.join(BROWSERS)}: apt-get install chromium")
     text, width, height = plot_of(page.read_text("utf-8"))
-    with tempfile.TemporaryDirectory() as folder:
-        alone, drawn = Path(folder) / "plot.html", Path(folder) / "plot.png"
-        alone.write_text(text, "utf-8")
-        command = [
-            program,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--hide-scrollbars",
-        ]
-        command += [f"--user-data-dir={folder}/profile", f"--window-size={width},{height}", f"--screenshot={drawn}"]
-        subprocess.run([*command, alone.as_uri()], check=True, capture_output=True, timeout=120)
-        shutil.copyfile(drawn, picture)
+    screenshot(text, width, height, picture)
     print(f"{picture}: {width} x {height}, {picture.stat().st_size:,} bytes")
 
 

@@ -56,8 +56,9 @@ def measured(path: Path) -> dict[str, Any]:
     noise: list[Any] = []
     for seed in range(VARIATIONS):
         with tempfile.TemporaryDirectory() as folder:
-            graph = pipeline.lower_graph(_varied(model.quantization.graph, seed))
-            compiled = pipeline.compile_graph(source, graph, load_board("host"))
+            board = load_board("host")
+            graph = pipeline.finish_graph(_varied(model.quantization.graph, seed), board)
+            compiled = pipeline.compile_graph(source, graph, board)
             image = pipeline.build_image(compiled, Path(folder))
             session = Session(open_machine(image, compiled.c.run, compiled.options.emulator), compiled.graph)
             noise.append([_powers(source, session, data) for data in (own, others)])

@@ -41,4 +41,4 @@ def describe(name: str, value: Any, heading: str) -> list[str]:
     if signature:
         lines += ["```text", f"{name.rpartition('.')[2]}{signature}", "```", ""]
     about = (inspect.getdoc(function) or "").splitlines()
-    return [*lines, *(re.sub(r"^(\w+): ", r"- `\1`: ", line).replace("<", "&lt;") for line in about), ""]
+    return [*lines, *(re.sub(r"^([a-z_\d]+): ", r"- `\1`: ", line).replace("<", "&lt;") for line in about), ""]

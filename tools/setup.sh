@@ -3,6 +3,7 @@
 #   tools/setup.sh demo   .venv with PyTorch and the plot; compilers and emulators where we may install them
 #   tools/setup.sh camera the same, with rp2040js in node, for `make demo-mnist`
 #   tools/setup.sh npu    as demo, with Arm's compiler for Ethos-U
+#   tools/setup.sh site   .venv/site with Zensical alone, for `make site`
 #   tools/setup.sh test   the same, with ExecuTorch, ONNX, TFLite, tinygrad, their runtimes and the test tools
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,8 +11,24 @@ kind=$1
 case $kind in
     demo | camera | npu) extras=torch,plot ;;
     test) extras=executorch,onnx,tflite,tinygrad,tune,plot,dev,judges ;;
-    *) echo "usage: tools/setup.sh demo|camera|npu|test" >&2; exit 2 ;;
+    site) ;;
+    *) echo "usage: tools/setup.sh demo|camera|npu|site|test" >&2; exit 2 ;;
 esac
+
+# The site's generator needs nothing of the compiler's, so it has an environment of its own.
+install_site() {
+    if [ ! -e .venv/site/.ready ] || [ pyproject.toml -nt .venv/site/.ready ]; then
+        package=$(sed -n 's/^site = \["\(.*\)"\]$/\1/p' pyproject.toml)
+        echo "setup: pip install $package into .venv/site"
+        python3 -m venv .venv/site
+        .venv/site/bin/python -m pip install --quiet --disable-pip-version-check "$package"
+        touch .venv/site/.ready
+    fi
+}
+if [ "$kind" = site ]; then
+    install_site
+    exit 0
+fi
 
 # The pip packages alone suffice: Zig's clang compiles and Unicorn emulates. With GNU compilers and QEMU images get
 # smaller and the Arm and RISC-V reference machines run too, so take them where it is allowed.
@@ -77,3 +94,4 @@ if { [ "$kind" = test ] || [ "$kind" = npu ]; } && [ ! -e .venv/vela/bin/vela ];
     python3 -m venv .venv/vela
     .venv/vela/bin/python -m pip install --quiet --disable-pip-version-check ethos-u-vela==5.2.0 tosa-tools==2026.8.0
 fi
+[ "$kind" != test ] || install_site

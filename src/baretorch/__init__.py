@@ -11,18 +11,36 @@ from typing import TYPE_CHECKING
 from baretorch.version import __version__
 
 if TYPE_CHECKING:
-    from baretorch.api import Memory, Model, compile, trainable
+    from baretorch.api import Accuracy, Memory, Model, Summary, compile, trainable
     from baretorch.errors import CompileError, InternalError
 
-__all__ = ["CompileError", "InternalError", "Memory", "Model", "__version__", "compile", "trainable"]
+_ERRORS = ("CompileError", "InternalError")
+_API = ("Accuracy", "Memory", "Model", "Summary", "compile", "trainable")
+
+__all__ = [
+    "Accuracy",
+    "CompileError",
+    "InternalError",
+    "Memory",
+    "Model",
+    "Summary",
+    "__version__",
+    "compile",
+    "trainable",
+]
 
 
 def __getattr__(name: str) -> object:
     """Load a part of the interface when it is first asked for: the command line starts faster."""
     from importlib import import_module
 
-    if name in ("CompileError", "InternalError"):
+    if name in _ERRORS:
         return getattr(import_module("baretorch.errors"), name)
-    if name in ("Memory", "Model", "compile", "trainable"):
+    if name in _API:
         return getattr(import_module("baretorch.api"), name)
     raise AttributeError(f"module 'baretorch' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names, also those that are not loaded yet."""
+    return sorted(__all__)

@@ -38,7 +38,7 @@ _LIMITS = re.compile(r"(U?INT\w*|S?SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC|CHAR|SHRT|
 _PLAIN = re.compile(r"[\w.]+")
 _BRACKET = re.compile(r"(\\*)\[([a-z#/@][^[]*?\])?")  # with the rest of a tag, if it is one to rich
 _NO_STYLE = "[none][/none]"  # no text, and an end to what could become a tag
-_GRAMMAR = frozenset(""",;=#()":\\ """)  # what the text form of a Graph has between names
+_GRAMMAR = frozenset(""",;=#()"\\ """)  # what the text form of a Graph has between names
 
 
 def line(text: str) -> str:

@@ -3,6 +3,7 @@ line, Python's compile(), JSON and reports all use that declaration."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from enum import StrEnum
 from numbers import Integral
 from os import PathLike
 from types import UnionType
-from typing import Annotated, Any, TypeGuard, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypedDict, TypeGuard, get_args, get_origin, get_type_hints
 
 from baretorch.errors import CompileError
 from baretorch.escape import quote, short
@@ -122,7 +123,7 @@ class Options:
             "PATH",
         ),
     ] = None
-    keep_float: Annotated[tuple[str, ...], About("Keep this layer in float. Repeatable.", "LAYER")] = ()
+    keep_float: Annotated[tuple[str, ...], About("Keep a layer in float. Repeatable.", "LAYER")] = ()
     config: Annotated[
         str | None,
         About("Read each layer's precision, and channels to remove, from this TOML.", "FILE"),
@@ -140,7 +141,11 @@ class Options:
     ] = Optimize.SPEED
     ram: Annotated[
         int | None,
-        About("Limit the arena to this size in bytes. Layers are split into row bands to stay within it.", "SIZE"),
+        About(
+            "Limit the arena, the RAM of activations, to this size in bytes. Layers are split into row bands to "
+            "stay within it. Static data and the stack need RAM in addition.",
+            "SIZE",
+        ),
     ] = None
     input: Annotated[
         Input, About("Pass the run function a whole input image, or a callback that supplies its rows one by one.")
@@ -172,7 +177,7 @@ class Options:
     cores: Annotated[
         int | None,
         About(
-            "Split large layers across N cores of the chip. Default: all cores of a cluster, else one.", "N", least=1
+            "Split large layers across this number of cores. Default: all cores of a cluster, else one.", "N", least=1
         ),
     ] = None
     core: Annotated[
@@ -194,7 +199,7 @@ class Options:
     ] = None
     watchdog: Annotated[
         int | None,
-        About("Restart the chip by its watchdog if a run takes longer than MS milliseconds or the chip stops.", "MS"),
+        About("Restart the chip with its watchdog if it stops, or if a run takes longer than MS milliseconds.", "MS"),
     ] = None
 
     app: Annotated[
@@ -325,6 +330,15 @@ class Option:
                 return pairs
         raise CompileError(f"compile(): {self.name} is {quote(value)}", need=self._need())
 
+    @property
+    def python_help(self) -> str:
+        """The text for Python's help(): the valid values, and what the option does, with examples in Python."""
+        text = re.sub(
+            r"\b(\w+)=([\d.]+(?:,\d+(?:\.\d+)?)+)", r'{"\1": (\2)}', self.about.help.removesuffix(" Repeatable.")
+        )
+        text = re.sub(r"\b(\w+)=(\d+)", r'{"\1": \2}', text)
+        return text if self.kind is bool else f"{self._need()}. {text}"
+
     def _need(self) -> str:
         needs = {
             bool: "True or False",
@@ -383,6 +397,37 @@ def _declarations() -> Iterator[Option]:
         kind = get_args(declared)[0] if optional else declared
         plain = {Mapping: dict, tuple: tuple}.get(get_origin(kind), kind)
         yield Option(name, plain, optional, getattr(DEFAULT, name), about)
+
+
+class CompileOptions(TypedDict, total=False):
+    """The options as keywords of compile(), for editors and type checkers; tests compare them with Options."""
+
+    trust: bool
+    shape: Mapping[str, str | int | tuple[int, ...]]
+    state: Mapping[str, str]
+    fix: Mapping[str, str | int | float | bool | tuple[float, ...]]
+    toolchain: Literal["gcc", "zig"] | None
+    emulator: str | None
+    console: Literal["usb", "uart"] | None
+    int8: bool
+    keep_float: Collection[str]
+    config: str | PathLike[str] | None
+    observer: Literal["histogram", "minmax"]
+    io: Literal["float", "int8"] | None
+    optimize: Literal["speed", "size"]
+    ram: int | None
+    input: Literal["whole", "rows"]
+    buffers: Literal["arena", "caller"]
+    weights: Literal["auto", "flash", "ram", "stream"] | None
+    code: Literal["flash", "ram"]
+    place: Mapping[str, str]
+    check_inputs: bool
+    cores: int | None
+    core: int
+    npu: Literal["off", "auto", "require"] | None
+    units: Literal["off", "auto"] | None
+    watchdog: int | None
+    app: str | PathLike[str] | None
 
 
 OPTIONS: Mapping[str, Option] = {option.name: option for option in _declarations()}

@@ -1,9 +1,10 @@
 """Run the stages of the compiler, in the order in which data passes through them. Read this file first.
 
-read -> optimize (float passes) -> quantize -> lower (int8, state, io) -> delegate -> plan -> emit -> build -> run
+read -> optimize (float passes) -> quantize -> finish (int8, state, io) -> delegate -> plan -> emit -> build -> run
 
-Each stage runs once. Two need a later one: calibration runs the model as a program of this computer (`on_host`), and
-the command streams of an NPU are emulated when they are compiled (`Judgement`).
+`lower` runs the passes: optimize, quantize and finish. Each stage runs once. Two need a later one: calibration runs the
+model as a program of this computer (`on_host`), and the command streams of an NPU are emulated when they are compiled
+(`Judgement`).
 """
 
 from __future__ import annotations
@@ -22,11 +23,10 @@ from baretorch.files.write import put_all, scratch, stage_files
 from baretorch.firmware.app import need_server
 from baretorch.firmware.build import build, check_watchdog
 from baretorch.firmware.types import Image
-from baretorch.frontends import ODD_INT8, Source, load, random_inputs
+from baretorch.frontends import Source, load, random_inputs
 from baretorch.frontends.choices import Arguments
 from baretorch.frontends.consecutive_calls import Calls
-from baretorch.frontends.source import ODD_INPUTS
-from baretorch.ir.equivalence import check_passes
+from baretorch.frontends.source import ODD_INPUTS, ODD_INT8
 from baretorch.ir.graph import Array, DType, Graph
 from baretorch.ir.io import need_ports, store_inputs
 from baretorch.ir.text import to_text
@@ -40,15 +40,23 @@ from baretorch.machines.types import CoresRace, DeviceFault
 from baretorch.npu.partition import Partition
 from baretorch.npu.use import delegate_to_npu
 from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, UseNpu, Weights
+from baretorch.passes.equivalence import check_passes
 from baretorch.passes.int8_io import bare_io, float_io
 from baretorch.passes.int8_state import bare_state, common_forms
-from baretorch.passes.order import FLOAT_PASSES, LOWERING, PASSES, run_passes
+from baretorch.passes.order import FINAL_PASSES, FLOAT_PASSES, run_passes
 from baretorch.passes.wide_io import wide_io
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights.choose import place_weights
 from baretorch.quantize.config import read_config
-from baretorch.quantize.quantize import Quantization, narrow_quantization, need_float_model, prepare, quantize
+from baretorch.quantize.quantize import (
+    Quantization,
+    narrow_quantization,
+    narrow_weights,
+    need_float_model,
+    prepare,
+    quantize,
+)
 from baretorch.stopwatch import timed
 from baretorch.targets.checks import choose_cores, need_cores
 from baretorch.targets.types import Board
@@ -78,10 +86,9 @@ class LoweredModel:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return the warnings of reading and quantizing the model."""
-        if self.quantization is None:
-            return self.source.warnings
-        own = (ODD_INT8 if warning == ODD_INPUTS else warning for warning in self.source.warnings)
-        return (*own, *self.quantization.warnings)
+        ours = self.quantization.warnings if self.quantization else ()
+        odd = (ODD_INT8 if self.quantization else ODD_INPUTS,) if self.source.has_odd_inputs else ()
+        return (*odd, *self.source.warnings, *ours)
 
     @property
     def int8_answers(self) -> tuple[Array, ...] | None:
@@ -104,7 +111,7 @@ class LoweredModel:
         if self.quantization is None or self.quantization.narrow:
             return self
         quantization = narrow_quantization(self.quantization, self.source.examples)
-        graphs = {self.source.method: lower_graph(quantization.graph, self.io)}
+        graphs = {self.source.method: _with_io_and_state(quantization.int8, self.io)}
         return replace(self, graphs=graphs, quantization=quantization)
 
 
@@ -118,6 +125,9 @@ class Compiled:
     c: CFiles
     options: Options
     partitions: Mapping[str, Partition] = field(default_factory=dict)  # of methods on a chip with an NPU that is used
+
+    def __repr__(self) -> str:
+        return f"Compiled({self.graph.name} for {self.board.name})"
 
     @property
     def source(self) -> Source:
@@ -155,7 +165,7 @@ def read(
 
 def arguments_of(options: Options) -> Arguments:
     """Return the arguments of model() that a configuration chooses."""
-    return read_config(options.config).arguments if options.config else {}
+    return read_config(options.config).arguments
 
 
 def lower(
@@ -168,22 +178,18 @@ def lower(
     if int8:
         need_float_model(source)
     with timed("passes"):
-        stages = {method: _optimize(source, method, int8) for method in source.graphs}
+        passed = {method: _optimize(source, method, int8) for method in source.graphs}
     quantization = None
     if int8:
         with timed("quantize"):
-            quantization = quantize(source, stages[source.method][-1][1], options, on_host)
-            stages[source.method].append(("quantize", quantization.graph))
+            quantization = quantize(source, passed[source.method][-1][1], options, on_host)
     with timed("passes"):
-        for method, made in stages.items():
-            made += _lower(source, method, made[-1][1])
+        for method, made in passed.items():
+            made += quantization.passed if quantization else _finish(source, method, made[-1][1])
         if trace is not None:
-            texts = {f"{i:02}_{name}.txt": to_text(g, data=False) for i, (name, g) in enumerate(stages[source.method])}
+            texts = {f"{i:02}_{name}.txt": to_text(g, data=False) for i, (name, g) in enumerate(passed[source.method])}
             put_all(trace, texts, "--trace", graph_text)
-        if quantization is not None:
-            floats = run_passes(quantization.float_graph, LOWERING)[-1][1]
-            quantization = replace(quantization, float_graph=floats)
-        graphs = with_stored_state({method: made[-1][1] for method, made in stages.items()})
+        graphs = with_stored_state({method: made[-1][1] for method, made in passed.items()})
         return LoweredModel(source, graphs, quantization).with_io(options.io)
 
 
@@ -198,7 +204,13 @@ def make_trainable(source: Source, options: Options = DEFAULT) -> Trainable:
     from baretorch.quantize.train import Trainable
 
     need_float_model(source)
-    return Trainable(source, prepare(source, _optimize(source, source.method, int8=True)[-1][1], options))
+    config = read_config(options.config)
+    return Trainable(source, prepare(source.graph, optimize(source), config, options.keep_float))
+
+
+def optimize(source: Source) -> Graph:
+    """Return the graph of the selected method after the float passes, as `quantize` and its search take it."""
+    return _optimize(source, source.method, int8=True)[-1][1]
 
 
 def _optimize(source: Source, method: str, int8: bool) -> list[tuple[str, Graph]]:
@@ -210,9 +222,9 @@ def _optimize(source: Source, method: str, int8: bool) -> list[tuple[str, Graph]
     return made
 
 
-def _lower(source: Source, method: str, graph: Graph) -> list[tuple[str, Graph]]:
+def _finish(source: Source, method: str, graph: Graph) -> list[tuple[str, Graph]]:
     """Run the other passes. A float model that they change is compared with the original as well."""
-    first, *made = run_passes(graph, LOWERING)
+    first, *made = run_passes(graph, FINAL_PASSES)
     if not graph.is_quantized and made[-1][1] is not graph:
         check_passes([first, *made], source.references.get(method), _examples(source, method))
     return made
@@ -227,15 +239,15 @@ def _examples(source: Source, method: str) -> tuple[Array, ...]:
     return random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs))
 
 
-def optimize(graph: Graph) -> Graph:
-    """Return the graph after all passes."""
-    return run_passes(graph, PASSES)[-1][1]
+def finish_graph(graph: Graph, board: Board, io: Io | None = None) -> Graph:
+    """Run the final passes on a float graph with scales, the only method of a model that is compiled for this board."""
+    noted = narrow_weights(graph) if board.chip.cpu.prefers_narrow else graph
+    return _with_io_and_state(run_passes(noted, FINAL_PASSES)[-1][1], io)
 
 
-def lower_graph(graph: Graph, io: Io | None = None) -> Graph:
-    """Lower a graph after the float passes, which may have scales, for the only method of a model."""
-    (lowered,) = with_stored_state({"": run_passes(graph, LOWERING)[-1][1]}).values()
-    return with_io(lowered, io)
+def _with_io_and_state(graph: Graph, io: Io | None) -> Graph:
+    """Return the graph of the only method of a model with inputs, outputs and state as images have them."""
+    return with_io(with_stored_state({"": graph})[""], io)
 
 
 def with_stored_state(graphs: Mapping[str, Graph]) -> dict[str, Graph]:
@@ -251,9 +263,9 @@ def with_io(graph: Graph, io: Io | None) -> Graph:
     return verify(bare_io(wide_io(graph)) if io is Io.INT8 else float_io(wide_io(graph)))
 
 
-def compile_source(source: Source, board: Board, options: Options = DEFAULT, trace: Path | None = None) -> Compiled:
-    """Compile a model to C; with `trace`, the graph of the selected method after each pass is written there."""
-    return compile_lowered(lower(source, options, trace), board, options)
+def compile_source(source: Source, board: Board, options: Options = DEFAULT) -> Compiled:
+    """Compile a model to C."""
+    return compile_lowered(lower(source, options), board, options)
 
 
 def compile_graph(source: Source, graph: Graph, board: Board, options: Options = DEFAULT) -> Compiled:
@@ -426,10 +438,17 @@ def name_failing_layer(compiled: Compiled, image: Image | None = None) -> Iterat
     except CoresRace as race:
         raise race.among(layers_between(compiled.plan, race.phase)) from race
     except DeviceFault as fault:
-        if fault.addresses and image is not None:
-            fault.have = (*layer_that_ran(compiled.plan, compiled.c.run, image, fault), *fault.have)
-        elif fault.addresses:
-            with scratch() as folder:
-                again = build_image(compiled, folder)
-                fault.have = (*layer_that_ran(compiled.plan, compiled.c.run, again, fault), *fault.have)
+        if fault.addresses:
+            fault.have = (*_failing_layer(compiled, image, fault), *fault.have)
         raise
+
+
+def _failing_layer(compiled: Compiled, image: Image | None, fault: DeviceFault) -> list[str]:
+    """Return the layer that ran, in words. The image of a real board is rebuilt; if that fails, the layer is not
+    known, and the addresses in the fault are all that is."""
+    with scratch() as folder:
+        try:
+            image = image or build_image(compiled, folder)
+        except CompileError:
+            return []
+        return layer_that_ran(compiled.plan, compiled.c.run, image, fault)

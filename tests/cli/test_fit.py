@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.cli.verb import Stage
+from baretorch.cli.verb import ProgressLine
 from tests.cli.program import baretorch, copy_model
 from tests.zoo.zoo import ZOO
 
@@ -94,7 +94,7 @@ def test_time(folder: Path) -> None:
     assert pico["time"]["flash_cycles"] is not None and mps["time"]["flash_cycles"] == 0
     assert mps["time"]["cycles"] == mps["time"]["core_cycles"] > 0
     shown = baretorch("fit", model, *asked)
-    assert "time" in shown.out and "of it" in shown.out
+    assert "time" in shown.out and "for flash" in shown.out
 
 
 def test_pulled_rows_for_a_program_of_ones_own(folder: Path) -> None:
@@ -106,14 +106,14 @@ def test_pulled_rows_for_a_program_of_ones_own(folder: Path) -> None:
     arena = int(found["advice"].removeprefix(words).split()[0].replace(",", ""))
     options = ("--board", "microbit", "--int8", "--input", "rows", "--out", "c", "--json")
     assert baretorch("compile", "wide_image.py", *options).json()["arena"] == arena
-    assert "an image of about" in found["advice"] and "instead of 96 x 96" in found["advice"]
+    assert "an input of about" in found["advice"] and "instead of 96 x 96" in found["advice"]
 
 
 def test_what_no_option_helps() -> None:
     """Weights that are too large even in int8: by how much."""
     (found,) = baretorch("fit", str(ZOO / "mnist_mlp.py"), "--board", "microbit", "--json").json()["boards"]
     assert found["change"] is None
-    assert found["advice"].startswith("with --int8 weights and code must shrink by ")
+    assert found["advice"].startswith("with --int8, weights and code must shrink by ")
 
 
 def test_table(folder: Path) -> None:
@@ -141,10 +141,10 @@ def test_progress_counts_the_boards(folder: Path, monkeypatch: pytest.MonkeyPatc
     shown: list[tuple[str, int, int]] = []
 
     @contextmanager
-    def recording(as_json: bool) -> Iterator[Stage]:
-        yield Stage(lambda *progress: shown.append(progress))
+    def recording(as_json: bool) -> Iterator[ProgressLine]:
+        yield ProgressLine(lambda *progress: shown.append(progress))
 
-    monkeypatch.setattr(sys.modules["baretorch.cli.fit"], "stages", recording)  # the package's `fit` is the verb
+    monkeypatch.setattr(sys.modules["baretorch.cli.fit"], "show_progress", recording)  # the package's `fit` is the verb
     assert baretorch("fit", copy_model("tiny", folder), "--board", "pico", "--board", "pico2w").code == 0
     plans = [s for s in shown if s[0].startswith("plan for ")]
     assert plans == [("plan for pico", 0, 2), ("plan for pico2w", 1, 2)]

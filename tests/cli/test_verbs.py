@@ -46,6 +46,14 @@ def test_run_json(folder: Path) -> None:
     assert other[1] + sum(seconds for _, seconds in stages) == pytest.approx(total[1])
 
 
+def test_kinds_of_files_and_int8_have_folders_of_their_own(folder: Path) -> None:
+    built = [("tiny.py", ()), ("tiny.py", ("--int8",)), (str(PTE), ())]
+    copy_model("tiny", folder)
+    made = [baretorch("build", model, "--board", "mps2-an386", *more, "--json").json() for model, more in built]
+    folders = ["build/tiny-mps2-an386", "build/tiny-mps2-an386-int8", "build/cnn-mps2-an386-pte"]
+    assert [str(Path(data["files"]["elf"]).parent) for data in made] == folders
+
+
 @pytest.mark.parametrize("options", [["--toolchain", "zig"], ["--emulator", "qemu"], ["--optimize", "size"]])
 def test_run_options(folder: Path, options: list[str]) -> None:
     result = baretorch("run", copy_model("tiny", folder), "--board", "mps2-an386", *options, "--json")
@@ -58,7 +66,7 @@ def test_run_table(folder: Path) -> None:
     assert result.code == 0, result.err
     for words in ("Raspberry Pi Pico 2 W (pico2w)", "cortex-m33 at 150 MHz", "of 4 MiB FLASH", "of 512 KiB SRAM"):
         assert words in result.out
-    assert re.search(r"time +[\d.]+ +ms at 150 MHz, estimated: [\d.]+ to [\d.]+", result.out)
+    assert re.search(r"time +[\d.]+ +ms at 150 MHz, estimated between [\d.]+ and [\d.]+", result.out)
     assert "against PyTorch" in result.out and "made/tiny.uf2" in result.out and "warning" not in result.out
     assert (folder / "trace" / "00_frontend.txt").is_file()
 
@@ -281,9 +289,12 @@ def test_ops() -> None:
     assert rows["gru"]["aten"] == ["gru", "gru_cell"]  # and not what else shares its code
     assert "needs v6m or v7m or rv32" in baretorch("ops", "qlinear").out
     assert "clamp" in baretorch("ops", "relu").out.splitlines()[0]
-    assert "\\n" not in baretorch("ops", "conv2d").out  # its meaning has several lines
+    meaning = [line.strip() for line in baretorch("ops", "conv2d").out.split("kernel")[0].splitlines()]
+    assert any("windows do not overlap" in line for line in meaning), "paragraphs are wrapped once"
     assert "leaves the values as they are" in baretorch("ops", "dropout").out
-    assert " ".join(baretorch("ops", "aten::stft").out.split()).startswith("stft is taken apart by torch.export: ")
+    apart = " ".join(baretorch("ops", "aten::stft").out.split())
+    assert apart.startswith("stft is not an operator of Baretorch. torch.export replaces it by other operators: ")
+    assert baretorch("ops", "linalg_norm").out.splitlines()[-1].startswith("supported operators with similar names: ")
     assert [baretorch("ops", n, "--json").json()["decomposed"] for n in ("stft", "conv2d")] == [True, False]
 
 

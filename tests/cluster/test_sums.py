@@ -187,7 +187,7 @@ WRONG: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "a core has made nothing": (one_core_idle, "which is not there"),
     "two parts are swapped": (swapped, "which is not there"),
     "sums are overwritten": (overlapping, "overlap in phase"),
-    "channels are left out": (without_channels, "not of those behind"),
+    "channels are left out": (without_channels, "not of those after"),
 }
 
 

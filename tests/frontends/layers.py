@@ -12,13 +12,13 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.source import LoadRequest, Source, random_inputs
-from baretorch.ir.equivalence import Reference
 from baretorch.ir.graph import Array, Builder, DType, Origin, Quant
 from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Clamp
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
+from baretorch.passes.equivalence import Reference
 
 NCHW = (0, 3, 1, 2)
 ROWS: Mapping[str, Callable[[Builder, str, Any], str]] = {

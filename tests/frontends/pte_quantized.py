@@ -19,9 +19,6 @@ if "tosa_serializer" not in sys.modules:
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import executorch.kernels.quantized  # noqa: F401  (out variants of q/dq)
-    from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
-    from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer
-    from executorch.backends.cortex_m.target_config import CortexM, CortexMTargetConfig
     from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
         XNNPACKQuantizer,
         get_symmetric_quantization_config,
@@ -73,14 +70,30 @@ def xnnpack(module: nn.Module, inputs: tuple[torch.Tensor, ...], **options: Any)
 
 def cortex_m(module: nn.Module, inputs: tuple[torch.Tensor, ...], cpu: str) -> bytes:
     """The `.pte` that ExecuTorch's Cortex-M passes make."""
+    return lower_cortex_m(quantize_cortex_m(module, inputs), inputs, cpu)
+
+
+def quantize_cortex_m(module: nn.Module, inputs: tuple[torch.Tensor, ...], **options: Any) -> Any:
+    """Return the module as ExecuTorch's Cortex-M quantizer converts it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer
+    return converted(module, inputs, CortexMQuantizer(**options))
+
+
+def lower_cortex_m(quantized: Any, inputs: tuple[torch.Tensor, ...], cpu: str | None, **options: Any) -> bytes:
+    """Lower a converted module by the Cortex-M passes; before ExecuTorch 1.3, these passes do not know CPUs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
+
+        if cpu is not None:
+            from executorch.backends.cortex_m.target_config import CortexM, CortexMTargetConfig
+
+            options["target_config"] = CortexMTargetConfig(cpu=CortexM[cpu])
         config = EdgeCompileConfig(
             preserve_ops=WHOLE, _check_ir_validity=False, _core_aten_ops_exception_list=[aten.max_pool2d.default]
         )
-        edge = to_edge(
-            torch.export.export(converted(module, inputs, CortexMQuantizer()), inputs), compile_config=config
-        )
-        target = CortexMTargetConfig(cpu=CortexM[cpu])
-        edge._edge_programs["forward"] = CortexMPassManager(edge.exported_program(), target_config=target).transform()
+        edge = to_edge(torch.export.export(quantized, inputs), compile_config=config)
+        edge._edge_programs["forward"] = CortexMPassManager(edge.exported_program(), **options).transform()
         return bytes(edge.to_executorch().buffer)

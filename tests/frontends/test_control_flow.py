@@ -26,7 +26,8 @@ from baretorch.ops.functions import Cos, Sin, Tanh
 from baretorch.ops.logic import Lt
 from baretorch.ops.move import Cat, Choose
 from baretorch.ops.reduce import Sum
-from baretorch.pipeline import compile_source, optimize
+from baretorch.passes.order import lower_graph
+from baretorch.pipeline import compile_source
 from baretorch.plan import make_plan
 from baretorch.plan.check.guards import check_guards
 from baretorch.plan.guards import find_guards
@@ -312,7 +313,7 @@ def test_branches_that_return_their_input_are_refused() -> None:
 )
 def test_loops_without_end_are_refused(loop: Callable[..., Any], text: str) -> None:
     with pytest.raises(CompileError) as caught:
-        optimize(from_module(Function(loop), (X,), "m").graph)
+        lower_graph(from_module(Function(loop), (X,), "m").graph)
     assert text in caught.value.render()
     assert "a counter" in caught.value.render()
 

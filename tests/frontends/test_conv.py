@@ -8,10 +8,9 @@ import torch.nn.functional as F
 from tests.frontends.lower import check_module, names
 from torch import nn
 
-from baretorch.errors import CompileError
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.torch.export import read_exported
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 
 SIGNAL = torch.linspace(-2, 2, 2 * 4 * 9).sin().reshape(2, 4, 9)
 IMAGE = torch.linspace(-9, 9, 4 * 6 * 5).sin().reshape(1, 4, 6, 5)
@@ -93,7 +92,7 @@ def test_core_aten_gives_the_same_network() -> None:
     core = torch.export.export(module, (SIGNAL,)).run_decompositions()
     targets = {str(n.target) for n in core.graph.nodes}
     assert "aten.convolution.default" in targets and "aten.max_pool2d_with_indices.default" in targets
-    after, direct = optimize(to_graph(read_exported(core, "m"))), check_module(module, SIGNAL)
+    after, direct = lower_graph(to_graph(read_exported(core, "m"))), check_module(module, SIGNAL)
     assert [n for n in names(after) if n != "reshape"] == [n for n in names(direct) if n != "reshape"]
 
 
@@ -104,14 +103,3 @@ def test_the_decoder_of_an_autoencoder_fuses() -> None:
     nn.init.uniform_(decoder[1].running_var, 0.5, 2.0)
     graph = check_module(decoder, IMAGE.to(memory_format=torch.channels_last))
     assert [n for n in names(graph) if n != "reshape"] == ["conv_transpose2d", "conv_transpose2d", "sigmoid"]
-
-
-def test_a_transposed_convolution_over_three_dimensions_is_refused() -> None:
-    with pytest.raises(CompileError) as caught:
-        check_module(nn.ConvTranspose3d(1, 2, 2), torch.zeros(1, 1, 3, 3, 3))
-    assert caught.value.render().splitlines() == [
-        "error: a convolution over 3 dimensions is not supported",
-        "  at    convolution = aten::convolution",
-        "  have  weight float32[1, 2, 2, 2, 2]",
-        "  need  conv1d, conv2d or conv3d, or the transposed forms of the first two",
-    ]

@@ -16,11 +16,12 @@ from baretorch.errors import CompileError
 from baretorch.frontends import from_module, load
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.frontends.source import Source
-from baretorch.ir.equivalence import TOLERANCE, TOLERANCES, Reference, difference
 from baretorch.ir.graph import DType, Graph, interpret
 from baretorch.ir.io import arrange_inputs, real_outputs, store_inputs
 from baretorch.ops.halves import from_half, to_half
 from baretorch.options import Io, Options
+from baretorch.passes.equivalence import TOLERANCE, TOLERANCES, Reference, difference
+from baretorch.passes.wide_io import wide_io
 from baretorch.pipeline import lower
 
 HALVES = {torch.float16: DType.FLOAT16, torch.bfloat16: DType.BFLOAT16}
@@ -187,6 +188,42 @@ def test_pte(dtype: torch.dtype, tmp_path: Path) -> None:
         want = net(x)
     np.testing.assert_allclose(soft, want[0].float().numpy(), atol=TOLERANCES[HALVES[dtype]], rtol=0)
     np.testing.assert_array_equal(truth, want[1].numpy())
+
+
+@both
+def test_an_image_in_halves(dtype: torch.dtype) -> None:
+    """An image at the border is moved as halves, before or after the conversion."""
+    net = nn.Sequential(nn.Conv2d(2, 3, 1), nn.MaxPool2d(2)).to(dtype)
+    source = from_module(net, (example(dtype),), "net")
+    model = lower(source)
+    (found,) = run(model.graph, source)
+    with torch.no_grad():
+        want = net(example(dtype)).float().numpy()
+    np.testing.assert_allclose(found, want, atol=TOLERANCES[HALVES[dtype]], rtol=0)
+    graph = wide_io(model.graph)
+    assert not any(t.dtype.is_half for t in graph.tensors.values())
+    stored = [x.astype(np.float32) for x in store_inputs(graph, source.examples)]
+    (wide,) = interpret(graph, stored).values()
+    np.testing.assert_allclose(wide, want, atol=TOLERANCES[HALVES[dtype]], rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
+def test_floats_of_a_byte_are_refused_by_name(dtype: torch.dtype) -> None:
+    name = str(dtype).removeprefix("torch.")
+    with pytest.raises(CompileError) as refused:
+        from_module(nn.Flatten(), (torch.ones(2, 3).to(dtype),), "net")
+    assert refused.value.render() == (
+        f"error: inputs() returns a tensor of {name}\n  need  float32, float16 or bfloat16\n  try   x.float()"
+    )
+    with pytest.raises(CompileError, match=f"weight is of {name}"):
+        from_module(nn.Linear(3, 2).to(dtype), (torch.ones(2, 3),), "net")
+
+    class Inside(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.to(dtype)
+
+    with pytest.raises(CompileError, match=f"a cast from float32 to {name} is not supported"):
+        lower(from_module(Inside(), (torch.ones(2, 3),), "net"))
 
 
 @both

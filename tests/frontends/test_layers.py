@@ -17,7 +17,7 @@ from tests.frontends.layers import load_layers
 import baretorch
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
-from baretorch.ir.equivalence import WrongStep
+from baretorch.passes.equivalence import WrongStep
 from baretorch.passes.to_int8 import float_layers
 from baretorch.targets.boards import load_board
 
@@ -41,7 +41,7 @@ INT8: list[Any] = [
 @pytest.fixture
 def row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(frontends.KINDS, ".layers", frontends.FileKind(load_layers))  # type: ignore[arg-type]
+    monkeypatch.setitem(frontends.KINDS, ".layers", load_layers)
     Path("net.layers").write_text(json.dumps(FLOAT))
     Path("small.layers").write_text(json.dumps(INT8))
 
@@ -126,7 +126,7 @@ def test_its_answers_are_the_net_under_the_passes() -> None:
     other = Path("small.layers")
     other.write_text(json.dumps([*FLOAT[:1], *FLOAT[2:]]))  # without the first relu
     wrong = replace(source, graphs=frontends.load(str(other)).graphs)
-    with pytest.raises(WrongStep, match="lowering changed"):
+    with pytest.raises(WrongStep, match="the frontend changed"):
         pipeline.compile_source(wrong, load_board("host"))
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.program import baretorch
 
 from baretorch.errors import CompileError
-from baretorch.ir.equivalence import run_graph
+from baretorch.passes.equivalence import run_graph
 from baretorch.pipeline import read
 
 DATA = Path(__file__).parent / "data"

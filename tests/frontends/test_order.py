@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ class Bags(nn.Module):
         table = torch.linspace(-2, 2, 18).sin().reshape(6, 3)
         self.bags = nn.ModuleList(nn.EmbeddingBag.from_pretrained(table, mode=m) for m in ("sum", "mean", "max"))
         self.padded = nn.ModuleList(
-            nn.EmbeddingBag.from_pretrained(table, mode=m, padding_idx=0) for m in ("sum", "mean")
+            nn.EmbeddingBag.from_pretrained(table, mode=m, padding_idx=0) for m in ("sum", "mean", "max")
         )
         self.register_buffer("offsets", torch.tensor([0, 2, 2, 7]))
 
@@ -64,6 +65,29 @@ class Bags(nn.Module):
 
 def test_embedding_bags() -> None:
     check_module(Bags(), I, torch.linspace(0, 1, 12).reshape(3, 4))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bags_by_computed_offsets(seed: int) -> None:
+    """Random bags, some of them empty, of indices some of which do not count; offsets are inputs or constants."""
+    random, generator = Random(seed), torch.Generator().manual_seed(seed)
+    mode, last, count = ("sum", "mean", "max")[seed % 3], seed % 2 == 1, random.randint(0, 9)
+    table = torch.rand((4, 3), generator=generator) - 0.5
+    index = torch.randint(0, 4, (count,), generator=generator)
+    starts = [0, *sorted(random.randint(0, count) for _ in range(3)), *[count] * last]
+    kind = random.choice((torch.int32, torch.int64))
+    offsets, padding = torch.tensor(starts).to(kind), random.choice((None, 0, -1, 2))
+    weights = torch.rand(count, generator=generator) if mode == "sum" and random.random() < 0.6 else None
+
+    def bags(index: Tensor, offsets: Tensor) -> Tensor:
+        settings = {"per_sample_weights": weights, "include_last_offset": last, "padding_idx": padding}
+        return F.embedding_bag(index, table, offsets, mode=mode, **settings)
+
+    check_module(bags, index.to(kind), offsets)
+    check_module(lambda index: bags(index, offsets), index.to(kind))
+    if not last:
+        first = torch.tensor([-1.0, *(1.0 for n in starts[1:])])
+        check_module(lambda i, x: bags(i, (x > 0).to(kind) * (count // 2)), index.to(kind), first)
 
 
 def test_scatter_reduce() -> None:
@@ -96,11 +120,6 @@ def refused(function: Callable[..., Any], *inputs: Tensor) -> str:
 
 
 def test_refusals() -> None:
-    table = torch.ones(6, 3)
-    text = refused(lambda i, o: F.embedding_bag(i, table, o), I[0], I[0])
-    assert "embedding_bag: the bags are computed" in text and "padded with padding_idx" in text
-    text = refused(lambda i: F.embedding_bag(i, table, mode="max", padding_idx=1), I)
-    assert "embedding_bag: mode 'max' with padding_idx is not supported" in text
     text = refused(lambda i: i.scatter_reduce(1, i.long(), i, "mean"), I.int())
     assert "scatter_reduce: the mean of int32 is not supported" in text
     text = refused(lambda i: i.scatter_reduce(1, i, i, "amax"), I)

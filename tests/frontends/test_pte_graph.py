@@ -14,7 +14,7 @@ from tests.pte import read_pte, write_pte
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.torch.export import export_module, read_exported
 from baretorch.ir.graph import Graph, interpret
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 
 NAMES = (
     *(c.name for c in STATEFUL),
@@ -73,8 +73,8 @@ def test_pte_and_torch_export_give_the_same_graph(name: str, way: str, tmp_path:
     else:
         write_pte(module, inputs, tmp_path / "model.pte")
         data = (tmp_path / "model.pte").read_bytes()
-    from_pte = optimize(to_graph(read_pte(data, name)))
-    from_torch = optimize(to_graph(read_exported(export_module(module, inputs), name)))
+    from_pte = lower_graph(to_graph(read_pte(data, name)))
+    from_torch = lower_graph(to_graph(read_exported(export_module(module, inputs), name)))
     same(from_pte, from_torch)
     x = inputs[0].numpy()
     stored = x.transpose(0, 2, 3, 1) if case(name).channels_last else x

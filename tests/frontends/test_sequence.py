@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
 from baretorch.ir.graph import interpret
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +165,7 @@ def test_a_streaming_gru_remembers() -> None:
 
     chunks = [r(1, 4, 3) for _ in range(3)]
     module = Streaming().eval()
-    graph = optimize(from_module(module, (chunks[0],), "m").graph)
+    graph = lower_graph(from_module(module, (chunks[0],), "m").graph)
     assert [s.name for s in graph.state] == ["h"]
     whole = r(0)
     with torch.no_grad():

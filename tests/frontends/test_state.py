@@ -14,8 +14,8 @@ from torch import nn
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends.torch import exportable
-from baretorch.ir.equivalence import WrongStep
 from baretorch.ir.graph import interpret
+from baretorch.passes.equivalence import WrongStep
 
 
 class Data(Net):

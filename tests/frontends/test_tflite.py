@@ -15,8 +15,8 @@ from baretorch.frontends import load
 from baretorch.frontends.lowering import Lowering, known_value
 from baretorch.frontends.tflite.table import NOT_INT8, TABLE
 from baretorch.ir.graph import Builder, DType
-from baretorch.ir.layerwise import compare_layers
 from baretorch.ops.elementwise import Add
+from baretorch.passes.layerwise import compare_layers
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import lower
 

@@ -160,6 +160,16 @@ def wide_band(g: SubgraphWriter) -> None:
     g.output(g.op("CAST", [z], (1,), "int32", "CastOptions"))
 
 
+def scattered(source: str | Q, index: tuple[int, ...]) -> bytes:
+    """A file with SCATTER_ND of updates of this type."""
+
+    def written(g: SubgraphWriter) -> None:
+        inputs = [g.const(np.zeros(index, np.int32)), g.input(index[:-1], source), g.const(np.array([3, 2], np.int32))]
+        g.output(g.op("SCATTER_ND", inputs, (3, 2), source, "ScatterNdOptions"))
+
+    return file(written)
+
+
 SOUND = file(lambda g: g.output(g.op("ABS", [g.input((2, 3))], (2, 3))))
 TEXTS: dict[str, bytes] = {
     **{
@@ -182,6 +192,9 @@ TEXTS: dict[str, bytes] = {
         for f in (peepholes, activation, short, huge, many_parts, wide_picture, scales, flat_picture)
     },
     **{f"signal_{f.__name__}": file(f) for f in (no_map, unsigned, wide_band)},
+    "scatter_quantized": scattered(Q(0.1), (2, 2)),
+    "scatter_axes": scattered("float32", (2, 3)),
+    "scatter_sum": scattered("int64", (2, 2)),
     "signal_stacker": file(custom("SignalStacker")),
     "signal_length": file(custom("SignalRfft", fft_length=500, T=7)),
     "signal_float": file(custom("SignalRfft", "float32", "float32", fft_length=16, T=0)),

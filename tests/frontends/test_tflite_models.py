@@ -17,8 +17,8 @@ from baretorch.frontends.tflite import litert
 from baretorch.ir.graph import DType, interpret
 from baretorch.ir.io import real_outputs
 from baretorch.ir.io import store_inputs as stored_inputs
-from baretorch.ir.layerwise import compare_layers
 from baretorch.options import Io
+from baretorch.passes.layerwise import compare_layers
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import lower, with_io
 

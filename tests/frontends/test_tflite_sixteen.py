@@ -18,7 +18,7 @@ from baretorch.frontends.tflite.lowering import is_raw
 from baretorch.frontends.tflite.schema import TfTensor, read_model
 from baretorch.frontends.tflite.source import read_tflite
 from baretorch.ir.graph import DType, interpret
-from baretorch.ir.layerwise import compare_layers
+from baretorch.passes.layerwise import compare_layers
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import lower
 

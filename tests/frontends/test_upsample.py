@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from tests.frontends.lower import check_module, names
 from torch import Tensor, nn
 
+from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import AtenCall, AtenInput, AtenProgram, Ref
 from baretorch.frontends.aten.table import to_graph
 from baretorch.ir.graph import DType, Graph, interpret
@@ -54,6 +55,40 @@ SIZED: dict[str, Callable[[Tensor], Tensor]] = {
 @pytest.mark.parametrize("name", SIZED)
 def test_images_to_a_size(name: str) -> None:
     check_module(SIZED[name], IMAGE)
+
+
+ANTIALIASED: dict[str, dict[str, Any]] = {
+    "smaller": {"size": (7, 4)},
+    "larger": {"size": (40, 29)},
+    "one side": {"size": (26, 5)},
+    "to a row": {"size": (1, 5)},
+    "by a factor": {"scale_factor": (0.3, 0.77)},
+    "recomputed": {"scale_factor": 0.4, "recompute_scale_factor": True},
+    "aligned": {"size": (9, 5), "align_corners": True},
+}
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("name", ANTIALIASED)
+def test_images_without_aliasing(name: str, mode: str) -> None:
+    graph = check_module(lambda x: F.interpolate(x, mode=mode, antialias=True, **ANTIALIASED[name]), IMAGE)
+    assert set(names(graph)) <= {"linear", "permute", "reshape"}
+
+
+def test_a_width_of_one_without_aliasing_is_refused() -> None:
+    """PyTorch repeats the first row; once it does not, the refusal can go."""
+    rows = torch.arange(8.0).reshape(1, 1, 8, 1).repeat(1, 1, 1, 4)
+    made = F.interpolate(rows, size=(4, 1), mode="bilinear", antialias=True)
+    assert bool((made == made[:, :, :1]).all())
+    with pytest.raises(CompileError) as caught:
+        check_module(lambda x: F.interpolate(x, size=(4, 1), mode="bilinear", antialias=True), rows)
+    lines = caught.value.render().splitlines()
+    assert [line for line in lines if not line.startswith("  at ")] == [
+        "error: antialiased resizing to 4 x 1 is not supported",
+        "  have  inputs_0 float32[1, 1, 8, 4]",
+        "  need  a width of 2 or more, because PyTorch's result for a width of 1 repeats its first row",
+        "  try   antialias=False, or a mean over the width",
+    ]
 
 
 def test_signals_to_a_size() -> None:

@@ -8,7 +8,6 @@ from tests.frontends.lower import check_module, names
 from torch import nn
 
 import baretorch
-from baretorch.errors import CompileError
 from baretorch.frontends import from_module
 from baretorch.passes.order import PASSES
 from baretorch.passes.split import split_depth
@@ -33,6 +32,15 @@ CONVOLUTIONS = {
     "one element": nn.Conv3d(4, 6, 1),
     "circular": nn.Conv3d(4, 6, 3, padding=1, padding_mode="circular"),
     "replicate": nn.Conv3d(4, 6, 3, padding=1, padding_mode="replicate"),
+}
+TRANSPOSED = {
+    "padded": nn.ConvTranspose3d(4, 6, 3, padding=1),
+    "all": nn.ConvTranspose3d(4, 6, (2, 3, 1), (2, 1, 3), (1, 0, 0), (1, 0, 1), 2, False, (3, 2, 1)),
+    "depthwise": nn.ConvTranspose3d(4, 8, 3, 2, 1, 1, groups=4),
+    "frames": nn.ConvTranspose3d(4, 2, (1, 3, 3), (1, 2, 2)),
+    "along the depth": nn.ConvTranspose3d(4, 2, (3, 1, 1), (2, 1, 1)),
+    "blocks": nn.ConvTranspose3d(4, 2, (3, 2, 1), (3, 2, 1)),
+    "blocks with gaps": nn.ConvTranspose3d(4, 2, 2, 3, output_padding=1),
 }
 POOLS = {
     "max": nn.MaxPool3d(2),
@@ -93,7 +101,16 @@ def test_frames_one_after_the_other_take_less_memory() -> None:
     assert compiled.memory.arena < windows + VOLUME[0].nbytes
 
 
-def test_transposed_convolutions_are_refused() -> None:
-    with pytest.raises(CompileError) as caught:
-        _ = from_module(nn.ConvTranspose3d(4, 2, 2), (VOLUME,), "m").graph
-    assert "a convolution over 3 dimensions is not supported" in caught.value.render()
+@pytest.mark.parametrize("name", TRANSPOSED)
+def test_transposed_convolutions(name: str) -> None:
+    module = _seeded(TRANSPOSED[name])
+    check_module(module, VOLUME)
+    check_module(nn.Sequential(module, nn.ReLU()), VOLUME[0])
+
+
+def test_a_norm_and_a_relu_become_part_of_the_transposed_convolution() -> None:
+    model = nn.Sequential(nn.ConvTranspose3d(4, 6, 2, 2), nn.BatchNorm3d(6), nn.ReLU())
+    made = names(check_module(_seeded(model), VOLUME[:1]))
+    assert [name for name in made if name not in ("reshape", "permute")] == ["conv_transpose2d"] * 2
+    frames = nn.ConvTranspose3d(4, 6, (1, 2, 2), (1, 2, 2))
+    assert names(check_module(_seeded(frames), VOLUME[:1])).count("conv_transpose2d") == 1

@@ -10,6 +10,8 @@ from tests.frontends.tflite_cases import RELU, X, both, case, real, with_constan
 from tests.frontends.tflite_files import Q, SubgraphWriter
 from tests.frontends.tflite_more_cases import CASES, IMAGE, ints
 
+from baretorch.ir.graph import Array
+
 __all__ = ["CASES"]  # with those of the files before
 
 # --- moves ----------------------------------------------------------------------------------------------------
@@ -88,6 +90,27 @@ with_constants(
 )
 with_constants("GATHER", (3, 5), [ints(4, 0, 0)], (3, 3), options="GatherOptions", axis=1)
 with_constants("GATHER_ND", (3, 5, 2), [np.array([[0, 4], [2, 1]], np.int32)], (2, 2), options="GatherNdOptions")
+
+
+def scattered(kind: str, index: Array | tuple[int, ...], source: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """SCATTER_ND by a constant, or by an input of this shape; of float32, or of the type that `kind` names."""
+    dtype = kind.removeprefix("_") if kind in ("_int64", "_bool") else "float32"
+
+    def written(g: SubgraphWriter) -> None:
+        at = g.input(index, "int32") if isinstance(index, tuple) else g.const(index)
+        inputs = [at, g.input(source, dtype), g.const(ints(*shape))]
+        g.output(g.op("SCATTER_ND", inputs, shape, dtype, "ScatterNdOptions"))
+
+    case(f"SCATTER_ND{kind}", written)
+
+
+PLACES = np.array([[[0, 4], [2, 1]], [[1, 0], [2, 2]]], np.int32)
+scattered("", PLACES, (2, 2, 3), (3, 5, 3))
+scattered("_twice", np.array([[2], [0], [2]], np.int32), (3, 4), (3, 4))
+scattered("_computed", (5, 1), (5, 2), (3, 2))
+scattered("_computed_places", (4, 2), (4,), (3, 2))
+scattered("_int64", PLACES, (2, 2), (3, 5))
+scattered("_bool", PLACES, (2, 2), (3, 5))
 with_constants("TILE", (2, 3), [ints(2, 2)], (4, 6), options="TileOptions")
 with_constants("REVERSE_V2", (2, 3), [ints(1)], (2, 3), options="ReverseV2Options")
 case(

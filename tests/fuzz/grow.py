@@ -100,7 +100,7 @@ def image(g: Grower) -> None:
     groups = c if r.random() < 0.3 else 2 if c % 2 == 0 and r.random() < 0.2 else 1
     out = groups * max(out // groups, 1)
     bias, pad = r.random() < 0.7, r.randrange(kernel)
-    match r.randrange(14):
+    match r.randrange(17):
         case 0 | 1 | 2 | 3:
             text = f"nn.Conv2d({c}, {out}, {kernel}, {stride}, {pad}, {r.choice((1, 1, 2))}, {groups}, {bias})"
             g.add(f"self.{{l}}({x})", f"self.{{l}} = {text}")
@@ -127,6 +127,15 @@ def image(g: Grower) -> None:
             g.add(f"self.{{l}}({x})", f"self.{{l}} = nn.GroupNorm({2 if c % 2 == 0 else 1}, {c})")
         case 12:
             g.add(f"{x}.mean(({r.choice(('2, 3', '1', '3', '2'))},), keepdim={r.random() < 0.5})")
+        case 13:  # by its indices, which alone could depend on a last bit
+            at = f"F.adaptive_max_pool2d({x}, ({r.choice((2, 3))}, {r.choice((1, 4))}), return_indices=True)[1]"
+            g.add(f"{x}.flatten(2).gather(2, {at}.flatten(2))")
+        case 14:
+            size, mode = (r.choice((3, 5, 9)), r.choice((2, 4, 10))), r.choice(("bilinear", "bicubic"))
+            g.add(f"F.interpolate({x}, size={size}, mode='{mode}', antialias=True)")
+        case 15:
+            text = f"nn.ConvTranspose3d({c}, {out}, (2, {kernel}, {kernel}), {stride}, groups={groups}, bias={bias})"
+            g.add(f"self.{{l}}({x}.unsqueeze(2)).flatten(1, 2)", f"self.{{l}} = {text}")
         case _:
             g.add(r.choice((f"{x}.flatten(1)", f"{x}.flatten(2)", f"{x}.permute(0, 2, 3, 1).contiguous()")))
 
@@ -191,7 +200,7 @@ def row(g: Grower) -> None:
         return
     n, d = g.shape(x)
     out = r.choice((1, 3, 4, 8, 10, 16))
-    match r.randrange(9):
+    match r.randrange(10):
         case 0 | 1 | 2:
             g.add(f"self.{{l}}({x})", f"self.{{l}} = nn.Linear({d}, {out}, {r.random() < 0.7})")
             if r.random() < 0.3:
@@ -207,6 +216,10 @@ def row(g: Grower) -> None:
             g.add(f"{x} @ self.{{l}}", f"self.{{l}} = nn.Parameter(torch.randn({d}, {out}) * 0.3)")
         case 7:
             g.add(f"{x}.unsqueeze({r.choice((1, 2))})")
+        case 8:  # of two bags, which begin where a tensor says
+            begin = f"torch.arange(2) * {r.choice((1, 3))} + ({x}[0, :2] * 0).long()"
+            index, mode = f"torch.arange(6) % {n}", r.choice(("sum", "mean", "max"))
+            g.add(f"F.embedding_bag({index}, {x}, {begin}, mode='{mode}', padding_idx={r.choice((None, 0))})")
         case _:
             g.add(f"F.normalize({x}, dim=-1)" if d > 2 else f"{x}.flip(1)")
 

@@ -24,6 +24,7 @@ from baretorch.machines.link import Link
 from baretorch.machines.run import call_image
 from baretorch.ops.int8.quantize import Dequantize
 from baretorch.options import Optimize, Options
+from baretorch.passes.order import lower_graph
 from baretorch.passes.to_int8 import float_layers
 from baretorch.targets.boards import load_board
 from tests.fuzz.program import Program
@@ -65,7 +66,7 @@ def compiled(program: Program) -> Subject:
     file = program.make()
     model, inputs = file["model"](), file["inputs"]()
     source = frontends.from_module(model, inputs, "fuzz")
-    graph = pipeline.optimize(source.graph)
+    graph = lower_graph(source.graph)
     orders = [port.order for port in source.graph.gives()]
     eager = _asked(model, inputs, orders)
     exact = _asked(file["model"]().double(), tuple(x.double() for x in inputs), orders)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from baretorch.errors import CompileError
+from baretorch.explore.check import read_baseline, read_checks
 from baretorch.firmware.chunks import Chunk, load_chunks
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import RP2040, RP2350_ARM, check_uf2, encode_uf2
@@ -29,7 +30,7 @@ from baretorch.frontends.tflite import source
 from baretorch.ir.graph import interpret
 from baretorch.ir.text import to_text
 from baretorch.machines.frames import KINDS, Decoder, Frame, encode_frame
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 from baretorch.targets.boards import load_board
 from tests.fuzz.mutate import damaged_bytes, damaged_json, damaged_text, json_text
 from tests.fuzz.retype import retyped
@@ -52,7 +53,8 @@ class Reader:
 
 @cache
 def ptes() -> tuple[bytes, ...]:
-    return tuple(file.read_bytes() for file in sorted(DATA.glob("*.pte")))
+    """Return files of several versions of ExecuTorch; those of float16 are among them."""
+    return tuple(file.read_bytes() for file in sorted(DATA.rglob("*.pte")))
 
 
 def make_pte(rng: random.Random) -> bytes:
@@ -67,7 +69,7 @@ def read_pte(data: bytes) -> None:
     programs = share_state(read_pte_methods(data, "fuzz"))
     for program in programs.values():
         check_program_sizes(program)
-        optimize(to_graph(replace(program, file="fuzz.pte")))
+        lower_graph(to_graph(replace(program, file="fuzz.pte")))
 
 
 @cache
@@ -79,7 +81,7 @@ def read_ethos_u(data: bytes) -> None:
     """Read the file like `read_pte`, and run the result on the emulated NPU."""
     for program in share_state(read_pte_methods(data, "fuzz")).values():
         check_program_sizes(program)
-        graph = optimize(to_graph(replace(program, file="fuzz.pte")))
+        graph = lower_graph(to_graph(replace(program, file="fuzz.pte")))
         interpret(graph, random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs)))
 
 
@@ -95,7 +97,7 @@ def tflites() -> tuple[bytes, ...]:
 
 
 def read_tflite(data: bytes) -> None:
-    optimize(source.read_tflite(data, "fuzz").graph)
+    lower_graph(source.read_tflite(data, "fuzz").graph)
 
 
 @cache
@@ -234,7 +236,7 @@ def read_pt2(data: bytes) -> None:
         if zlib.crc32(data) % 4:
             load_program(Path(file.name))
         else:
-            optimize(frontends.load(file.name).graph)
+            lower_graph(frontends.load(file.name).graph)
 
 
 def make_onnx(rng: random.Random) -> bytes:
@@ -249,10 +251,46 @@ def read_onnx(data: bytes) -> None:
     read_onnx(data)
 
 
+CHECKS = """tolerance = 1.5
+[[model]]
+file = "net.py"
+name = "net"
+board = "mps2-an386"
+int8 = true
+keep_float = ["head", "neck"]
+ram = 20_000
+at_most = { flash = 65_536, ram = 2e4, time_ms = 12.5 }
+at_least = { accuracy = 0.95 }
+target_samples = 20
+[[model]]
+file = "models/net.tflite"
+board = "boards/mine.toml"
+config = "tuned.toml"
+shape = { x = "1,3,96,96" }
+"""
+BASELINE = """{"about": "Made by Baretorch check --update. Commit this file.", "version": 1, "models": {
+"net": {"flash": 10456, "ram": 892, "instructions": 986, "time_ms": 0.015873}, "other": {"flash": 1}}}
+"""
+
+
+def make_check(rng: random.Random) -> bytes:
+    """Damage the list of models or the baseline; its first byte is a brace."""
+    text = damaged_text(rng.choice((CHECKS, CHECKS, BASELINE)), rng).encode("utf-8", "surrogatepass")
+    return damaged_bytes(text, rng) if rng.random() < 0.2 else text
+
+
+def read_check(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "check"
+        path.write_bytes(data)
+        read_baseline(path) if data[:1] == b"{" else read_checks(path)
+
+
 READERS = {
     "pte": Reader(make_pte, read_pte),
     "ethos_u": Reader(lambda rng: damaged_bytes(rng.choice(ethos_us()), rng), read_ethos_u),
     "toml": Reader(make_toml, read_toml),
+    "check": Reader(make_check, read_check),
     "uf2": Reader(lambda rng: damaged_bytes(rng.choice(uf2s()), rng), read_uf2),
     "elf": Reader(lambda rng: damaged_bytes(rng.choice(elfs()), rng), read_elf_whole),
     "frames": Reader(make_frames, read_frames),

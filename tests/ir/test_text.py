@@ -17,7 +17,7 @@ from baretorch.ir.graph import Builder, DType, Origin, Quant, State, interpret
 from baretorch.ir.text import to_text
 from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.linear import Linear
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 from tests.graph_text import parse
 from tests.models import cnn, cnn_input
 
@@ -44,7 +44,7 @@ def test_text_of_a_small_graph() -> None:
 def test_a_real_graph_parses_back(passes: bool) -> None:
     source = from_module(cnn(), (cnn_input(),), "cnn")
     graph = source.graph
-    graph = optimize(graph) if passes else graph
+    graph = lower_graph(graph) if passes else graph
     again = parse(to_text(graph))
     assert to_text(again) == to_text(graph)
     for a, b in zip(
@@ -59,7 +59,7 @@ def test_memory_orders_survive_passes_and_text() -> None:
             return torch.relu(x), x.flatten(1)
 
     image = torch.randn(1, 3, 4, 5).to(memory_format=torch.channels_last)
-    graph = optimize(from_module(Both(), (image,), "both").graph)
+    graph = lower_graph(from_module(Both(), (image,), "both").graph)
     text = to_text(graph)
     assert "orders (0, 2, 3, 1) -> (0, 2, 3, 1), (0, 1)\n" in text
     for g in (graph, parse(text)):

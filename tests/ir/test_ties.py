@@ -17,7 +17,6 @@ from baretorch import pipeline
 from baretorch.frontends import Source, from_module
 from baretorch.frontends.torch.export import InPyTorch
 from baretorch.frontends.torch.modes import FirstOfEquals
-from baretorch.ir.equivalence import WrongStep
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Shape, interpret
 from baretorch.ir.ties import replace_tied_indices
 from baretorch.measure.facts import compare
@@ -25,6 +24,7 @@ from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Cast
 from baretorch.ops.move import Slice
 from baretorch.ops.scan import ArgMax, ArgMin, KthValue, Median, Mode, TopK
+from baretorch.passes.equivalence import WrongStep
 from baretorch.targets.boards import load_board
 from tests.models import compile_model, int8_model, seeded
 

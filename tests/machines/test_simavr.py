@@ -151,7 +151,7 @@ def test_what_is_reported_about_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path:
     model = Path(__file__).parents[2] / "zoo/streaming_gru.py"
     said = baretorch("run", str(model), "--int8", "--board", "arduino-uno")
     assert said.code == 0, said.err
-    assert "copied at start: their kernels read RAM" in said.out
+    assert "copied at start-up, because their kernels read RAM" in said.out
     assert "ms at 16 MHz\n" in said.out and "estimated" not in said.out
 
 

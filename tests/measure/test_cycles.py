@@ -102,7 +102,7 @@ def test_flash_that_is_not_simulated_is_not_free() -> None:
     [
         ("arduino-uno", "ms at 16 MHz", ""),
         ("arduino-mega", "ms at 16 MHz", ""),
-        ("mps2-an386", "ms at 25 MHz, estimated", "; without wait states of the flash"),
+        ("mps2-an386", "ms at 25 MHz, estimated", "; waits for flash are not included"),
     ],
 )
 def test_only_what_is_estimated_is_called_so(board: str, words: str, flash: str) -> None:

@@ -17,9 +17,9 @@ from baretorch.machines.npu.stream_check import Judgement, judge, random_inputs
 from baretorch.measure.units import npu_warnings
 from baretorch.npu import reference, vela
 from baretorch.npu.accelerators import Family
-from baretorch.npu.lower import to_tosa
 from baretorch.npu.partition import WRONG, WrongStream, make_partition
 from baretorch.npu.payload import Payload
+from baretorch.npu.to_tosa import to_tosa
 from baretorch.ops.int8.lookup import Lookup
 from baretorch.ops.int8.qbinary import sum_of
 from baretorch.ops.int8.qconv2d import QConv2d

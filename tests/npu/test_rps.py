@@ -16,7 +16,7 @@ from baretorch.machines import open_machine
 from baretorch.machines.link import Link
 from baretorch.machines.run import decode_outputs
 from baretorch.npu import reference
-from baretorch.npu.lower import lower_region
+from baretorch.npu.to_tosa import write_region
 from baretorch.npu.tosa import TosaBlock
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Options, UseNpu
@@ -42,7 +42,7 @@ def by_tosa(region: Graph, xs: list[Array]) -> list[Array]:
     for first in range(0, len(xs), AT_ONCE):
         block, inputs, outputs = TosaBlock(), dict[str, Array](), list[str]()
         for x in xs[first : first + AT_ONCE]:
-            one = lower_region(region, block=block)
+            one = write_region(region, block=block)
             inputs[one.values[region.inputs[0]].name] = x
             outputs.append(one.values[region.outputs[0]].name)
         made += reference.run(block.file(), inputs, outputs)

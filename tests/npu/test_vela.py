@@ -12,8 +12,8 @@ from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Graph
 from baretorch.measure.units import npu_takes
 from baretorch.npu import vela
-from baretorch.npu.lower import to_tosa
 from baretorch.npu.payload import INPUT, OUTPUT
+from baretorch.npu.to_tosa import to_tosa
 from baretorch.npu.use import delegate_to_npu
 from baretorch.ops.elementwise import Add
 from baretorch.options import Input, Options, UseNpu

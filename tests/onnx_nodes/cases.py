@@ -23,10 +23,10 @@ from baretorch.frontends.onnx.halves import widen_halves
 from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import to_graph
-from baretorch.ir.equivalence import TOLERANCES
 from baretorch.ir.graph import HALVES, Array, Graph, interpret
 from baretorch.ops.halves import from_half
-from baretorch.pipeline import optimize
+from baretorch.passes.equivalence import TOLERANCES
+from baretorch.passes.order import lower_graph
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
 
@@ -119,7 +119,7 @@ def lowered(case: Any, frozen: dict[str, Array]) -> tuple[Graph, tuple[Array, ..
         interface = interface_of(checked, shapes, {})
         graph, _ = to_graph(checked, interface, "m", halves=halves)
     given = [as_array(arrays[i.name]) for i in interface.inputs]
-    return optimize(graph), tuple(x.view(np.uint16) if x.dtype.name in HALVES else x for x in given)
+    return lower_graph(graph), tuple(x.view(np.uint16) if x.dtype.name in HALVES else x for x in given)
 
 
 def as_array(data: Any) -> Array:

@@ -19,10 +19,10 @@ from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.reader import read_model
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.frontends.source import random_inputs
-from baretorch.ir.equivalence import TOLERANCES
 from baretorch.ir.graph import HALVES, Array, interpret
 from baretorch.ir.io import real_outputs, store_inputs
-from baretorch.pipeline import optimize
+from baretorch.passes.equivalence import TOLERANCES
+from baretorch.passes.order import lower_graph
 from tests.onnx_nodes.cases import Kind, Outcome
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
@@ -62,7 +62,7 @@ def read_file(file: Path) -> Outcome:
     try:
         model, _, halves = widen_halves(as_numbers(read_model(file))[0])
         graph, _ = to_graph(model, interface_of(model, _shapes(model, file), {}), "m", halves=halves)
-        graph = optimize(graph)
+        graph = lower_graph(graph)
     except CompileError as error:
         return Outcome(name, "", Kind.REFUSED, reason=error.what)
     except Exception as error:

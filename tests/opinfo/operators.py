@@ -58,6 +58,7 @@ _OPERATORS: dict[tuple[str, ...], str] = {
         nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d
         nn.functional.max_pool3d nn.functional.avg_pool3d nn.functional.adaptive_avg_pool3d
         nn.functional.adaptive_max_pool3d
+        nn.functional.max_unpool1d nn.functional.max_unpool2d nn.functional.max_unpool3d
         nn.functional.interpolate/nearest nn.functional.interpolate/nearest-exact nn.functional.interpolate/linear
         nn.functional.interpolate/bilinear nn.functional.interpolate/area
         nn.functional.interpolate/bicubic nn.functional.grid_sample grid_sampler_2d cdist nn.functional.embedding_bag

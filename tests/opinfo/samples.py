@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
 from baretorch.ir.graph import interpret
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 from tests.opinfo.operators import OPERATORS, WEIGHTS_AFTER, WEIGHTS_FIRST
 
 ELEMENTS = 2000  # of a tensor, at most
@@ -108,7 +108,7 @@ def _compiled(calls: Sequence[Call]) -> tuple[Kind, str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # PyTorch's, about its own deprecated functions
             source = from_module(Calls(calls), [call.inputs for call in calls], "m")
-        graph = optimize(source.graph)
+        graph = lower_graph(source.graph)
         made = interpret(graph, source.examples)
     except CompileError as error:
         exported = "torch.export cannot export" not in error.what

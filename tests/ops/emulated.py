@@ -42,7 +42,7 @@ def run_emulated(
     for number, some in enumerate(_batches(cases)):
         graph, inputs = merged(some)
         source = Source("cases", {"forward": graph}, tuple(inputs))
-        target = roomy(load_board(board))
+        target = with_large_scratchpad(load_board(board))
         plan = arrange(make_plan(graph, target, Options(weights=Weights.FLASH)))
         with filled_images():
             c = emit("cases", {"forward": plan}, optimize)
@@ -59,7 +59,7 @@ def run_emulated(
     return outputs
 
 
-def roomy(board: Board) -> Board:
+def with_large_scratchpad(board: Board) -> Board:
     """Return a board of a simulated cluster whose scratchpad has room for many cases."""
     cluster = board.chip.cluster
     if cluster is None:

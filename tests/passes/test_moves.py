@@ -15,8 +15,8 @@ from baretorch.ops.index import IndexSelect
 from baretorch.ops.layout import Expand, Flip, Permute
 from baretorch.ops.move import Cat, Slice, SliceScatter
 from baretorch.passes.layout import layout
+from baretorch.passes.order import lower_graph
 from baretorch.passes.views import drop_expand
-from baretorch.pipeline import optimize
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
 from tests.frontends.lower import names
@@ -99,5 +99,5 @@ def test_a_cnn_that_concatenates_needs_no_permutation() -> None:
             return torch.cat([self.a(x), self.b(x)], 1)[:, 2:].mean((2, 3))
 
     x = torch.randn(1, 3, 6, 6).to(memory_format=torch.channels_last)
-    graph = optimize(from_module(Branches(), (x,), "m").graph)
+    graph = lower_graph(from_module(Branches(), (x,), "m").graph)
     assert "permute" not in names(graph)

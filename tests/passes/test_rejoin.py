@@ -12,7 +12,7 @@ import pytest
 from baretorch.ir.graph import Builder, DType, Graph, Quant, interpret
 from baretorch.ir.verify import verify
 from baretorch.ops.elementwise import Add, Div, Mul
-from baretorch.ops.functions import Erf
+from baretorch.ops.functions import Erf, Sigmoid
 from baretorch.ops.linear import Linear
 from baretorch.ops.matmul import Matmul
 from baretorch.ops.softmax import Softmax
@@ -83,6 +83,20 @@ def test_gelu(name: str) -> None:
     b = Builder()
     x = b.input("x", (2, 3), DType.FLOAT32)
     assert joined(b.graph([x], [GELUS[name](b, x)])) == ["gelu"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_silu(turned: bool) -> None:
+    b = Builder()
+    x = b.input("x", (2, 3), DType.FLOAT32)
+    sigmoid = b.add(Sigmoid(), x)
+    assert joined(b.graph([x], [b.add(Mul(), *((sigmoid, x) if turned else (x, sigmoid)))])) == ["silu"]
+
+
+def test_a_gate_of_another_tensor_is_no_silu() -> None:
+    b = Builder()
+    x, y = b.input("x", (2, 3), DType.FLOAT32), b.input("y", (2, 3), DType.FLOAT32)
+    assert joined(b.graph([x, y], [b.add(Mul(), x, b.add(Sigmoid(), y))])) == ["sigmoid", "mul"]
 
 
 def test_no_gelu() -> None:

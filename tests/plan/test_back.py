@@ -15,7 +15,7 @@ from baretorch.frontends import from_module
 from baretorch.ir.graph import Builder, DType, Graph, interpret
 from baretorch.ops.helpers.kernel import Lattice
 from baretorch.ops.int8.qconv2d import QConv2d
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 from baretorch.plan import make_plan
 from baretorch.plan.check.plan import check_plan
 from baretorch.plan.memory.lifetimes import choose_directions
@@ -41,7 +41,7 @@ def separable(blocks: int) -> nn.Module:
 
 def planned(board: str, blocks: int = 5) -> Plan:
     x = torch.randn(1, CHANNELS, SIDE, SIDE).to(memory_format=torch.channels_last)
-    return make_plan(optimize(from_module(separable(blocks), (x,), "separable").graph), load_board(board))
+    return make_plan(lower_graph(from_module(separable(blocks), (x,), "separable").graph), load_board(board))
 
 
 @pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547"])
@@ -144,7 +144,7 @@ class Beside(nn.Module):
 @pytest.mark.parametrize("kernel", [1, 3])
 def test_a_layer_next_to_its_input_in_a_buffer_does_not_go_back(board: str, kernel: int) -> None:
     x = torch.randn(1, 8, 6, 6).to(memory_format=torch.channels_last)
-    plan = make_plan(optimize(from_module(Beside(kernel), (x,), "beside").graph), load_board(board))
+    plan = make_plan(lower_graph(from_module(Beside(kernel), (x,), "beside").graph), load_board(board))
     beside = plan.steps[1]
     assert beside.kernel.back and beside.reads[0].storage == beside.writes[0].storage
     assert not any(step.back for step in plan.steps)
@@ -152,7 +152,7 @@ def test_a_layer_next_to_its_input_in_a_buffer_does_not_go_back(board: str, kern
 
 def test_the_judge_finds_a_layer_that_cannot_go_back() -> None:
     x = torch.randn(1, 8, 6, 6).to(memory_format=torch.channels_last)
-    plan = make_plan(optimize(from_module(Beside(3), (x,), "beside").graph), load_board("mps2-an386"))
+    plan = make_plan(lower_graph(from_module(Beside(3), (x,), "beside").graph), load_board("mps2-an386"))
     phases = list(plan.phases)
     phases[1] = Phase((replace(plan.steps[1], back=True),))
     with pytest.raises(InternalError, match="cannot go back"):

@@ -12,6 +12,7 @@ from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import Source, from_module
 from baretorch.options import Compiler, Options
+from baretorch.passes.order import lower_graph
 from baretorch.plan import make_plan
 from baretorch.plan.types import Bank, Plan
 from baretorch.targets.boards import load_board
@@ -26,7 +27,7 @@ def source() -> Source:
 
 
 def plan(board: Board, **elsewhere: str) -> Plan:
-    return make_plan(pipeline.optimize(source().graph), board, Options(place=elsewhere))
+    return make_plan(lower_graph(source().graph), board, Options(place=elsewhere))
 
 
 def smaller(board: Board, bank: str, size: int) -> Board:

@@ -16,7 +16,8 @@ from baretorch.frontends import from_module
 from baretorch.ir.graph import Graph, interpret
 from baretorch.ops.helpers.executor import CORE0, Executor
 from baretorch.options import Options
-from baretorch.pipeline import compile_source, optimize
+from baretorch.passes.order import lower_graph
+from baretorch.pipeline import compile_source
 from baretorch.plan import make_plan, shares
 from baretorch.plan.check.plan import check_plan
 from baretorch.plan.schedule import Schedule, Step
@@ -39,7 +40,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def cnn_graph() -> Graph:
     source = from_module(cnn(), (cnn_input(),), "cnn")
-    return optimize(source.graphs[source.method])
+    return lower_graph(source.graphs[source.method])
 
 
 def interleaved(schedule: Schedule, seed: int) -> Iterator[Step]:
@@ -61,7 +62,7 @@ def interleaved(schedule: Schedule, seed: int) -> Iterator[Step]:
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.integers(0, 3))
 def test_the_answer_is_right_however_they_take_turns(graph: Graph, seed: int) -> None:
-    plan = make_plan(optimize(graph), PICO2W, BOTH)
+    plan = make_plan(lower_graph(graph), PICO2W, BOTH)
     rng = np.random.default_rng(seed)
     inputs = [rng.standard_normal(graph[n].shape).astype(np.float32) for n in graph.inputs]
     want = interpret(graph, inputs)

@@ -16,7 +16,8 @@ from baretorch.ir.io import store_inputs
 from baretorch.ops.elementwise import Clamp
 from baretorch.ops.move import Slice
 from baretorch.options import Buffers, Options
-from baretorch.pipeline import build_image, compile_graph, compile_source, optimize, run_image
+from baretorch.passes.order import lower_graph
+from baretorch.pipeline import build_image, compile_graph, compile_source, run_image
 from baretorch.plan import make_plan
 from baretorch.plan.check.plan import check_plan
 from baretorch.plan.schedule import one_by_one
@@ -32,7 +33,7 @@ def source() -> Source:
 
 
 def test_they_take_no_arena() -> None:
-    graph = optimize(source().graph)
+    graph = lower_graph(source().graph)
     plan = make_plan(graph, BOARD, DIRECT)
     assert plan.layout.lent == {*graph.inputs, *(o.storage for o in plan.outputs)}
     assert plan.layout.lent.isdisjoint(b.name for b in plan.layout.buffers)

@@ -180,7 +180,7 @@ def test_the_judge_of_unread_copies() -> None:
     buffers = tuple(replace(b, last=7) if b.name == copy.target.storage else b for b in made.layout.buffers)
     longer = with_phase(made, 3, lambda phase: replace(phase, copies=(more,)))
     longer = replace(longer, layout=replace(made.layout, buffers=buffers))
-    with pytest.raises(InternalError, match=r"nobody awaits x|is being written|overlap"):
+    with pytest.raises(InternalError, match=r"no step awaits x|is being written|overlap"):
         check_plan(longer)
     with pytest.raises(InternalError, match="awaits the copy x, which is not under way"):
         check_plan(with_step(made, 3, lambda step: replace(step, awaits=("x",))))

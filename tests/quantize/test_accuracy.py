@@ -172,7 +172,7 @@ def test_the_layer_that_suffers_is_named() -> None:
     assert made.quantization is not None
     layers = compare_layers(made.graph, made.quantization.float_graph, made.quantization.samples)
     assert len(layers) == 4 and len(made.quantization.samples) == 16
-    worst = worst_layers(layers, 1)[0]
+    worst = worst_layers(layers)[0]
     assert worst.name in ("2", "3") and worst.sqnr_db is not None and worst.sqnr_db < 15
     assert layers[2].alone_db is not None and layers[2].alone_db < 15, "its inputs are too coarse"
     assert layers[3].alone_db is not None and layers[3].alone_db > 25, "this one only passes the noise on"

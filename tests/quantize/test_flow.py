@@ -17,7 +17,6 @@ import baretorch
 from baretorch import pipeline
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
-from baretorch.ir.equivalence import WrongStep
 from baretorch.ir.graph import Builder, DType, Graph, interpret
 from baretorch.ir.io import store_inputs
 from baretorch.machines.host_program import on_host
@@ -26,6 +25,7 @@ from baretorch.ops.functions import Tanh
 from baretorch.ops.int8.qlinear import QLinear
 from baretorch.ops.move import Slice
 from baretorch.options import Io, Options
+from baretorch.passes.equivalence import WrongStep
 from baretorch.passes.order import FLOAT_PASSES, Pass, run_passes
 from baretorch.pipeline import LoweredModel
 from baretorch.quantize import quantize
@@ -87,6 +87,17 @@ def test_a_layer_left_in_float_is_named() -> None:
 def test_random_calibration_is_a_named_warning() -> None:
     assert [w.split(":")[0] for w in int8(None).warnings] == ["calibration"]
     assert int8(samples()).warnings == ()
+
+
+def test_odd_example_inputs_are_a_named_warning() -> None:
+    """They hide differences in float, and int8 cannot represent them. That does not depend on the frontend."""
+    model = int8(samples())
+    odd = replace(model, source=replace(model.source, examples=(np.full((1, 4), np.nan, np.float32),)))
+    assert [w.split(", ")[-1] for w in replace(odd, quantization=None).warnings] == [
+        "which hide differences between results"
+    ]
+    assert "which int8 cannot represent" in odd.warnings[0] and len(odd.warnings) == 1
+    assert not replace(model, quantization=None).warnings
 
 
 def test_constant_calibration_is_a_named_warning() -> None:

@@ -25,7 +25,7 @@ from baretorch.ops.logic import Bitwise
 from baretorch.ops.move import Copy
 from baretorch.ops.recurrent import Recurrent
 from baretorch.options import Observer
-from baretorch.passes.order import FLOAT_PASSES, run_passes
+from baretorch.passes.order import FLOAT_PASSES, lower_graph, run_passes
 from baretorch.passes.to_int8 import explain_float, float_layers
 from baretorch.quantize.groups import find_groups
 from baretorch.quantize.train import RoundingModule
@@ -301,7 +301,7 @@ def test_operators_learn(case: str) -> None:
         for sample in samples_of(case):
             net(*sample)
     source = net.as_source({}, "m")
-    graph = pipeline.optimize(source.graph)
+    graph = lower_graph(source.graph)
     assert not float_layers(graph), explain_float(graph)
     assert source.expected is not None
     assert beyond_a_step(case, source, graph, source.expected) == {}

@@ -21,6 +21,7 @@ from baretorch.ops import OPS
 from baretorch.ops.elementwise import Elementwise
 from baretorch.ops.int8.quantize import Dequantize
 from baretorch.ops.recurrent import Recurrent
+from baretorch.passes.order import lower_graph
 from baretorch.passes.to_int8 import float_layers
 from baretorch.quantize.torch_operators import ROWS
 from baretorch.quantize.train import RoundingModule, Trainable
@@ -177,7 +178,7 @@ def without_notes(graph: Graph) -> Graph:
 def steps_apart(trained: Trainable, sample: tuple[torch.Tensor, ...]) -> float:
     """How many steps of int8 the compiled graph's answer is from the module's, at most."""
     source = trained.as_source({"forward": sample}, "m")
-    graph = pipeline.optimize(source.graph)
+    graph = lower_graph(source.graph)
     values = interpret(graph, store_inputs(graph, source.examples), keep=True)
     apart = [0.0]
     for name, want in zip(graph.outputs, source.expected or (), strict=True):
@@ -328,7 +329,7 @@ def test_a_layer_can_stay_float_or_have_other_bits(tmp_path: Path) -> None:
     x, y = images()
     kept = baretorch.trainable(cnn(), x[:1], keep_float=["12"])
     kept(x)
-    graph = pipeline.optimize(kept.as_source({}, "m").graph)
+    graph = lower_graph(kept.as_source({}, "m").graph)
     assert [name.split()[0] for name in float_layers(graph)] == ["linear"]
     (tmp_path / "bits.toml").write_text('[layers]\n"8" = "int4"\n"12" = "int16"\n')
     few = baretorch.trainable(cnn(), x[:1], config=str(tmp_path / "bits.toml"))
@@ -336,7 +337,7 @@ def test_a_layer_can_stay_float_or_have_other_bits(tmp_path: Path) -> None:
     assert losses[-1] < losses[0] / 2
     few.eval()
     source = few.as_source({}, "m")
-    graph = pipeline.optimize(source.graph)
+    graph = lower_graph(source.graph)
     (wide,) = [t for t in graph.constants() if t.shape == (16, 128)]
     assert wide.dtype is DType.INT8 and wide.data is not None and np.abs(wide.data).max() == 7
     (have,) = interpret(graph, store_inputs(graph, source.examples)).values()

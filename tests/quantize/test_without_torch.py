@@ -17,7 +17,7 @@ for name in ("torch", "executorch"):
 from dataclasses import replace
 import numpy as np
 from baretorch import pipeline
-from baretorch.frontends import KINDS, FileKind, load
+from baretorch.frontends import KINDS, load
 from baretorch.ir.graph import interpret
 from baretorch.machines.host_program import on_host
 from baretorch.options import Options
@@ -26,7 +26,7 @@ from baretorch.ir.io import store_inputs
 from baretorch.quantize.watch import in_numpy
 from tests.frontends.layers import load_layers
 
-KINDS[".layers"] = FileKind(load_layers)
+KINDS[".layers"] = load_layers
 rng = np.random.default_rng(0)
 source = load(sys.argv[1])
 (port,) = source.graph.takes()

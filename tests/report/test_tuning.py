@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +12,9 @@ import pytest
 
 from baretorch.report.page.tuning import front_picture, tuning_page
 from baretorch.tune.result import Budget, Candidate, Tuning
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+import draw_front
 
 
 def candidate(flash: int, accuracy: float, instructions: int) -> Candidate:
@@ -59,13 +62,9 @@ def test_the_page_lists_what_it_does_not_show() -> None:
 
 def test_the_plot_of_a_page_can_be_drawn_alone() -> None:
     """tools/draw_front.py draws the plot for the docs."""
-    spec = spec_from_file_location("draw_front", Path(__file__).parents[2] / "tools" / "draw_front.py")
-    assert spec is not None and spec.loader is not None
-    tool = module_from_spec(spec)
-    spec.loader.exec_module(tool)
     tuning = search(candidate(4000, 0.99, 100), candidate(3000, 0.985, 80))
-    text, width, height = tool.plot_of(tuning_page(tuning, "run it"))
+    text, width, height = draw_front.plot_of(tuning_page(tuning, "run it"))
     assert (width, height) == (1040, 500)
     assert text.count("<svg") == 1 and str(front_picture(tuning)) in text and "<table" not in text
     with pytest.raises(SystemExit, match="it has no plot"):
-        tool.plot_of("<p>")
+        draw_front.plot_of("<p>")

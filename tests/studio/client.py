@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from baretorch.cli.studio import live_model
-from baretorch.cli.verb import Stage
+from baretorch.cli.verb import ProgressLine
 from baretorch.errors import CompileError
 from baretorch.options import DEFAULT, Options
 from baretorch.studio.live import LiveModel
@@ -42,7 +42,7 @@ class Reply:
 def live(
     model: Path, folder: Path, board: str = "host", port: str | None = None, options: Options = DEFAULT
 ) -> LiveModel:
-    quiet = Stage(lambda what, done, total: None)
+    quiet = ProgressLine(lambda what, done, total: None)
     return live_model(str(model), load_board(board), port, options, folder, quiet)
 
 

@@ -99,7 +99,7 @@ def test_an_answer_that_is_no_number_is_no_digit(page: Page) -> None:
     page.evaluate(f"(() => {{ window.asked = window.ask; window.ask = async () => ({answer}); }})()")
     try:
         assert read(page, 1) == "?"
-        assert text(page, ".sure") == "an output is no finite number"
+        assert text(page, ".sure") == "an output is not a finite number"
         assert page.evaluate("document.querySelector('.best')") is None
         assert "NaN" not in text(page, ".bars")
     finally:

@@ -413,11 +413,11 @@ def test_ctrl_c_ends_it_and_leaves_no_files(number: int, tmp_path: Path) -> None
 def test_tabs_by_model(tmp_path: Path) -> None:
     """A MODEL that reads digits serves both tabs; any other has a tab next to that of the digits."""
     from baretorch.cli.studio import make_tabs
-    from baretorch.cli.verb import Stage
+    from baretorch.cli.verb import ProgressLine
     from baretorch.targets.boards import load_board
 
     def tabs(model: str | None) -> dict[str, Tab]:
-        quiet = Stage(lambda what, done, total: None)
+        quiet = ProgressLine(lambda what, done, total: None)
         made = make_tabs(model, load_board("host"), None, DEFAULT, tmp_path / str(model is None), quiet)
         for tab in made.values():
             tab.live.close()

@@ -26,7 +26,7 @@ from baretorch.targets.boards import load_board
 from baretorch.tune.result import Budget, Candidate, Costs, or_no_number
 from baretorch.tune.search import write_config
 from baretorch.tune.study import MARK
-from baretorch.tune.tune import Confirmation, Tuner, Winner
+from baretorch.tune.tuner import Confirmation, Tuner, Winner
 from baretorch.tune.workbench import Benches, Choice, Variant
 
 
@@ -91,7 +91,7 @@ def test_what_costs_otherwise_is_another_search(monkeypatch: pytest.MonkeyPatch)
     command = [sys.executable, "-c", "from tests.tune.test_choice import named; print(named())"]
     again = [subprocess.check_output(command, text=True, env=seed, cwd=Path(__file__).parents[2]) for seed in seeds]
     assert again == [f"{names[0]}\n"] * 2
-    monkeypatch.setattr("baretorch.tune.tune.__version__", "0.0.1")
+    monkeypatch.setattr("baretorch.tune.tuner.__version__", "0.0.1")
     assert named() not in names
 
 

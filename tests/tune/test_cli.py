@@ -160,7 +160,9 @@ def test_budgets_of_time_and_ram(folder: Path) -> None:
         MODEL.replace("def train(model)", "def learn(model)").replace("train(net)", "learn(net)")
     )
     arguments = ("tune", "bare.py", "--board", "mps2-an386", "--accuracy-drop", "20", "--trials", "6")
-    result = baretorch(*arguments, "--time", "0.24ms", "--ram", "1k", "--out", "t", "--target-samples", "5", "--json")
+    result = baretorch(
+        *arguments, "--time", "0.24ms", "--total-ram", "1k", "--out", "t", "--target-samples", "5", "--json"
+    )
     assert result.code == 0, result.err
     told = result.json()
     chosen = told["chosen"]
@@ -207,7 +209,7 @@ def test_what_cannot_be_judged_is_not_chosen(folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("board", ["pico", "cluster8"])
 def test_the_command_makes_the_image_that_was_measured(board: str, folder: Path) -> None:
-    budgets = ("--ram", "40k", "--time", "1s", "--accuracy-drop", "20")
+    budgets = ("--total-ram", "40k", "--time", "1s", "--accuracy-drop", "20")
     arguments = ("tune", "net.py", "--board", board, *budgets, "--trials", "1", "--target-samples", "2", "--out", "t")
     told = baretorch(*arguments, "--json")
     assert told.code == 0, told.err
@@ -281,7 +283,7 @@ def test_times(text: str, milliseconds: float) -> None:
         (["--accuracy-drop", "-1"], "-1"),
         (["--accuracy-drop", "nan"], "--accuracy-drop nan is not a finite number of points"),
         (["--flash", "nan"], "nan is not a valid size"),
-        (["--ram", "-5k"], "-5k is not a valid size"),
+        (["--total-ram", "-5k"], "-5k is not a valid size"),
         (["--time", "inf"], "inf is not a valid time"),
     ],
 )

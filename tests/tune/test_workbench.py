@@ -23,7 +23,7 @@ from baretorch.targets.types import Board
 from baretorch.tune import workbench
 from baretorch.tune.result import Budget
 from baretorch.tune.study import FinishedTrial, Suggestion
-from baretorch.tune.tune import Tuner
+from baretorch.tune.tuner import Tuner
 from baretorch.tune.workbench import Benches, Choice, Workbench
 from tests.wrong import zero_weights
 

@@ -30,7 +30,7 @@ from baretorch.units.gemm import GEMM
 from tests.cli.program import baretorch
 from tests.ops.case import Case, run_reference
 from tests.ops.cases import TABLE
-from tests.ops.emulated import roomy
+from tests.ops.emulated import with_large_scratchpad
 from tests.ops.merge import merged, shared_out
 
 BOARD = load_board("cluster8")
@@ -51,7 +51,7 @@ def test_the_unit_computes_the_reference(tmp_path: Path) -> None:
     """One image runs all cases on the unit, and each result equals the reference, to the last bit."""
     assert len(TAKEN) > 50
     graph, inputs = merged(TAKEN)
-    board = roomy(BOARD)
+    board = with_large_scratchpad(BOARD)
     plan = make_plan(graph, board, AUTO)
     theirs = [step for step in plan.steps if step.executor == GEMM]
     assert len(theirs) == len(TAKEN) and {type(step.call.op) for step in theirs} == {QConv2d, QLinear}

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from baretorch import frontends, pipeline
+from baretorch import frontends
 from baretorch.errors import CompileError
+from baretorch.passes.order import lower_graph
 from tests.zoo.zoo import MODELS, ZOO, check, check_shortage, run, source
 
 # MACs as the field counts them, of the models that others measure too
@@ -32,7 +33,7 @@ TOO_LARGE = "mobilenet_v2"  # its weights alone, for every microcontroller of th
 
 
 def macs(name: str) -> int:
-    return pipeline.optimize(source(name).graph).macs()
+    return lower_graph(source(name).graph).macs()
 
 
 def parameters(name: str) -> int:
@@ -100,7 +101,7 @@ def test_images_are_neither_transposed_nor_padded_at_run_time(name: str) -> None
     made = source(name)
     assert made.torch is not None
     assert all(x.is_contiguous(memory_format=torch.channels_last) for x in made.torch.inputs["forward"])
-    operators = {node.op.name for node in pipeline.optimize(made.graph).nodes}
+    operators = {node.op.name for node in lower_graph(made.graph).nodes}
     assert not operators & {"permute", "pad"}
 
 

@@ -20,6 +20,7 @@ import click
 
 from baretorch.cli.boards import boards
 from baretorch.cli.build import build
+from baretorch.cli.check import check
 from baretorch.cli.compile import compile_
 from baretorch.cli.completion import completion
 from baretorch.cli.debug import debug
@@ -29,6 +30,7 @@ from baretorch.cli.export import export
 from baretorch.cli.fit import fit
 from baretorch.cli.flash import flash
 from baretorch.cli.inspect import inspect
+from baretorch.cli.mcp import mcp
 from baretorch.cli.monitor import monitor
 from baretorch.cli.new import new
 from baretorch.cli.ops import ops
@@ -65,6 +67,7 @@ VERBS: tuple[click.Command, ...] = (
     tune,
     inspect,
     fit,
+    check,
     compile_,
     project,
     build,
@@ -72,6 +75,7 @@ VERBS: tuple[click.Command, ...] = (
     flash,
     monitor,
     studio,
+    mcp,
     export,
     new,
     boards,

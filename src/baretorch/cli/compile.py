@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import COMPILE, CORES, model_argument, takes
-from baretorch.cli.verb import Answer, board_option, stages, verb
+from baretorch.cli.verb import Answer, board_option, show_progress, verb
 
 if TYPE_CHECKING:
     from baretorch.options import Options
@@ -29,8 +29,8 @@ def compile_(as_json: bool, model: str, board: Board, out: str, options: Options
     from baretorch.pipeline import write_c
     from baretorch.report.terminal.tables import c_screen
 
-    with stages(as_json) as stage:
-        compiled = compile_model(model, board, options.for_own_build(), stage)
+    with show_progress(as_json) as progress:
+        compiled = compile_model(model, board, options.for_own_build(), progress)
         folder = Path(out)
         with stage_files(folder) as work:
             written = write_c(compiled, work)

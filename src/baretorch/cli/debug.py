@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import BUILD, COMPILE, model_argument, takes
-from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
+from baretorch.cli.verb import IMAGE_FOLDER, Answer, board_option, out_option, show_progress, verb
 
 if TYPE_CHECKING:
     from baretorch.options import Options
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--probe", type=click.Choice(["pyocd", "openocd"]), help="Debug a real board through its debug probe.")
 @click.option("--port", type=click.Path(), metavar="PORT", help="Feed a real board through this serial port.")
 @takes("emulator", *BUILD, *COMPILE)
-@out_option("build/MODEL-BOARD")
+@out_option(IMAGE_FOLDER)
 def debug(
     as_json: bool,
     model: str,
@@ -58,12 +58,12 @@ def debug(
             raise CompileError(describe_missing(script), have=have, need="commands for gdb, one per line") from None
     emulator = "" if probe else debug_emulator(board, options.emulator)
     gdb = find_gdb(board)
-    with stages(as_json) as stage:
+    with show_progress(as_json) as progress:
         # The emulated NPU and gdb both need QEMU's single gdb connection.
-        compiled = compile_model(model, board, replace(options, npu=UseNpu.OFF), stage)
+        compiled = compile_model(model, board, replace(options, npu=UseNpu.OFF), progress)
         folder = image_folder(compiled, out)
         check_folder(folder)
-        image = build_model(compiled, out, stage, debug=True, more=DebugInfo(compiled).files())
+        image = build_model(compiled, out, progress, debug=True, more=DebugInfo(compiled).files())
     with scratch() as socket:
         server_of = (
             start_probe(image, probe, port)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from baretorch.cli.flags import MEMORY, flags, gather_options, model_argument
-from baretorch.cli.verb import Answer, Body, board_option, port_option, stages, verb
+from baretorch.cli.verb import Answer, Body, board_option, port_option, show_progress, verb
 from baretorch.errors import USER_ERROR
 from baretorch.options import Io, Observer, Options
 
@@ -68,10 +68,10 @@ def evaluate(
 
     need_machine(board, options, port)
     task = load_evaluate(model.partition("::")[0], samples, arguments_of(options))
-    with stages(as_json) as stage:
-        compiled = compile_model(model, board, options, stage, unless_quantized=True)
+    with show_progress(as_json) as progress:
+        compiled = compile_model(model, board, options, progress, unless_quantized=True)
         if not options.int8 and compiled.graph.is_int8:
             raise CompileError("--float: the model is quantized already", try_="leave out --float: it is int8 as it is")
         with name_failing_layer(compiled):
-            found = evaluate_task(compiled, task, opener(stage), stage.show, port, target_samples)
+            found = evaluate_task(compiled, task, opener(progress), progress.show, port, target_samples)
     return Answer(found.to_json(), evaluation_screen(found), USER_ERROR if found.wrong else 0)

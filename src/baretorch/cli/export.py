@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from baretorch.cli.flags import INT8, model_argument, takes
-from baretorch.cli.verb import Answer, board_name_option, stages, verb
+from baretorch.cli.verb import Answer, board_name_option, show_progress, verb
 from baretorch.options import Options
 
 
@@ -33,18 +33,18 @@ def export(as_json: bool, model: str, options: Options, out: str, delegate: bool
     if not delegate and (options.int8 or options.io is not None):
         raise click.UsageError("--int8 and --io go with --npu: models for ExecuTorch on a CPU are exported in float")
     target = load_board(board) if board else None
-    with stages(as_json) as stage:
-        source = read_source(model, options, stage)
+    with show_progress(as_json) as progress:
+        source = read_source(model, options, progress)
         if target is not None:
-            lowered = lower_model(source, options, stage)
-            stage("compile for the NPU")
+            lowered = lower_model(source, options, progress)
+            progress("compile for the NPU")
             info = write_npu_pte(lowered, target, Path(out))
         elif source.torch is None or source.torch.module is None:
             raise CompileError(
                 f"{model} holds no nn.Module to export", need="a Python file whose model() returns an nn.Module"
             )
         else:
-            stage("export to ExecuTorch")
+            progress("export to ExecuTorch")
             info = write_programs(source.torch, Path(out))
     calls = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in info.operators.items())
     data = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 import click
 
 from baretorch.cli.flags import INT8, model_argument, takes
-from baretorch.cli.verb import Answer, complete_boards, stages, verb
+from baretorch.cli.verb import Answer, complete_boards, show_progress, verb
 from baretorch.options import Options
 
 
@@ -33,14 +33,14 @@ def fit(as_json: bool, model: str, boards: tuple[str, ...], timed: bool, options
 
     targets = [load_board(name) for name in boards or board_names()]
     targets = [board for board in targets if not board.hosted]  # this computer has room for everything
-    with stages(as_json) as stage:
+    with show_progress(as_json) as progress:
         findings: list[Finding] = []
 
         def lower(int8: bool) -> LoweredModel:
             given = replace(options, int8=int8, io=None)
-            return lower_model(read_source(model, given, stage), given, stage)
+            return lower_model(read_source(model, given, progress), given, progress)
 
-        fitter = Fitter(lower, options, lambda what: stage.show(what, len(findings), len(targets)))
+        fitter = Fitter(lower, options, lambda what: progress.show(what, len(findings), len(targets)))
         name = fitter.model(options.int8).source.name
         dtype = "int8" if fitter.is_int8() else "float32"
         for board in targets:

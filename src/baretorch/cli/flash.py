@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import BUILD, COMPILE, CORES, model_or_image_argument, takes
-from baretorch.cli.verb import Answer, board_option, stages, verb
+from baretorch.cli.verb import Answer, board_option, show_progress, verb
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,16 +43,16 @@ def flash(
     from baretorch.escape import markup
     from baretorch.machines.hardware.flash import flash as put
 
-    with stages(as_json) as stage:
+    with show_progress(as_json) as progress:
         path = Path(model)
         if path.suffix in IMAGES:
             image = _image(path, board)
         else:
             from baretorch.cli.stages import build_model, compile_model
 
-            compiled = compile_model(model, board, options, stage)
-            image = build_model(compiled, None, stage)
-        stage("flash")
+            compiled = compile_model(model, board, options, progress)
+            image = build_model(compiled, None, progress)
+        progress("flash")
         where = put(image, "uf2" if drive and method is None else method, [Path(drive)] if drive else None, port)
     file = str(path if path.suffix in IMAGES else image.uf2 or image.hex or image.elf)
     data = {"board": image.board.name, "file": file, "where": where}

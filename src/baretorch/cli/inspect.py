@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import INT8, model_argument, takes
-from baretorch.cli.verb import Answer, board_name_option, stages, verb, whole_lines
+from baretorch.cli.verb import Answer, board_name_option, show_progress, verb, whole_lines
 
 if TYPE_CHECKING:
     from baretorch.options import Options
@@ -22,7 +22,7 @@ STAGES = ("source", "aten", "core", "graph", "plan")
 @click.option("--stage", type=click.Choice(STAGES), help="Show one stage as text.")
 @takes("toolchain", *INT8)
 def inspect(as_json: bool, model: str, board: str | None, stage: str | None, options: Options) -> Answer:
-    """Show a model's stages, operators, memory plan and fit."""
+    """Show a model's stages and memory plan, and whether it fits."""
     from baretorch.cli.stages import lower_model, read_source
     from baretorch.errors import CompileError
     from baretorch.measure.model import ModelFacts, Worksheet, find_worksheet
@@ -32,7 +32,7 @@ def inspect(as_json: bool, model: str, board: str | None, stage: str | None, opt
     from baretorch.targets.boards import board_names, load_board
 
     targets = [load_board(n) for n in board_names()] if board == "all" else [load_board(board)] if board else []
-    with stages(as_json) as progress:
+    with show_progress(as_json) as progress:
         source = read_source(model, options, progress)
         if stage in ("source", "aten", "core"):  # these can also be shown for models that cannot be compiled
             text = text_before(source, stage)

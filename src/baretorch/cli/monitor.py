@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import BUILD, COMPILE, CORES, model_argument, takes
-from baretorch.cli.verb import Answer, board_option, console, port_option, stages, verb
+from baretorch.cli.verb import Answer, board_option, console, port_option, show_progress, verb
 from baretorch.errors import USER_ERROR
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ def monitor(
     need_machine(board, options, port)
     if png:
         need_matplotlib()
-    with stages(as_json) as stage:
-        compiled = compile_model(model, board, options, stage)
+    with show_progress(as_json) as progress:
+        compiled = compile_model(model, board, options, progress)
         sweep = read_sweep(model, compiled.model)
-        machine = opener(stage)(compiled, port)
+        machine = opener(progress)(compiled, port)
     where = f"on port {port}" if port else f"emulated by {machine.name}"
     title = f"{compiled.graph.name} on {compiled.board.name}, {where}"
     total = count or len(sweep.inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -37,9 +38,10 @@ def ops(as_json: bool, name: str | None, board: str | None) -> Answer:
     known = bool(found) or plain in aten_names()
     apart = not known and _is_taken_apart(plain)
     if not known and not apart:
-        raise _unknown(name, plain, {row.name for row in rows} | set(aten_names()))
+        raise _unknown(name, _near(plain, rows))
     data = {"name": plain, "operators": [row.to_json() for row in found], "decomposed": apart} | more
-    return Answer(data, f"{plain} {APART}" if apart else _with_units(_details(plain, found), takes))
+    near = f"\nsupported operators with similar names: {', '.join(_near(plain, rows))}" if _near(plain, rows) else ""
+    return Answer(data, f"{plain} {APART}{near}" if apart else _with_units(_details(plain, found), takes))
 
 
 def _with_units(table: RenderableType, takes: dict[str, str]) -> RenderableType:
@@ -50,8 +52,8 @@ def _with_units(table: RenderableType, takes: dict[str, str]) -> RenderableType:
 
 
 APART = (
-    "is taken apart by torch.export: it can be compiled if the operators that PyTorch makes of it are supported; "
-    "if not, `baretorch compile` names those that are missing"
+    "is not an operator of Baretorch. torch.export replaces it by other operators: a model with it compiles if all of "
+    "them are supported; otherwise `baretorch compile MODEL` lists the unsupported ones."
 )
 ELSEWHERE = "docs/reference/onnx.md, tflite.md and tinygrad.md list the operators of other models"
 
@@ -67,12 +69,18 @@ def _is_taken_apart(plain: str) -> bool:
     return f"aten::{plain}" in decomposed_operators()
 
 
-def _unknown(name: str, plain: str, known: set[str]) -> Exception:
-    import difflib
+def _near(plain: str, rows: tuple[OpSupport, ...]) -> list[str]:
+    """Return supported operators whose names are similar."""
+    from difflib import get_close_matches
 
+    from baretorch.explore.support import aten_names
+
+    return get_close_matches(plain, sorted({row.name for row in rows} | set(aten_names())), n=3)
+
+
+def _unknown(name: str, near: list[str]) -> Exception:
     from baretorch.errors import CompileError
 
-    near = difflib.get_close_matches(plain, sorted(known), n=3)
     return CompileError(
         f"operator {name!r} is not supported",
         try_=[f"did you mean {', '.join(near)}?"] * bool(near) + ["`baretorch ops` lists what is supported", ELSEWHERE],
@@ -108,7 +116,8 @@ def _details(name: str, rows: list[OpSupport]) -> RenderableType:
     for row in rows:
         table = label_grid(0)
         table.add_row("operator", f"[bold]{row.name}[/]")
-        table.add_row("meaning", Text(row.meaning))
+        whole = re.sub(r"(\S)\n(?=[^\s-])", r"\1 ", row.meaning)  # rich wraps paragraphs to the width of the screen
+        table.add_row("meaning", Text(whole))
         for k in row.kernels:
             need = f"the unit {k.unit}" if k.unit else f"needs {k.needs}" if k.needs else "any CPU"
             table.add_row("kernel", f"{k.symbol}  {', '.join(types_of(k))}; {need}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import COMPILE, model_argument, takes
-from baretorch.cli.verb import SELECT_BOARD, Answer, board_name_option, stages, verb
+from baretorch.cli.verb import SELECT_BOARD, Answer, board_name_option, show_progress, verb
 from baretorch.exports import BY_NAME, need_board
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ def project(as_json: bool, model: str, board: str | None, sdk: str, out: str, fo
     need_board(BY_NAME[sdk], target)
     target = target or load_board("host")  # whose C is portable
     need_folder(Path(out))  # before the slow stages
-    with stages(as_json) as stage:
-        compiled = compile_model(model, target, options.for_own_build(), stage)
-        stage("build, for the figures")
+    with show_progress(as_json) as progress:
+        compiled = compile_model(model, target, options.for_own_build(), progress)
+        progress("build, for the figures")
         with scratch() as folder:
-            figures = figures_of(compiled, build_image(compiled, folder, stage.build))
+            figures = figures_of(compiled, build_image(compiled, folder, progress.build))
         files = files_of(compiled, BY_NAME[sdk], figures)
         kept = write(Path(out), files, force)
     data = {

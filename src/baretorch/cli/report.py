@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import BUILD, COMPILE, model_argument, takes
-from baretorch.cli.verb import Answer, board_option, stages, verb
+from baretorch.cli.verb import IMAGE_FOLDER, Answer, board_option, show_progress, verb
 from baretorch.errors import USER_ERROR
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(),
     metavar="FILE",
-    help="Write the page to this file. Default: build/MODEL-BOARD/report.html.",
+    help=f"Write the page to this file. Default: {IMAGE_FOLDER}/report.html.",
 )
 def report(as_json: bool, model: str, board: Board, options: Options, task: bool, out: str | None) -> Answer:
     """Write an HTML page about memory, time and accuracy."""
@@ -41,13 +41,13 @@ def report(as_json: bool, model: str, board: Board, options: Options, task: bool
 
     need_machine(board, options)
     evaluate = load_evaluate(model.partition("::")[0], None, arguments_of(options)) if task else None
-    with stages(as_json) as stage:
-        compiled = compile_model(model, board, options, stage)
+    with show_progress(as_json) as progress:
+        compiled = compile_model(model, board, options, progress)
         page = Path(out) if out else image_folder(compiled, None) / "report.html"
-        measured = measure_compiled(compiled, None, stage)
+        measured = measure_compiled(compiled, None, progress)
         facts, profile = measured.facts, measured.profile
-        found = evaluate_task(compiled, evaluate, opener(stage), stage.show) if evaluate else None
-        stage("report")
+        found = evaluate_task(compiled, evaluate, opener(progress), progress.show) if evaluate else None
+        progress("report")
         made = Report(facts, profile, advise(facts, profile), found)
         write_page(made, page)
     return Answer(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import BUILD, COMPILE, CORES, model_argument, takes
-from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
+from baretorch.cli.verb import IMAGE_FOLDER, Answer, board_option, out_option, show_progress, verb
 from baretorch.errors import USER_ERROR
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @model_argument
 @board_option
 @takes("emulator", *BUILD, *COMPILE, *CORES, "npu", "units", "watchdog")
-@out_option("build/MODEL-BOARD")
+@out_option(IMAGE_FOLDER)
 @click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass to this folder.")
 @click.option("--compare-cores", is_flag=True, help="Compile and run for one core too, and show the speed-up.")
 def run(
@@ -36,10 +36,10 @@ def run(
         raise click.UsageError("--compare-cores needs a model on several cores: --cores 2, or a cluster")
 
     need_machine(board, options)
-    with watch() as seconds, stages(as_json) as stage:
-        compiled = compile_model(model, board, options, stage, trace)
-        facts = measure_compiled(compiled, out, stage, other_inputs=True).facts
+    with watch() as seconds, show_progress(as_json) as progress:
+        compiled = compile_model(model, board, options, progress, trace)
+        facts = measure_compiled(compiled, out, progress, other_inputs=True).facts
         if compare_cores:
-            stage("one core")
+            progress("one core")
             facts = replace(facts, one_core=on_one_core(compiled))
     return Answer({**facts.to_json(), "tool_seconds": seconds}, run_screen(facts), USER_ERROR if facts.mismatch else 0)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import COMPILE, CORES, optional_model_argument, takes
-from baretorch.cli.verb import Answer, board_option, port_option, stages, verb
+from baretorch.cli.verb import Answer, board_option, port_option, show_progress, verb
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from baretorch.cli.verb import Stage
+    from baretorch.cli.verb import ProgressLine
     from baretorch.machines.types import Machine
     from baretorch.options import Options
     from baretorch.studio.live import LiveModel
@@ -51,8 +51,8 @@ def studio(
     if port and model is None:
         raise click.UsageError("--port needs MODEL: the one that was flashed")
     with scratch("baretorch-studio-") as folder:
-        with stages(as_json) as stage:
-            tabs = make_tabs(model, board, port, options, folder, stage)
+        with show_progress(as_json) as progress:
+            tabs = make_tabs(model, board, port, options, folder, progress)
         server = StudioServer(tabs, http_port)
         click.echo(f"{server.url}\nCtrl-C ends it.", err=as_json)
         try:
@@ -74,7 +74,7 @@ def studio(
 
 
 def make_tabs(
-    model: str | None, board: Board, port: str | None, options: Options, folder: Path, stage: Stage
+    model: str | None, board: Board, port: str | None, options: Options, folder: Path, progress: ProgressLine
 ) -> dict[str, Tab]:
     """Return the tabs: digits, and MODEL, which may read digits itself. MODEL is compiled and running."""
     from dataclasses import replace
@@ -83,18 +83,20 @@ def make_tabs(
     from baretorch.studio.digits import MODEL
     from baretorch.studio.server import Tab
 
-    own = live_model(model or str(MODEL), board, port, options, folder / "model", stage)
+    own = live_model(model or str(MODEL), board, port, options, folder / "model", progress)
     own.describe()  # reports errors before the page is served
     if own.made.reads_digits:
         return {"digits": Tab("Draw a digit", own), "model": Tab("All inputs", own)}
     plain = replace(
         DEFAULT, int8=options.int8, emulator=options.emulator, console=options.console, toolchain=options.toolchain
     )
-    other = live_model(str(MODEL), board, None, plain, folder / "digits", stage)
+    other = live_model(str(MODEL), board, None, plain, folder / "digits", progress)
     return {"model": Tab(own.made.compiled.graph.name, own), "digits": Tab("Draw a digit", other)}
 
 
-def live_model(model: str, board: Board, port: str | None, options: Options, folder: Path, stage: Stage) -> LiveModel:
+def live_model(
+    model: str, board: Board, port: str | None, options: Options, folder: Path, progress: ProgressLine
+) -> LiveModel:
     """Return the model at a path. Each build has its own folder below `folder`: the image before may still run."""
     from itertools import count
 
@@ -110,12 +112,12 @@ def live_model(model: str, board: Board, port: str | None, options: Options, fol
     numbers = count()
 
     def make() -> BuiltModel:
-        compiled = compile_model(model, board, options, stage)
+        compiled = compile_model(model, board, options, progress)
         source, quantization = compiled.source, compiled.model.quantization
         swept = read_sweep(model, compiled.model).inputs if model.partition("::")[0].endswith(".py") else ()
         work = folder / str(next(numbers))
-        stage("build")
-        image = build_image(compiled, work, stage.build)
+        progress("build")
+        image = build_image(compiled, work, progress.build)
         picture = "" if board.hosted else map_picture(memory_map(image))  # addresses of a process mean nothing
         samples = quantization.samples if quantization else ()
         return BuiltModel(compiled, image, (source.examples, *samples, *swept), picture)

@@ -22,6 +22,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("pyserial", "package", "talks to boards (`baretorch monitor --port`)", "pip install pyserial"),
     Tool("matplotlib", "package", "draws `baretorch monitor --png`", 'pip install "baretorch[plot]"'),
     Tool("optuna", "package", "searches (`baretorch tune`)", 'pip install "baretorch[tune]"'),
+    Tool("mcp", "package", "serves assistants (`baretorch mcp`)", 'pip install "baretorch[mcp]"'),
     Tool("pyocd", "package", "flashes through a debug probe", 'pip install "baretorch[flash]"'),
     Tool("arm-none-eabi-gcc", "program", "builds smaller images for Arm", "apt-get install gcc-arm-none-eabi"),
     Tool("riscv64-unknown-elf-gcc", "program", "builds for RISC-V", "apt-get install gcc-riscv64-unknown-elf"),

@@ -10,7 +10,7 @@ import click
 
 from baretorch.cli.flags import flags, gather_options, model_argument
 from baretorch.cli.quantity import SIZE, TIME
-from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
+from baretorch.cli.verb import Answer, board_option, out_option, show_progress, verb
 from baretorch.options import Options
 
 if TYPE_CHECKING:
@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 @model_argument
 @board_option
 @click.option("--flash", type=SIZE, metavar="SIZE", help="Limit the image to this size in bytes: 60k, 1.5M; k is 1024.")
-@click.option("--ram", "ram_budget", type=SIZE, metavar="SIZE", help="Limit the RAM to this size in bytes: 20k.")
+@click.option(
+    "--total-ram",
+    "ram_budget",
+    type=SIZE,
+    metavar="SIZE",
+    help="Limit the RAM of the image, that is arena, static data and stack, to this size in bytes: 20k.",
+)
 @click.option("--time", "milliseconds", type=TIME, metavar="TIME", help="Limit the time of an inference: 30ms, 1.5s.")
 @click.option(
     "--accuracy-drop",
@@ -73,9 +79,11 @@ def tune(as_json: bool, model: str, board: Board, options: Options, **request: A
     if not isfinite(request["accuracy_drop"]):
         raise click.UsageError(f"--accuracy-drop {request['accuracy_drop']} is not a finite number of points")
     choose_emulator(board, options.emulator)
-    with stages(as_json) as stage:
+    with show_progress(as_json) as progress:
         search_request = SearchRequest(model, board, options, **request)
-        found = search(search_request, opener(stage), tuning_page, stage.show, lambda text: click.echo(text, err=True))
+        found = search(
+            search_request, opener(progress), tuning_page, progress.show, lambda text: click.echo(text, err=True)
+        )
     if isinstance(found, JoinedSearch):
         return Answer(asdict(found), f"{found.trials} trials are done: the result is where the search was begun")
     files = list(found.files)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 from click.shell_completion import CompletionItem
 
-from baretorch.escape import line, lines
+from baretorch.escape import lines
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Body: TypeAlias = Callable[..., "Answer"]
 
 SELECT_BOARD = "Select a board: a name from `baretorch boards`, or your own .toml."
+IMAGE_FOLDER = "build/MODEL-BOARD[-onnx][-int8]"  # the default; -onnx is the kind of file, unless it is Python
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Unwritable(Exception):
 
 
 @dataclass(frozen=True)
-class Stage:
+class ProgressLine:
     """Shows the current stage on standard error of a terminal, and clears it when the stage is done."""
 
     show: Callable[[str, int, int], None]
@@ -136,20 +137,17 @@ def whole_lines(text: str) -> Text:
 
 
 @contextmanager
-def stages(as_json: bool) -> Iterator[Stage]:
-    """Yield a Stage that draws a progress bar if standard error is a terminal."""
+def show_progress(as_json: bool) -> Iterator[ProgressLine]:
+    """Yield a ProgressLine that draws a progress bar if standard error is a terminal."""
     if as_json or not sys.stderr.isatty():
-        yield Stage(lambda what, done, total: None)
+        yield ProgressLine(lambda what, done, total: None)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description:<24}", markup=False), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield Stage(
-            lambda what, done, total: bar.update(task, description=line(what)[:24], completed=done, total=total or None)
-        )
+    from baretorch.report.terminal.progress import progress_bar
+
+    with progress_bar(Console(stderr=True)) as bar:
+        yield ProgressLine(bar)
 
 
 class BoardName(click.types.StringParamType):

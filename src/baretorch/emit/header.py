@@ -15,7 +15,7 @@ from baretorch.plan.types import InArena
 
 
 def model_h(names: CNames) -> str:
-    """Return shapes, sizes, and one call per method."""
+    """Return the text of model.h: shapes, sizes, and a run function per method."""
     up = names.model.upper()
     methods = "\n".join(_method(names, m) for m in names.methods.values())
     shown = {m.constants[o.storage] for m in names.methods.values() for o in m.plan.outputs if o.constant}
@@ -129,7 +129,7 @@ def _where(method: Method) -> str:
     else:
         how = f"{write}; read an output there after the run. {reused}"
     slots = "".join(f"#define {p.macro} {_slot(method, p)}\n" for p in placed)
-    return f"{_wrap(f'Addresses of {_named(method, placed)}. {how}')}\n{slots}\n"
+    return f"{_wrap(f'Addresses of {_list_names(method, placed)}. {how}')}\n{slots}\n"
 
 
 def _there(method: Method) -> str:
@@ -137,7 +137,7 @@ def _there(method: Method) -> str:
     placed = [p for p in _ports_with_place(method) if not p.operand.constant]
     if not placed:
         return ""
-    return f" Offsets of {_named(method, placed)}:"
+    return f" Offsets of {_list_names(method, placed)}:"
 
 
 def _offsets(method: Method) -> str:
@@ -150,7 +150,7 @@ def _offsets(method: Method) -> str:
     return lines
 
 
-def _named(method: Method, ports: Sequence[CPort]) -> str:
+def _list_names(method: Method, ports: Sequence[CPort]) -> str:
     return "inputs and outputs" if len(ports) == len(method.ports) else ", ".join(p.name for p in ports)
 
 

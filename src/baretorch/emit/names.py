@@ -33,7 +33,7 @@ class CPort:
 
     @property
     def direct(self) -> bool:
-        """Report whether it stays in the caller's buffer."""
+        """Report whether the tensor stays in the caller's buffer."""
         return isinstance(self.place, WithCaller)
 
 

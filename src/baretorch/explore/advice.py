@@ -55,7 +55,7 @@ class _Case:
         return self.plan.tiles is not None
 
     def replan(self, graph: Graph | None = None, **changes: Any) -> Plan | None:
-        """Plan another graph, or with other options; None if that is not possible."""
+        """Return the plan of another graph, or of this one with other options; None if it cannot be planned."""
         compiled = self.facts.compiled
         partition, options = compiled.partition, replace(self.options, **changes)
         try:
@@ -103,7 +103,8 @@ def _bare_io(case: _Case) -> Iterator[Advice]:
 
 
 def _bare(case: _Case) -> Graph | None:
-    """Return the graph without conversions of inputs and outputs; None if it has none, or if they must stay."""
+    """Return the graph with int8 inputs and outputs instead of conversions; None if there are no conversions, or if
+    they must stay."""
     graph = case.facts.compiled.graph
     if not graph.is_int8:
         return None

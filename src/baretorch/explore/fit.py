@@ -152,8 +152,8 @@ class _Built:
 
 @dataclass
 class Fitter:
-    """Tries a model on boards. `lower` returns it as it is or in int8, with its own inputs and outputs. Results are
-    kept for the next board."""
+    """Tries a model on boards. `lower` returns the float or the int8 model, without conversions of inputs and
+    outputs. Results are kept and reused for the next boards."""
 
     lower: Callable[[bool], LoweredModel]
     given: Options
@@ -182,7 +182,7 @@ class Fitter:
         return Finding(board, as_is, advice="; or ".join([*self._rows(list(tried.values())), smaller]))
 
     def add_time(self, found: Finding) -> Finding:
-        """Add the time of an inference, if the model fits, changed or not, and an emulator runs the board."""
+        """Add the time of an inference, if the model fits, with or without a change, and the board has an emulator."""
         trial = found.as_is if found.as_is is not None and found.as_is.fits else found.change
         if trial is None or not found.board.emulators:
             return found
@@ -206,8 +206,8 @@ class Fitter:
         return any(graph.is_int8 for graph in self.model(self.given.int8).graphs.values())
 
     def _combine(self, board: Board, number: int, tried: Mapping[int, Trial]) -> Trial | None:
-        """Try a combination of changes, if the most expensive of them helps where the others did not suffice. int8 can
-        be combined with all; --io needs int8."""
+        """Try a combination of changes. Return None if its most expensive change does not help in addition to the
+        others. int8 can be combined with all changes; --io needs int8."""
         int8 = number & _INT8
         if (self.is_int8() and int8) or (number & _IO and not (self.is_int8() or int8)):
             return None
@@ -293,8 +293,8 @@ class Fitter:
         words = []
         if trial.flash.room < 0:
             words.append(
-                f"weights and code must shrink by {-trial.flash.room:,} of {trial.flash.need:,} bytes: fewer channels "
-                "or layers"
+                f"weights and code must shrink by {-trial.flash.room:,} of {trial.flash.need:,} bytes (fewer channels "
+                "or layers)"
             )
         if trial.short_of_ram:
             most = trial.arena + min(use.room for use in trial.uses[1:])
@@ -303,7 +303,7 @@ class Fitter:
                 + _side(self.model(trial.options.int8).source, max(most, 0) / trial.arena)
             )
         options = " ".join(trial.options.words(self.given))
-        return f"{f'with {options} ' if options else ''}{'; '.join(words)}"
+        return f"{f'with {options}, ' if options else ''}{'; '.join(words)}"
 
 
 def _trial(options: Options, board: Board, compiled: Compiled, planned: bool, built: _Built) -> Trial:
@@ -330,4 +330,4 @@ def _side(source: Source, part: float) -> str:
         return ""
     _, _, height, width = inputs[0].shape
     side = sqrt(part)
-    return f": an image of about {floor(height * side)} x {floor(width * side)} instead of {height} x {width}"
+    return f" (an input of about {floor(height * side)} x {floor(width * side)} instead of {height} x {width})"

@@ -44,7 +44,7 @@ class Sdk:
     main_stack: int = 0  # bytes that its main function has for printing, besides what the model needs
 
     def words_for(self, board: Board) -> dict[str, str]:
-        """Return the words of its templates that depend on the board."""
+        """Return the words in the SDK's templates whose values depend on the board."""
         own = self.portable if board.hosted else board.sdk.get(self.name)
         words = {**self.words, **(own or {})}
         return {f"SDK_{key}".upper(): word for key, word in words.items()}

@@ -21,9 +21,9 @@ from baretorch.ir.io import store_inputs
 from baretorch.machines.npu.stream_check import Judgement
 from baretorch.npu import vela
 from baretorch.npu.accelerators import ACCELERATORS_BY_NAME
-from baretorch.npu.lower import to_tosa
 from baretorch.npu.partition import Partition, layer_name_of, make_partition
 from baretorch.npu.payload import read_payload, to_blocks
+from baretorch.npu.to_tosa import to_tosa
 from baretorch.npu.use import EDGES
 from baretorch.ops.delegate import ALIGNED, Delegate
 from baretorch.ops.int8.quantize import Dequantize, Quantize

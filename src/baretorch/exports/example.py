@@ -181,7 +181,7 @@ def _array(name: str, data: Array, where: str = "") -> str:
 
 
 def _check(method: Method, port: CPort, data: Array, allowed: float) -> str:
-    found = _found(method, port)
+    found = _output_value(method, port)
     at = "i" if len(data) == 1 else f"step * {data[0].size} + i"
     expected = f"{port.name}_expected[{at}]"
     differs = f"{found} != {expected}"
@@ -199,10 +199,10 @@ def _real(method: Method) -> str:
     tensor = method.plan.graph[port.operand.tensor]
     if tensor.is_quantized:
         return f"{port.macro}_SCALE * (float)({port.name}_found[i] - {port.macro}_ZERO_POINT)"
-    return f"(float){_found(method, port)}"
+    return f"(float){_output_value(method, port)}"
 
 
-def _found(method: Method, port: CPort) -> str:
+def _output_value(method: Method, port: CPort) -> str:
     """Return an element of an output in C, widened if it is a half."""
     dtype = method.plan.graph[port.operand.tensor].dtype
     found = f"{port.name}_found[i]"

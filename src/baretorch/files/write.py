@@ -65,19 +65,19 @@ def create(path: Path, text: str) -> None:
 
 
 @contextmanager
-def stage_files(folder: Path, option: str = "--out") -> Iterator[Path]:
+def stage_files(folder: Path) -> Iterator[Path]:
     """Yield a folder to write into. Its files move to `folder` when the block ends well, and vanish otherwise.
     A temporary folder is written to directly."""
     if _is_temporary(folder):
         yield ready_folder(folder)
         return
-    with _remove_if_unused(folder), scratch(f".{folder.name}-", _place_of(folder, option), option) as work:
+    with _remove_if_unused(folder), scratch(f".{folder.name}-", _place_of(folder, "--out"), "--out") as work:
         yield work
         found = [path.relative_to(work) for path in sorted(work.rglob("*")) if path.is_file()]
-        with open_folder(folder, option) as target:
+        with open_folder(folder, "--out") as target:
             for name in found:
                 _check_place(folder / name)
-            target.put({str(name): work / name for name in found}, option)
+            target.put({str(name): work / name for name in found}, "--out")
 
 
 @contextmanager
@@ -149,8 +149,9 @@ class Folder:
             _lock(self._open[()])
 
     def put(self, files: Mapping[str, Content], option: str = "--out", made: IsOurs = text_of_ours) -> None:
-        """Create files, or replace those that Baretorch made, and record them. If one file cannot be written or belongs
-        to others, none is. The record is renamed first. Files in a temporary folder are not recorded."""
+        """Create files, or replace those that Baretorch made, and record them. If one file cannot be written, or
+        belongs to someone else, no file is written. The record is renamed first. Files in a temporary folder are not
+        recorded."""
         record = check_files(self._path, files, option, made) if self._lasting else {}
         self.write({**files, **record})
 

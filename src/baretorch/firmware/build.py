@@ -18,7 +18,7 @@ from baretorch.firmware.calls import LABEL, check_return_label
 from baretorch.firmware.chunks import encode_bin, encode_hex, load_chunks
 from baretorch.firmware.elf import Elf, read_elf
 from baretorch.firmware.reach import parse_map
-from baretorch.firmware.sizes import measure, misfit, roomy
+from baretorch.firmware.sizes import measure, misfit, with_large_memories
 from baretorch.firmware.stack import frames_of_gcc, interrupt_bound, stack_bound
 from baretorch.firmware.toolchain import Toolchain, find_toolchain
 from baretorch.firmware.tools import stop_tools
@@ -127,9 +127,9 @@ def build(
             _roots(run_symbol, cores, board.chip.is_team),
             stack,
         )
-        done = {path.name: folder / path.name for path in files.made()}
+        done = {path.name: folder / path.name for path in files.existing()}
         with open_folder(folder) as target:
-            target.put({path.name: path for path in files.made()})
+            target.put({path.name: path for path in files.existing()})
     return Image(
         name=name,
         board=board,
@@ -208,7 +208,7 @@ class _Files:
         self.hex = work / f"{name}.hex"
         self.uf2 = work / f"{name}.uf2"
 
-    def made(self) -> list[Path]:
+    def existing(self) -> list[Path]:
         return [path for path in vars(self).values() if path.exists()]
 
 
@@ -289,7 +289,7 @@ def _link(
     write_scratch(files.script, linker_script(board, cores, in_ram))
     complaint = tools.link(objects, files.script, files.elf, files.map)
     if complaint is not None:
-        write_scratch(files.script, linker_script(roomy(board), cores, in_ram))
+        write_scratch(files.script, linker_script(with_large_memories(board), cores, in_ram))
         raise _link_error(board, tools, files, objects, complaint, app)
     raw = files.elf.read_bytes()
     if board.chip.boot == "boot2":

@@ -78,8 +78,11 @@ def _total(pieces: Iterable[LinkedSection]) -> int:
     return sum(p.size for p in pieces)
 
 
-def roomy(board: Board) -> Board:
-    """Return the board with banks so large that everything fits: linking for it shows how much is needed."""
+def with_large_memories(board: Board) -> Board:
+    """Return the board with banks so large that everything fits: linking for it shows how much is needed. The host has
+    room as it is."""
+    if board.hosted:
+        return board
     if board.chip.cpu.flash_apart:  # 8 MB of flash is what calls reach; RAM stays where files have it
         cpu = replace(board.chip.cpu, flash_reach=1 << 23)
         large = (replace(m, size=1 << 23 if m.kind == "flash" else 1 << 22) for m in board.chip.memories)
@@ -89,8 +92,8 @@ def roomy(board: Board) -> Board:
 
 
 def misfit(board: Board, elf: Elf) -> CompileError | None:
-    """Return the error for an image that was linked for roomy(board) because it did not fit the board."""
-    large = roomy(board)
+    """Return the error for an image that was linked for with_large_memories(board) because it did not fit the board."""
+    large = with_large_memories(board)
     needs = [(m, needed_bytes(large, elf, m.name)) for m in board.chip.memories]
     short = [(m, need) for m, need in needs if need > m.size]
     if not short:
@@ -105,7 +108,7 @@ def misfit(board: Board, elf: Elf) -> CompileError | None:
 
 
 def needed_bytes(large: Board, elf: Elf, name: str) -> int:
-    """Return the bytes of a bank that an image linked for roomy(board) needs, including the reserved stack."""
+    """Return the bytes of a bank that an image linked for large memories needs, including the reserved stack."""
     bank = large.chip.memory(name)
     ends = [s.address + s.size for s in elf.sections if s.flags & ALLOC and s.name != STACK and bank.holds(s.address)]
     ends += [c.end for c in load_chunks(elf) if bank.holds(c.address)]

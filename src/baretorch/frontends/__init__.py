@@ -6,8 +6,9 @@ A new kind of file is a file here with a loader, and a row in KINDS.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 from baretorch.errors import CompileError
 from baretorch.frontends.calibration import calibration_of
@@ -15,23 +16,21 @@ from baretorch.frontends.choices import Arguments
 from baretorch.frontends.model_file import from_object, load_python, need_file
 from baretorch.frontends.onnx.source import load_onnx
 from baretorch.frontends.pte.source import load_pte
-from baretorch.frontends.source import ODD_INT8, LoadRequest, Source, check_name, random_inputs
+from baretorch.frontends.source import LoadRequest, Source, check_name, random_inputs
 from baretorch.frontends.tflite.source import load_tflite
 from baretorch.frontends.torch.source import from_methods, from_module, load_pt2
 from baretorch.options import DEFAULT, Options
 
 __all__ = [
     "KINDS",
-    "ODD_INT8",
-    "FileKind",
     "LoadRequest",
     "Source",
     "check_name",
     "from_methods",
     "from_module",
     "from_object",
-    "kind_of",
     "load",
+    "loader_of",
     "random_inputs",
 ]
 
@@ -43,19 +42,14 @@ OF_WEIGHTS = (
 )
 
 
-@dataclass(frozen=True)
-class FileKind:
-    """A kind of model file, with its reader."""
+Loader: TypeAlias = Callable[[LoadRequest], Source]
 
-    load: Callable[[LoadRequest], Source]
-
-
-KINDS: Mapping[str, FileKind] = {
-    ".py": FileKind(lambda request: load_python(request, lambda named: kind_of(str(named.file)).load(named))),
-    ".pt2": FileKind(load_pt2),
-    ".pte": FileKind(load_pte),
-    ".onnx": FileKind(load_onnx),
-    ".tflite": FileKind(load_tflite),
+KINDS: Mapping[str, Loader] = {
+    ".py": lambda request: load_python(request, lambda named: loader_of(str(named.file))(named)),
+    ".pt2": load_pt2,
+    ".pte": load_pte,
+    ".onnx": load_onnx,
+    ".tflite": load_tflite,
 }
 
 
@@ -65,7 +59,7 @@ def load(
     """Read a model file: .py with model() and inputs(), .pt2, .pte, .onnx or .tflite. Of several methods, `method` or
     the first is selected. A .py file is code and runs, with these arguments for the choices that it offers. The other
     files run nothing, except a .pt2 that the user trusts."""
-    kind, file = kind_of(path), Path(path)
+    loader, file = loader_of(path), Path(path)
     if arguments and file.suffix != ".py":
         raise CompileError(
             f"--config: {' and '.join(arguments)} cannot be chosen of {file.name}", need="a Python model file"
@@ -83,7 +77,7 @@ def load(
         given,
         arguments or {},
     )
-    source = kind.load(request)
+    source = replace(loader(request), kind=file.suffix.removeprefix("."))
     model = source.named or file
     if given is None and (source.calibration is not None or model.suffix == ".py" or not options.int8):
         return source
@@ -91,8 +85,8 @@ def load(
     return replace(source, calibration=samples, warnings=(*source.warnings, *(samples.warnings if samples else ())))
 
 
-def kind_of(path: str) -> FileKind:
-    """Return the kind of an existing file."""
+def loader_of(path: str) -> Loader:
+    """Return the loader of an existing file."""
     file = need_file(path)
     if file.suffix not in KINDS:
         *most, last = KINDS

@@ -89,7 +89,7 @@ def example_samples(model: Path, graph: Graph, calibration: Path | None = None) 
 
 
 def _fitting_samples(model: Path, calibration: Path | None, graph: Graph) -> FileSamples | None:
-    """Return samples for calibration if they fit this model. Quantization reports errors in others."""
+    """Return samples for calibration, or None if they do not fit this model; quantization reports that error."""
     try:
         return calibration_of(model, calibration, graph)
     except CompileError:

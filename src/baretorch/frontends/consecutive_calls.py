@@ -14,9 +14,9 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.inputs import variations
 from baretorch.frontends.source import Source
-from baretorch.ir.equivalence import Reference, difference, mover
 from baretorch.ir.graph import Array, Graph, interpret
 from baretorch.ir.io import real_outputs, store_inputs
+from baretorch.passes.equivalence import Reference, difference, mover
 
 Inputs = tuple[Array, ...]  # in the memory order of the C interface, as real numbers
 Ask = Callable[[Inputs], tuple[Array, ...]]

@@ -131,10 +131,10 @@ def known_value(g: Lowering, name: str) -> Array | None:
 
     def value(name: str) -> Array | None:
         if name not in found:
-            found[name] = made(name, makers[name]) if name in makers else g[name].data
+            found[name] = compute(name, makers[name]) if name in makers else g[name].data
         return found[name]
 
-    def made(name: str, maker: Node) -> Array | None:
+    def compute(name: str, maker: Node) -> Array | None:
         inputs = [x for x in map(value, maker.inputs) if x is not None]
         if len(inputs) < len(maker.inputs):
             return None

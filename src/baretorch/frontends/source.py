@@ -13,11 +13,11 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.escape import LONGEST
 from baretorch.frontends.choices import Arguments
-from baretorch.ir.equivalence import TOLERANCES, Reference
 from baretorch.ir.graph import Array, DType, Graph, Shape
 from baretorch.ir.io import Answer, Runner, arrange_inputs, arrange_outputs, real_inputs
-from baretorch.ir.layerwise import RecordedLayer
 from baretorch.ops.halves import from_half, to_half
+from baretorch.passes.equivalence import TOLERANCES, Reference
+from baretorch.passes.layerwise import RecordedLayer
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between results"
 ODD_INT8 = "inputs: inputs() has NaN or infinite values, which int8 cannot represent: its results are not compared"
@@ -65,10 +65,10 @@ class Torch:
 
 @dataclass(frozen=True)
 class Source:
-    """A model as read. `graphs` are those of all methods, over shared weights; `method` is the selected one. `examples`
-    are in the memory order of the C interface. `expected` are the original model's outputs for them, and
-    `expected_again` those of a second call, which differ if the model has state; None if there is no original to
-    run."""
+    """A model as read. `graphs` has a graph per method, over shared weights; `method` is the selected one.
+    `examples` are in the memory order of the C interface. `expected` are the original model's outputs for them;
+    `expected_again` are the outputs of a second call, which differ if the model has state. Both are None if there is
+    no original to run."""
 
     name: str
     graphs: Mapping[str, Graph]
@@ -76,6 +76,7 @@ class Source:
     expected: tuple[Array, ...] | None = None
     expected_again: tuple[Array, ...] | None = None
     library: str = "nobody"  # which computed the results
+    kind: str = "py"  # the ending of the file's name
     method: str = "forward"
     references: Mapping[str, Reference] = field(default_factory=dict)  # of each method, if the model can run
     eager: Callable[[], Runner] | None = None  # starts the original model, which is called like an image
@@ -95,10 +96,18 @@ class Source:
     def __post_init__(self) -> None:
         check_name(self.name)
 
+    def __repr__(self) -> str:
+        return f"Source({self.name}, {self.kind})"
+
     @property
     def graph(self) -> Graph:
         """Return the graph of the selected method."""
         return self.graphs[self.method]
+
+    @property
+    def has_odd_inputs(self) -> bool:
+        """Report whether any number of the example inputs is NaN or infinite."""
+        return any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in self.examples)
 
     @property
     def tolerance(self) -> float:

@@ -53,6 +53,17 @@ class Windows:
         nothing = (1, 1, 1, 0, 0)
         return Windows(*((field[0], n) for field, n in zip(self._fields, nothing, strict=True)))
 
+    def taps(self, sizes: Ints, counts: Ints) -> list[list[list[int]]]:
+        """Return the elements of each window along each dimension; a window of padding only has the nearest one."""
+        each = zip(sizes, counts, self.kernel, self.strides, self.dilations, self.before, strict=True)
+        return [
+            [
+                [t for t in range(i * s - b, i * s - b + d * k, d) if 0 <= t < n] or [min(max(i * s - b, 0), n - 1)]
+                for i in range(count)
+            ]
+            for n, count, k, s, d, b in each
+        ]
+
     @property
     def _fields(self) -> tuple[tuple[int, ...], ...]:
         return (self.kernel, self.strides, self.dilations, self.before, self.after)

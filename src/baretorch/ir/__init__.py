@@ -1,1 +1,1 @@
-"""The Graph: its types, grammar, text form, input and output conversion, and equivalence checks."""
+"""The Graph: its types, grammar, text form, and input and output conversion."""

@@ -201,8 +201,8 @@ class Span:
 
 @dataclass(frozen=True)
 class Piece:
-    """The computation of a part of an op's output: another op, and the part of each input that it reads (None for all
-    of it). In a piece that is `alike`, rows have the same distance in memory as in the whole output."""
+    """The computation of a part of an op's output: the op that computes it, and the part of each input that it reads
+    (None: all of it). If it is `alike`, rows have the same distance in memory as in the whole output."""
 
     op: Op
     reads: tuple[Span | None, ...]
@@ -354,6 +354,9 @@ class Graph:
         Order, ...
     ] = ()  # the memory order of each input, as `Port.order`; empty: the order of their shapes
     output_orders: tuple[Order, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Graph({self.name}: {len(self.nodes)} nodes)"
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]

@@ -44,13 +44,13 @@ def arrange_inputs(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> l
             raise CompileError(
                 f"input {port.tensor.name!r}{'' if who == 'run()' else f' of {who}'} has the wrong shape or type",
                 have=f"{array.dtype}{list(array.shape)}",
-                need=_accepted(port),
+                need=_accepted_types(port),
             )
         arrays.append(port.to_memory(array))
     return arrays
 
 
-def _accepted(port: Port) -> str:
+def _accepted_types(port: Port) -> str:
     """Describe the arrays that an input accepts."""
     whole = f"{port.dtype.label}{list(port.shape)}"
     if port.tensor.dtype.is_half:

@@ -41,7 +41,7 @@ def _faults(graph: Graph) -> Iterator[str]:
             yield f"output {name} is never made"
     for port in (*graph.takes(), *graph.gives()):
         if sorted(port.order) != list(range(len(port.tensor.shape))):
-            yield f"{port.order} is no order of {port.tensor}"
+            yield f"{port.order} is not an order of {port.tensor}"
     for state in graph.state:
         if state.next not in known:
             yield f"the next value of state {state.name} is never made"

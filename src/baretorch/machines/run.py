@@ -16,8 +16,8 @@ from baretorch.machines.types import Block, ClusterTrace, Cores, FlashReads, Mac
 
 @dataclass(frozen=True)
 class Run:
-    """Two calls of a running image with one set of inputs: `outputs` and figures are of the second call. `others` are
-    the outputs of calls after it, with other inputs."""
+    """The results of two calls of a running image with the same inputs: `outputs` and figures are those of the
+    second call. `others` are the outputs of further calls with other inputs."""
 
     emulator: str
     first: tuple[Array, ...]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.ir.distance import is_near
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import Answer, Runner, arrange_inputs, arrange_outputs, real_outputs, store_inputs
 from baretorch.ir.ties import indices_of, replace_tied_indices
@@ -114,7 +115,8 @@ class Checker:
         indices = [indices_of(self.graph, name) is not None for name in self.graph.outputs]
         if any(indices):
             pairs = self._up_to_ties(inputs, pairs)
-        return all(np.array_equal(a, b) if index else _near(a, b) for index, (a, b) in zip(indices, pairs, strict=True))
+        tolerances = (0.0 if index else TOLERANCE for index in indices)
+        return all(is_near(a, b, t) for (a, b), t in zip(pairs, tolerances, strict=True))
 
     def _up_to_ties(self, inputs: Sequence[Any], pairs: Sequence[tuple[Array, Array]]) -> list[tuple[Array, Array]]:
         """Return pairs of outputs in the memory order of the C interface, in which the first has the indices of the
@@ -141,10 +143,6 @@ def _fingerprint(inputs: Sequence[Any]) -> int:
 
 def _all(answer: Answer) -> tuple[Array, ...]:
     return answer if isinstance(answer, tuple) else (answer,)
-
-
-def _near(a: Array, b: Array) -> bool:
-    return bool(np.allclose(a, b, 0, TOLERANCE * float(np.abs(b).max(initial=0)), equal_nan=True))
 
 
 def _brief(answer: Answer) -> str:

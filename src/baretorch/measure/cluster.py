@@ -87,7 +87,8 @@ class TracedLayer:
 
     @property
     def took(self) -> int:
-        """Return its own time, or that of the unit if that is longer: cores may compute another layer meanwhile."""
+        """Return the time of the layer, or of its unit if that takes longer, because cores may compute another layer
+        meanwhile."""
         return max(self.cycles, self.worked)
 
     @property
@@ -232,8 +233,8 @@ def _is_layer(name: str) -> bool:
 
 
 def _bounds(plan: Plan, trace: ClusterTrace, visits: Sequence[Visit]) -> list[int]:
-    """Return the cycles at which each phase begins, and at which the last is done. A phase begins when all cores are
-    done with the phase before, and before core 0 sleeps until copies for it are done."""
+    """Return the cycles at which each phase begins, and at which the last is done. A phase begins when all cores have
+    finished the previous one. The time in which core 0 then waits for copies belongs to the new phase."""
     meetings: dict[int, list[Pause]] = {}
     for pause in trace.pauses:
         if pause.what == BARRIER:

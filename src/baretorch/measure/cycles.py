@@ -58,7 +58,7 @@ class Flash:
         )
 
     def __str__(self) -> str:
-        return f"{self.bytes:,} bytes, {self.misses:,} misses ({self.code_misses:,} of code)"
+        return f"{self.misses:,} misses of its cache ({self.code_misses:,} of code), {self.bytes:,} bytes"
 
     @property
     def misses(self) -> int:
@@ -273,16 +273,16 @@ def unpaid_flash(time: Time, chip: Chip) -> str:
     if is_exact(chip):
         return ""
     if time.flash is None:
-        return "; without wait states of the flash"
-    return "" if time.flash.misses else "; all in the cache of the flash"
+        return "; waits for flash are not included"
+    return "" if time.flash.misses else "; no waits for flash"
 
 
 def time_words(cycles: Cycles, chip: Chip, what: str = "") -> tuple[str, str]:
-    """Format a time, such as `12.3`, and its unit and range, such as `ms at 64 MHz, estimated: 11.8 to 14.1`."""
+    """Format a time, such as `12.3`, and its unit and range: `ms at 64 MHz, estimated between 11.8 and 14.1`."""
     hz = chip.clock_hz
-    what = what or f"ms at {frequency(hz)}{'' if is_exact(chip) else ', estimated'}"
+    words = what or f"ms at {frequency(hz)}{'' if is_exact(chip) else ', estimated'}"
     ms, least, most = (figure(milliseconds(c, hz)) for c in (cycles.expected, cycles.best, cycles.worst))
-    return ms, what + ("" if least == most else f": {least} to {most}")
+    return ms, words if least == most else f"{words}{',' if what else ''} between {least} and {most}"
 
 
 def milliseconds(cycles: float, hz: int) -> float:

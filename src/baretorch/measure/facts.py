@@ -12,12 +12,11 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
-from baretorch.frontends import ODD_INT8
 from baretorch.frontends.consecutive_calls import consecutive_calls, in_graph
 from baretorch.frontends.source import Source
+from baretorch.ir.distance import largest, largest_distance
 from baretorch.ir.graph import Array
 from baretorch.ir.io import real_outputs, store_inputs
-from baretorch.ir.layerwise import Layerwise, compare_layers
 from baretorch.ir.ties import replace_tied_indices
 from baretorch.machines.run import Run
 from baretorch.machines.types import Cores
@@ -27,6 +26,8 @@ from baretorch.measure.numbers import figure
 from baretorch.measure.units import npu_json, npu_warnings, units_json
 from baretorch.ops.helpers.executor import CORE0
 from baretorch.ops.int8.quantize import Dequantize
+from baretorch.passes.layerwise import Layerwise, compare_layers
+from baretorch.passes.order import FINAL_PASSES, run_passes
 from baretorch.passes.to_int8 import explain_float, float_layers
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ class RunFacts:
     @property
     def error_words(self) -> str:
         """Format the largest error; it is not known if int8 cannot represent the values."""
-        unlike = not np.isfinite(self.max_error) and ODD_INT8 in self.compiled.model.warnings
+        model = self.compiled.model
+        unlike = not np.isfinite(self.max_error) and model.source.has_odd_inputs and model.quantization is not None
         return "not known" if unlike else figure(self.max_error)
 
     @property
@@ -335,7 +337,8 @@ def _layers(compiled: Compiled) -> tuple[LayerAccuracy, ...]:
     from baretorch.quantize import accuracy
 
     samples = (compiled.source.examples, *quantization.samples)
-    return accuracy.compare_layers(compiled.graph, quantization.float_graph, samples)
+    float_graph = run_passes(quantization.float_graph, FINAL_PASSES)[-1][1]  # in the same pieces
+    return accuracy.compare_layers(compiled.graph, float_graph, samples)
 
 
 def _steps(compiled: Compiled, outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> float:
@@ -358,23 +361,12 @@ def tolerance_of(source: Source) -> float:
 
 def largest_magnitude(arrays: tuple[Array, ...]) -> float:
     """Return the largest finite absolute value."""
-    finite_parts = (np.abs(a[np.isfinite(a)].astype(np.float64)) for a in arrays)
-    return max((float(part.max()) for part in finite_parts if part.size), default=0.0)
+    return max(map(largest, arrays), default=0.0)
 
 
 def largest_error(outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> float:
-    """Return the largest absolute difference; infinite if one is NaN and the other is not."""
-    worst = 0.0
-    for have, want in zip(outputs, expected, strict=True):
-        if have.shape != want.shape:
-            return float("inf")
-        a, b = have.astype(np.float64), want.astype(np.float64)
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
-        with np.errstate(invalid="ignore"):  # the difference of infinities
-            difference = np.where(same, 0.0, np.abs(a - b))
-        if difference.size:
-            worst = max(worst, float(np.max(np.nan_to_num(difference, nan=np.inf))))
-    return worst
+    """Return the largest difference; infinite if one is NaN and the other is not."""
+    return max((largest_distance(have, want) for have, want in zip(outputs, expected, strict=True)), default=0.0)
 
 
 def number(value: float) -> float | str:

@@ -81,11 +81,8 @@ def find_peak(plan: Plan) -> Peak | None:
     """Find the step with the most live bytes; None without an arena."""
     if not plan.steps or not plan.arena:
         return None
-    step = max(range(len(plan.phases)), key=plan.live_bytes)
-    alive = (b for b in plan.layout.buffers if b.size and b.first <= step <= b.last)
-    y = plan.phases[step].main.call.y
-    ordered = tuple(sorted(alive, key=lambda b: -b.size))
-    return Peak(step, y.layer, plan.live_bytes(step), ordered)
+    step, alive = plan.peak()
+    return Peak(step, plan.phases[step].main.call.y.layer, plan.live_bytes(step), tuple(alive))
 
 
 def layer_of_buffer(plan: Plan, buffer: Buffer) -> str:

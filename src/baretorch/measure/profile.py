@@ -33,7 +33,7 @@ from baretorch.measure.cycles import (
     read_listing,
 )
 from baretorch.measure.facts import OneCoreCost
-from baretorch.measure.loops import InnerLoop, find_loops
+from baretorch.measure.loops import InnerLoop, disassembly, find_loops
 from baretorch.plan.schedule import Step
 from baretorch.targets.cycles import Timing
 from baretorch.targets.parts import Cluster
@@ -104,6 +104,23 @@ class Profile:
             **(self.one_core.to_json(self.traced.cycles) if self.traced and self.one_core else {}),
             "layers": [_layer_json(layer, self) for layer in self.layers],
         }
+
+
+@dataclass(frozen=True)
+class LoopCode:
+    """The instructions of a loop as text. It is the hottest loop of these layers, which share code."""
+
+    layers: tuple[ProfiledLayer, ...]
+    lines: tuple[str, ...]
+
+
+def hottest_code(profile: Profile, image: Image) -> list[LoopCode]:
+    """Disassemble the hottest loop of each layer."""
+    users: dict[tuple[int, int], list[ProfiledLayer]] = {}
+    for layer in profile.layers:
+        if layer.loops:
+            users.setdefault((layer.loops[0].start, layer.loops[0].end), []).append(layer)
+    return [LoopCode(tuple(layers), tuple(disassembly(image, layers[0].loops[0]))) for layers in users.values()]
 
 
 def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:

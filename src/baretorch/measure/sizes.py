@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.firmware.sizes import roomy
+from baretorch.firmware.sizes import with_large_memories
 from baretorch.firmware.types import Image
 from baretorch.options import Options, UseNpu, Weights
 from baretorch.pipeline import Compiled, LoweredModel, build_image, compile_lowered
@@ -25,7 +25,7 @@ class MemoryUse:
 
     @property
     def room(self) -> int:
-        """Bytes left; negative if it is too small."""
+        """The number of bytes left; negative if the memory is too small."""
         return self.memory.size - self.need
 
     @property
@@ -37,11 +37,6 @@ class MemoryUse:
         return {"memory": self.memory.name, "size": self.memory.size, "need": self.need, "room": self.room}
 
 
-def planning_board(board: Board) -> Board:
-    """Return the board with memories in which everything fits. The host has room."""
-    return board if board.hosted else roomy(board)
-
-
 def compile_for_sizes(model: LoweredModel, board: Board, options: Options) -> tuple[Compiled, bool]:
     """Compile a model for a board as for an image, with blank weights, without its NPU, and without copies of weights
     that are only made where there is room. If it does not fit, compile it for the board with larger memories, without a
@@ -51,9 +46,9 @@ def compile_for_sizes(model: LoweredModel, board: Board, options: Options) -> tu
     try:
         return compile_lowered(model, board, options, blank=True), True
     except CompileError:
-        return compile_lowered(model, planning_board(board), replace(options, ram=None), blank=True), False
+        return compile_lowered(model, with_large_memories(board), replace(options, ram=None), blank=True), False
 
 
 def build_for_sizes(compiled: Compiled, folder: Path) -> Image:
     """Build an image for the board with larger memories, so that it always links."""
-    return build_image(replace(compiled, board=planning_board(compiled.board)), folder)
+    return build_image(replace(compiled, board=with_large_memories(compiled.board)), folder)

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from baretorch.ir.graph import Graph
-from baretorch.npu.lower import TOSA_ROWS
 from baretorch.npu.partition import WRONG, Left, Partition
+from baretorch.npu.to_tosa import TOSA_ROWS
 from baretorch.npu.use import MISSING
 from baretorch.ops.helpers.kernel import Call
 from baretorch.ops.int8.qsums import QFromSums

@@ -22,8 +22,8 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Graph, Node, Op, Tensor, fresh
 from baretorch.npu.accelerators import ACCELERATORS_BY_NAME
-from baretorch.npu.lower import to_tosa, why_not
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
+from baretorch.npu.to_tosa import to_tosa, why_not
 from baretorch.npu.vela import VelaRefused, VelaResult, compile_tosa
 from baretorch.ops.delegate import ALIGNED, Delegate, DelegatePort
 from baretorch.ops.int8.qsoftmax import QSoftmax
@@ -83,7 +83,7 @@ class Partition:
 
     @property
     def cycles(self) -> int | None:
-        """Vela's estimate; None if there is none for some region."""
+        """Vela's estimate for all regions; None if it is missing for a region."""
         known = [region.cycles for region in self.regions if region.cycles is not None]
         return sum(known) if len(known) == len(self.regions) else None
 
@@ -155,7 +155,8 @@ def _check_result(part: Graph, result: VelaResult, npu: Npu) -> VelaResult:
 
 
 def _find_refused(graph: Graph, region: tuple[int, ...], npu: Npu, compile_: Compiler, whole: str) -> dict[int, str]:
-    """Return the operators that Vela refuses by themselves; if there are none, all."""
+    """Return the operators that Vela refuses when they are compiled one by one; if it refuses none of them alone,
+    return all."""
     found: dict[int, str] = {}
     for i in region:
         try:

@@ -46,5 +46,7 @@ def run(file: bytes, inputs: Mapping[str, Array], outputs: Sequence[str]) -> lis
             raise CompileError("the TOSA reference model does not run", at=str(program), have=str(error)) from error
         if done.returncode:
             said = (done.stdout + done.stderr).strip().splitlines()[-5:]
-            raise CompileError("the TOSA reference model refuses a graph of ours", at=str(program), have=said)
+            raise CompileError(
+                "the TOSA reference model rejects a graph that Baretorch wrote", at=str(program), have=said
+            )
         return [np.asarray(np.load(folder / f"{each}.npy")) for each in outputs]

@@ -1,4 +1,4 @@
-"""Values of a region's tensors on the way to TOSA, and the building blocks of the rows of `lower.py`."""
+"""Values of a region's tensors on the way to TOSA, and the building blocks of the rows of `to_tosa.py`."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class RegionValues:
 
 
 def sizes(x: Shape, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> Pair:
-    """Return the height and width of the output of windows."""
+    """Return the height and width of the output of a convolution or pool."""
     top, bottom, left, right = padding
     return (
         (x[1] + top + bottom - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1,

@@ -1,6 +1,6 @@
 """TOSA 1.0 files: a block of operators over named tensors, written as a flatbuffer of Arm's public schema (tosa.fbs).
 
-Only what `lower.py` uses is here. A value of an enum is its number in the schema; the number of an operator is also
+Only what `to_tosa.py` uses is here. A value of an enum is its number in the schema; the number of an operator is also
 that of its attribute table, whose fields are given in the table's order.
 """
 
@@ -113,7 +113,7 @@ class TosaBlock:
         *inputs: TosaValue | Sequence[int],
         fields: Sequence[Field] = (),
     ) -> TosaValue:
-        """An operator with one output. Inputs that are numbers are shapes in the sense of TOSA."""
+        """Add an operator with one output, and return the output. Inputs that are numbers become TOSA shapes."""
         names = tuple(x.name if isinstance(x, TosaValue) else self._shape(x) for x in inputs)
         value = self._tensor(shape, kind)
         self.rows.append(_Row(operator, names, (value.name,), tuple(fields)))
@@ -140,7 +140,7 @@ class TosaBlock:
         return name
 
     def file(self) -> bytes:
-        """Return the whole file."""
+        """Return the bytes of the TOSA file."""
         return _Writer().file(self)
 
 

@@ -9,8 +9,8 @@ from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Graph, Node
 from baretorch.npu import vela
 from baretorch.npu.accelerators import ACCELERATORS_BY_NAME, by_config
-from baretorch.npu.lower import why_not
 from baretorch.npu.partition import DelegatedRegion, Judge, Left, Partition, accept, layer_name_of, make_partition
+from baretorch.npu.to_tosa import why_not
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.ops.move import Cat, Slice

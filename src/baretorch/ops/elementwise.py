@@ -205,7 +205,7 @@ class Remainder(Binary, name="remainder", aten="remainder", tflite="FLOOR_MOD", 
 
 @dataclass(frozen=True)
 class Fmod(Binary, name="fmod", aten="fmod", tinygrad="fmod", types=NUMBERS):
-    """a - b trunc(a / b), as C's %. The remainder of an integer by 0, where PyTorch raises, is the integer."""
+    """a - b trunc(a / b), as C's %. An integer modulo 0 is that integer; PyTorch raises an error."""
 
     def value(self, a: Array, b: Array) -> Array:
         return np.asarray(np.fmod(a, b) if a.dtype.kind == "f" else np.where(b == 0, a, np.fmod(a, b)))

@@ -10,7 +10,7 @@ import numpy as np
 from baretorch.ir.graph import Array, Signature, Tensor
 from baretorch.ops.helpers import overlap
 from baretorch.ops.helpers.kernel import Call, Packed, data_of
-from baretorch.ops.signal import I16, I32, I64, SignalOp, portable, stored, vectors, without_sign
+from baretorch.ops.signal import I16, I32, I64, SignalOp, as_stored_bits, portable, vectors, without_sign
 
 GAINS = 125  # for 0 and 1; then of each power of two the start, slope and bend of a curve, and an unused number
 LOG_STEPS = 128  # of a power of two
@@ -70,7 +70,7 @@ class SignalSquareRoot(
         root += x - root * root > root + root
         most = np.where(x >> np.uint64(32) > 0, np.uint64(0xFFFFFFFF), np.uint64(0xFFFF))
         root += (x - root * root > root) & (root != most)
-        return (stored(root >> np.uint64(int(inputs[1]) & 31)),)
+        return (as_stored_bits(root >> np.uint64(int(inputs[1]) & 31)),)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class SignalSpectralSubtraction(
         taken = np.minimum(noise, scaled)
         floor = ((x * least) >> np.uint64(self.spectral_subtraction_bits)) & np.uint64(0xFFFFFFFF)
         y = np.maximum((scaled - taken) >> np.uint64(self.smoothing_bits), floor)
-        return (stored(y), stored(taken if self.clamping else noise))
+        return (as_stored_bits(y), as_stored_bits(taken if self.clamping else noise))
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class SignalPcan(
         gain = np.where(noise <= 2, gains[np.minimum(noise, 2)], gains[at] + ((curve + 16384) >> 15))
         product = x * without_sign(gain.astype(np.int16).astype(np.int32))
         v = (product >> np.uint64(self.snr_shift)) & np.uint64(0xFFFFFFFF)
-        return (stored(np.where(v < 8192, v * v >> np.uint64(20), (v >> np.uint64(6)) - np.uint64(64))),)
+        return (as_stored_bits(np.where(v < 8192, v * v >> np.uint64(20), (v >> np.uint64(6)) - np.uint64(64))),)
 
 
 @dataclass(frozen=True)

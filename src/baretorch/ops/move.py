@@ -222,7 +222,8 @@ COPY: tuple[Kernel[Copy], ...] = move_kernels(_copy)
 
 @dataclass(frozen=True)
 class Choose(Assembled, name="choose", computes=False, carried=slice(1, None)):
-    """a if the condition, a single truth value, holds, else b. Steps that only the other one needs are skipped."""
+    """Returns a if the condition, a single boolean, holds, else b. Steps that only the other value needs are
+    skipped."""
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         condition, a, b = inputs

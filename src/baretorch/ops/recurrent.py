@@ -87,7 +87,7 @@ class Recurrent(OverTime):
 
 @dataclass(frozen=True)
 class Cell:
-    """An LSTM's cell state as 16 bits: how many of them are fractional, and the limits that it has."""
+    """The fixed-point format of an LSTM's cell state: 16 bits, the number of fractional bits, and its limits."""
 
     bits: int
     lo: int = -32768

@@ -212,7 +212,7 @@ class Mode(Chosen, name="mode"):
         return Params("bt_mode", axis_fields(call.x.shape, self.axis))
 
 
-def _ordered(stem: str) -> tuple[Kernel[Any], ...]:
+def _kernels_in_order(stem: str) -> tuple[Kernel[Any], ...]:
     def kernel(dtype: DType) -> Kernel[Any]:
         return Kernel(
             f"bt_{stem}_{SUFFIXES[dtype]}_ref",
@@ -224,6 +224,6 @@ def _ordered(stem: str) -> tuple[Kernel[Any], ...]:
     return tuple(map(kernel, NUMBER_TYPES))
 
 
-KTH_VALUE = _ordered("kth_value")
+KTH_VALUE = _kernels_in_order("kth_value")
 MEDIAN = KTH_VALUE
-MODE = _ordered("mode")
+MODE = _kernels_in_order("mode")

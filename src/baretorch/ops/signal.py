@@ -61,7 +61,7 @@ def without_sign(x: Array) -> Array:
     return np.ascontiguousarray(x).view(f"u{x.dtype.name}").astype(np.uint64)
 
 
-def stored(x: Array) -> Array:
+def as_stored_bits(x: Array) -> Array:
     """Return the lower 32 bits as a Graph stores them."""
     return x.astype(np.uint64).astype(np.uint32).view(np.int32)
 
@@ -176,7 +176,7 @@ def roots_of(n: int) -> Array:
 
 
 def half_turns_of(n: int) -> Array:
-    """Return the factors by which the spectrum of n complex numbers becomes that of 2 n real ones."""
+    """Return the factors that convert the spectrum of n complex numbers to the spectrum of 2 n real numbers."""
     return _unit_circle(-np.pi * (np.arange(1, n // 2 + 1) / n + 0.5))
 
 
@@ -185,7 +185,7 @@ def _product(a: Array, b: Array | np.int64) -> Array:
 
 
 def _turn(a: Array, root: Array) -> Array:
-    """Return the product of complex numbers."""
+    """Return the products of complex int16 numbers with roots of unity in Q15, rounded."""
     (re, im), (c, s) = (np.moveaxis(v.astype(np.int64), -1, 0) for v in (a, root))
     return ((np.stack([re * c - im * s, re * s + im * c], axis=-1) + 16384) >> 15).astype(np.int16)
 
@@ -208,7 +208,7 @@ class SignalEnergy(
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         y = (inputs[0].astype(np.int64).reshape(-1, 2) ** 2).sum(axis=1)
         y[: self.start_index] = y[self.end_index :] = 0
-        return (stored(y),)
+        return (as_stored_bits(y),)
 
 
 # --- kernels --------------------------------------------------------------------------------------------------

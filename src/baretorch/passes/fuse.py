@@ -28,7 +28,7 @@ def fuse_power(graph: Graph) -> Graph:
 
 
 def _of_size(graph: Graph, makers: dict[str, Node], node: Node) -> str | None:
-    size = _squared(graph, node)
+    size = _squared_tensor(graph, node)
     maker = makers.get(size or "")
     return maker.inputs[0] if maker and maker.op == Magnitude() else None
 
@@ -44,11 +44,11 @@ def _of_parts(graph: Graph, makers: dict[str, Node], node: Node) -> str | None:
 def _of_sum(graph: Graph, makers: dict[str, Node], node: Node) -> str | None:
     if not isinstance(node.op, Sum) or node.op.keepdim:
         return None
-    z = _squared(graph, makers.get(node.inputs[0]))
+    z = _squared_tensor(graph, makers.get(node.inputs[0]))
     return z if z and graph[z].shape[-1:] == (2,) and node.op.axes == (len(graph[z].shape) - 1,) else None
 
 
-def _squared(graph: Graph, node: Node | None) -> str | None:
+def _squared_tensor(graph: Graph, node: Node | None) -> str | None:
     """Return the tensor that this node squares."""
     return node.inputs[0] if _is_product(node, graph) and node.inputs[0] == node.inputs[1] else None
 

@@ -80,8 +80,8 @@ class _Walk:
         return self.made[name]
 
     def direct(self, base: str, dims: Sizes) -> tuple[str, Sizes]:
-        """Return what to permute, and how, to have base permuted by dims. If base itself was moved, that is its
-        original, permuted once, which orders the elements but not the shape."""
+        """Return the tensor and the dims of a single permutation that equals `base` permuted by `dims`. If `base` was
+        made by moving another tensor, that one is permuted: the order of elements is right, the shape is not yet."""
         root, groups = self.moved.get(base, (base, ()))
         sizes = self.tensor(root).shape
         if not groups or self.tensor(base).shape != tuple(prod(sizes[d] for d in group) for group in groups):
@@ -157,7 +157,7 @@ class _Walk:
         return self.constant(t, full.transpose(inverse))
 
     def result(self, node: Node, op: Op, inputs: tuple[str, ...], dims: Sizes) -> None:
-        """Emit under new names; the node's own names are those, permuted."""
+        """Emit the operator with new names for its results. The node's own names become permutations of these."""
         names = []
         for out, signature in zip(node.outputs, op.infer([self.tensor(n) for n in inputs]), strict=True):
             name = self.name(f"{out}{PERMUTED}")

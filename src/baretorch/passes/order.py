@@ -39,11 +39,11 @@ FLOAT_PASSES: tuple[Pass, ...] = (
     views,
     fold_constants,
 )
-LOWERING: tuple[Pass, ...] = (
+FINAL_PASSES: tuple[Pass, ...] = (
     to_int8,  # uses the scales
     split_depth,  # after passes that fuse with a convolution
 )
-PASSES: tuple[Pass, ...] = (*FLOAT_PASSES, *LOWERING)
+PASSES: tuple[Pass, ...] = (*FLOAT_PASSES, *FINAL_PASSES)
 
 
 def run_passes(graph: Graph, passes: Sequence[Pass]) -> list[tuple[str, Graph]]:
@@ -53,3 +53,8 @@ def run_passes(graph: Graph, passes: Sequence[Pass]) -> list[tuple[str, Graph]]:
         graph = verify(step(graph))
         found.append((step.__name__, graph))
     return found
+
+
+def lower_graph(graph: Graph) -> Graph:
+    """Return a graph as read after all passes. A model that is quantized goes through `pipeline.lower` instead."""
+    return run_passes(graph, PASSES)[-1][1]

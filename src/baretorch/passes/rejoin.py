@@ -1,4 +1,4 @@
-"""Join what exporters decomposed: a linear layer and its bias, attention, gelu.
+"""Join what exporters decomposed: a linear layer and its bias, attention, gelu, silu.
 
 Only in float: parts that have scales of their own stay.
 """
@@ -12,10 +12,10 @@ from math import isclose, sqrt
 import numpy as np
 
 from baretorch.ir.graph import Graph, Node, Op, Tensor, fresh
-from baretorch.ops.activations import Gelu
+from baretorch.ops.activations import Gelu, Silu
 from baretorch.ops.attention import Attention
 from baretorch.ops.elementwise import Add, Div, Mul
-from baretorch.ops.functions import Erf
+from baretorch.ops.functions import Erf, Sigmoid
 from baretorch.ops.layout import Permute
 from baretorch.ops.linear import Linear
 from baretorch.ops.matmul import Matmul
@@ -28,7 +28,7 @@ def rejoin(graph: Graph) -> Graph:
     parts = _Parts(graph)
     nodes: list[Node] = []
     for node in graph.nodes:
-        whole = parts.linear(node) or parts.gelu(node) or parts.attention(node)
+        whole = parts.linear(node) or parts.gelu(node) or parts.silu(node) or parts.attention(node)
         nodes += whole or [node]
     return rebuild(graph, nodes, parts.new.values()) if parts.found else graph
 
@@ -115,6 +115,16 @@ class _Parts:
 
     def _is(self, name: str, number: float) -> bool:
         return self.number(name) == number
+
+    # --- x sigmoid(x) ---------------------------------------------------------------------------------------
+
+    def silu(self, node: Node) -> list[Node] | None:
+        for x, factor in self.sides(node, Mul()):
+            sigmoid = self.part(factor, Sigmoid)
+            if sigmoid is not None and sigmoid.inputs == (x,):
+                self.found = True
+                return [Node(Silu(), (x,), node.outputs)]
+        return None
 
     # --- softmax(scale q k^T + mask) v ----------------------------------------------------------------------
 

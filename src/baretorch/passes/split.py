@@ -53,7 +53,7 @@ def split_linear(graph: Graph) -> Graph:
             rows = with_data(replace(graph[name], name=constants[-1]), graph[name].numbers[start:stop])
             new[constants[-1]] = replace(rows, quant=_rows_of(rows.quant, start, stop))
         y = graph[layer.outputs[0]]
-        return add(layer.op, (layer.inputs[0], *constants), replace(y, origin=_named(y, y.origin.source)))
+        return add(layer.op, (layer.inputs[0], *constants), replace(y, origin=_origin(y, y.origin.source)))
 
     for node in graph.nodes:
         cut = None
@@ -76,7 +76,7 @@ def split_linear(graph: Graph) -> Graph:
             nodes[-1] = replace(nodes[-1], outputs=node.outputs)
             del new[name]
             y, made = graph[cut.layer.outputs[0]], graph[node.outputs[0]]
-            new[made.name] = replace(made, origin=_named(y, made.origin.source))
+            new[made.name] = replace(made, origin=_origin(y, made.origin.source))
     return rebuild(graph, nodes, new.values())
 
 
@@ -114,7 +114,8 @@ def _cut(graph: Graph, x: str, producer: dict[str, Node], uses: dict[str, list[N
 
 
 def _axis_before(shape: Shape, to: Shape, axis: int) -> tuple[int, int] | None:
-    """Return the axis that became `axis` and perhaps others after it, and how many of its indices one of `axis` is."""
+    """Return the axis of `shape` that a reshape to `to` splits into `axis` and perhaps later axes, and the number of
+    its indices that an index of `axis` covers. Return None if there is no such axis."""
     outer, inner = prod(to[:axis]), prod(to[axis:])
     for i, size in enumerate(shape):
         if size > 1 and prod(shape[:i]) == outer and inner % (rest := prod(shape[i + 1 :])) == 0:
@@ -123,7 +124,7 @@ def _axis_before(shape: Shape, to: Shape, axis: int) -> tuple[int, int] | None:
     return None
 
 
-def _named(y: Tensor, source: str) -> Origin:
+def _origin(y: Tensor, source: str) -> Origin:
     """Return the origin of a part of the layer that made y, in this line of the user's code."""
     return Origin(y.origin.path or y.name, source)
 

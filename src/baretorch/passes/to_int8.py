@@ -12,21 +12,18 @@ from baretorch.errors import CompileError
 from baretorch.ir.graph import DType, Graph, InFloat, Node, fresh
 from baretorch.ops import int8_rule
 from baretorch.ops.elementwise import Clamp
-from baretorch.ops.fft import Fft, Rfft
-from baretorch.ops.functions import Log, Log1p, Log2, Log10
 from baretorch.ops.int8.quantize import Dequantize16, Quantize, Quantize16
 from baretorch.ops.int8.rules import NoInt8, StaysFloat, Walk
 from baretorch.passes.rewrite import rebuild
+from baretorch.passes.spectra import around_spectra
 
-TRANSFORMS = (Fft, Rfft)
-LOGARITHMS = (Log, Log1p, Log2, Log10)
 SPECTRA = "the powers of a spectrum differ by more than eight bits can represent"
 
 
 def to_int8(graph: Graph) -> Graph:
     if not (graph.is_int8 or graph.is_quantized):
         return graph
-    walk, spectra = Walk(graph), _spectra(graph)
+    walk, spectra = Walk(graph), around_spectra(graph)
     for node in graph.nodes:
         try:
             _convert(walk, node)
@@ -115,23 +112,6 @@ def explain_float(graph: Graph, chosen: bool = True) -> list[tuple[str, str]]:
 def could_be_int8(graph: Graph) -> list[str]:
     """Return those of `float_layers` that have an int8 form, and are not float because of a spectrum."""
     return [layer for layer, why in find_floats(graph) if why.has_form and not why.spectrum and not why.chosen]
-
-
-def _spectra(graph: Graph) -> set[str]:
-    """Return the tensors around Fourier transforms that quantize/groups.py left without a scale: those that a transform
-    depends on, and those that depend on it up to the first logarithm or scale."""
-    before: set[str] = set()
-    for node in reversed(graph.nodes):
-        if isinstance(node.op, TRANSFORMS) or before.intersection(node.outputs):
-            before.update(n for n in node.inputs if graph[n].dtype is DType.FLOAT32)
-    after: set[str] = set()
-    ended: set[str] = set()
-    for node in graph.nodes:
-        if isinstance(node.op, TRANSFORMS) or (after - ended).intersection(node.inputs):
-            after.update(node.outputs)
-            log = isinstance(node.op, LOGARITHMS)
-            ended.update(n for n in node.outputs if log or graph[n].quant is not None)
-    return before | after
 
 
 def find_floats(graph: Graph) -> list[tuple[str, InFloat]]:

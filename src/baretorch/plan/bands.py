@@ -86,7 +86,8 @@ def chains(graph: Graph) -> list[tuple[Segment, ...]]:
 
 
 def _block(graph: Graph, readers: dict[str, set[int]], fits: Sequence[bool], start: int, closed: bool) -> int | None:
-    """Return where the smallest block that begins at a node ends. A `closed` block is the only reader of its entry."""
+    """Return the end of the smallest block that begins at a node. Nodes outside of a `closed` block do not read its
+    input."""
     for stop in range(start + 1, min(start + LARGEST, len(graph.nodes)) + 1):
         if not fits[stop - 1]:
             return None

@@ -91,7 +91,8 @@ def stored_by_name(plan: Plan) -> Counter[str]:
 
 
 def need_flash(stored: Mapping[str, int], board: Board) -> None:
-    """CompileError if constants do not fit flash, before anything is built; the linker checks the code too."""
+    """Raise CompileError if constants do not fit flash, before anything is built. The linker checks constants and
+    code."""
     chip = board.chip
     flash = chip.memory(chip.code)
     weights = sum(stored.values())
@@ -160,10 +161,9 @@ def _peak_layers(plan: Plan) -> list[str]:
     """Return the step with the most live bytes, and the tensors that are alive there, largest first."""
     if not plan.steps:
         return []
-    best = max(range(len(plan.phases)), key=plan.live_bytes)
-    node = plan.phases[best].main.nodes[0]
+    phase, alive = plan.peak()
+    node = plan.phases[phase].main.nodes[0]
     origin = plan.graph[node.outputs[0]].origin
-    alive = sorted((b for b in plan.layout.buffers if b.first <= best <= b.last), key=lambda b: -b.size)
     tensors = ", ".join(f"{_user_name(plan, b)} {b.size:,} bytes" for b in alive[:4])
     return [f"{str(origin) or node.outputs[0]}: {tensors}"]
 

@@ -37,10 +37,12 @@ class Packs:
 
 @dataclass
 class Constants:
-    """The constants of a plan, each stored once: layers that share weights share them in flash. If flash is `apart`, in
-    another address space than RAM, kernels read packed constants from it, and constants that they take like activations
-    are in RAM. With `slices`, a constant that is part of another one of its layer is read there. Several plans may
-    share `packs`."""
+    """The constants of a plan, each stored once: layers that share weights share them in flash.
+
+    `apart`: flash is in another address space than RAM. Kernels read packed constants from flash; constants that they
+    take like activations are in RAM. `slices`: a constant that is a part of another constant of its layer is not stored
+    again. Several plans may share `packs`.
+    """
 
     apart: bool = False
     slices: bool = False
@@ -55,8 +57,8 @@ class Constants:
         return sum(constant.data.nbytes for constant in self.known.values())
 
     def store_plain(self, name: str, data: Array, align: int = 0) -> Operand:
-        """Store a tensor of the graph unpacked. A layer may have it packed under its name. Kernels rely on tensors
-        that begin at multiples of ALIGNMENT, whatever their elements need."""
+        """Store a tensor of the graph unpacked. A layer may already have stored it packed under the same name. Every
+        tensor begins at a multiple of ALIGNMENT, because kernels rely on that."""
         kept = self.known.setdefault(name, Constant(name, data))
         same = kept.data is data or _content(kept.data) == _content(data)
         packed = self.apart and kept.data is not data and name not in self.as_they_are

@@ -47,7 +47,7 @@ def find_guards(graph: Graph) -> Guarded:
 
 
 def side(needs: Mapping[str, Conditions], node: Node, holds: bool) -> Conditions:
-    """Return the conditions on which a side of a choose is used."""
+    """Return the conditions under which a `choose` uses its first (`holds`) or its second side."""
     return (*needs[node.outputs[0]], (node.inputs[0], holds))
 
 

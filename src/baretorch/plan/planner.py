@@ -127,7 +127,8 @@ def _assemble(problem: Problem, solution: Solution) -> Plan:
 
 
 def _operand(name: str, problem: Problem, constants: Constants) -> Operand:
-    """Return an input, output or state as the caller has it; a constant is stored if it is not yet."""
+    """Return the operand for a tensor: an input, output or state as the caller has it, or a constant, which is
+    stored if necessary."""
     graph, view = problem.graph, problem.storage[name]
     data = graph[view.buffer].data
     if data is None:
@@ -136,7 +137,7 @@ def _operand(name: str, problem: Problem, constants: Constants) -> Operand:
 
 
 def _initial(state: State, constants: Constants) -> str | None:
-    """Store what a state is before the first run, unless it is all zeros, and return its name."""
+    """Store the initial value of a state as a constant, unless it is all zeros, and return the constant's name."""
     return constants.store_plain(f"{state.name}.initial", state.initial).storage if state.initial.any() else None
 
 

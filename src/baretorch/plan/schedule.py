@@ -198,7 +198,8 @@ class Schedule:
 
 
 def one_by_one(steps: Iterable[Step]) -> Schedule:
-    """Return a schedule with each step in its own phase. Where the executor changes, one waits for the other."""
+    """Return a schedule with each step in its own phase. Where the executor changes, the next one waits for the
+    previous one."""
     phases: list[Phase] = []
     for step in steps:
         meet = bool(phases) and phases[-1].steps[0].executor != step.executor

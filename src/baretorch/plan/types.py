@@ -40,7 +40,8 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Bank:
-    """A bank of RAM, and the bytes of it that buffers take. `home` is the bank of the program's other data."""
+    """A bank of RAM, and the number of its bytes that buffers take. `home` marks the bank of the program's other
+    data."""
 
     name: str
     size: int
@@ -215,6 +216,9 @@ class Plan:
     no_room: frozenset[str] = frozenset()  # outputs of layers that only a unit's memory keeps from it
     tiles: Tiles | None = None
 
+    def __repr__(self) -> str:
+        return f"Plan({self.graph.name} for {self.cpu}: {len(self.steps)} steps)"
+
     @property
     def steps(self) -> tuple[Step, ...]:
         return self.schedule.steps
@@ -232,7 +236,7 @@ class Plan:
         """How close the arena is to the minimum."""
         if self.layout.optimal:
             return "optimal"
-        return f"within {100 * (self.arena / self.layout.lower_bound - 1):.1f} % of the bound"
+        return f"at most {100 * (self.arena / self.layout.lower_bound - 1):.1f} % above the minimum"
 
     def live_bytes(self, phase: int) -> int:
         """Return the bytes of the arena that are in use in a phase; bytes that two buffers share count once."""
@@ -244,6 +248,12 @@ class Plan:
             total += max(0, b.end - max(b.offset, end))
             end, bank = max(end, b.end), b.bank
         return total
+
+    def peak(self) -> tuple[int, list[Buffer]]:
+        """Return the phase with the most live bytes, and the buffers that are alive there, the largest first."""
+        phase = max(range(len(self.phases)), key=self.live_bytes)
+        alive = (b for b in self.layout.buffers if b.size and b.first <= phase <= b.last)
+        return phase, sorted(alive, key=lambda b: -b.size)
 
     def weight_bytes(self) -> int:
         return sum(c.data.nbytes for c in self.layout.constants)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir.equivalence import WrongLayer
+from baretorch.ir.distance import distance
 from baretorch.ir.graph import PERMUTED, Array, DType, Graph, Node, Tensor, interpret
 from baretorch.ir.io import as_real, as_stored, store_inputs
 from baretorch.ops.int8.qconv2d import QConv2d
@@ -19,6 +19,7 @@ from baretorch.ops.int8.qlinear import QLinear
 from baretorch.ops.int8.qrecurrent import QRecurrent
 from baretorch.ops.int8.qsoftmax import QSoftmax
 from baretorch.ops.int8.quantize import FINER
+from baretorch.passes.equivalence import WrongLayer
 from baretorch.quantize.observers import MASKED_BELOW
 
 # The largest difference between an int8 layer and its float meaning, in steps. The layers of the zoo and of 150 random
@@ -129,15 +130,15 @@ def check_layers(graph: Graph, right: Mapping[str, Array], given: Mapping[str, A
         if (np.abs(want - wanted)[known] > step / 100).any():
             other.add(t.name)
         if node is None or other.isdisjoint(read_by(node)):
-            apart = np.abs(as_real(t, made).astype(np.float64) - want)
+            apart = distance(as_real(t, made), want)
             apart = _first_step(node, t, np.where(known, apart, 0.0)) / step
             if (apart > LIMIT + _bias_steps(node)).any():
                 raise WrongLayer(t.layer, float(apart.max()))
 
 
 def _bias_steps(node: Node | None) -> float:
-    """Return how many steps of its output a layer's rounded bias may be off. A layer whose sums are coarser than its
-    output shifts them to the left."""
+    """Return the error that rounding a layer's bias may cause, in steps of the layer's output. It is large if the sums
+    are coarser than the output and are shifted to the left."""
     layers = (QLinear, QConv2d, QConv2d16, QConvTranspose2d)
     return 2.0**node.op.shift / 4 if node is not None and isinstance(node.op, layers) else 0.0
 
@@ -174,9 +175,9 @@ def _reachable(t: Tensor, wanted: Array, scores: bool) -> Array:
     return np.where(wanted < (lowest if scores else min(lowest, MASKED_BELOW)), lowest, wanted)
 
 
-def worst_layers(layers: Sequence[LayerAccuracy], count: int = 3) -> tuple[LayerAccuracy, ...]:
-    """Return the layers with the most noise, the noisiest first."""
-    return tuple(sorted(layers, key=lambda layer: inf if layer.sqnr_db is None else layer.sqnr_db)[:count])
+def worst_layers(layers: Sequence[LayerAccuracy]) -> tuple[LayerAccuracy, ...]:
+    """Return the three layers with the most noise, the noisiest first."""
+    return tuple(sorted(layers, key=lambda layer: inf if layer.sqnr_db is None else layer.sqnr_db)[:3])
 
 
 def sqnr_db(signal: float, error: float) -> float | None:

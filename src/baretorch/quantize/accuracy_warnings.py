@@ -83,7 +83,7 @@ def find_warnings(
         noisy = (*_unseen(graph, expected, count),)
     if not noisy:
         noisy = (*_uncertain(graph, shown_data, expected, calls, probe, runner),)
-    return (*noisy, *dict.fromkeys(_clipped(graph, all_)))
+    return (*noisy, *dict.fromkeys(_warn_of_clipping(graph, all_)))
 
 
 def _pairs(graph: Graph, int8: Graph) -> dict[str, str]:
@@ -196,7 +196,7 @@ def _noisy(graph: Graph, shown: Sequence[tuple[_Sums, str]]) -> Iterator[str]:
         worst = min((sums.db(name) for name in graph.outputs), default=CLEAN_DB)
         single = min((sums.worst_db(name) for name in graph.outputs), default=CLEAN_DB)
         if worst < LEAST_DB or single < WORST_DB:
-            layers = ", ".join(_blamed(graph, sums)) or "the inputs"
+            layers = ", ".join(_noisiest_layers(graph, sums)) or "the inputs"
             answer = (worst, "the int8 result") if worst < LEAST_DB else (single, "the worst int8 result")
             yield (
                 f"accuracy: {answer[1]}{to} has {answer[0]:.1f} dB signal to noise against float; most noise comes "
@@ -218,7 +218,7 @@ def _unseen(graph: Graph, expected: _Sums, count: int) -> Iterator[str]:
 def _uncertain(
     graph: Graph, data: _Sums, expected: _Sums, inputs: Sequence[Sequence[Array]], exact: RunGraph, runner: OpenRunner
 ) -> Iterator[str]:
-    """Warn if outputs for other inputs may be wrong because they depend on which of two numbers is larger."""
+    """Warn if outputs for other inputs may be wrong because rounding can reverse comparisons of numbers."""
     far = find_comparisons(graph, {name: data.rms(graph, name) for name in data.error})
     if not far:
         return
@@ -228,12 +228,12 @@ def _uncertain(
     if worst < LEAST_DB:
         layers = ", ".join(dict.fromkeys(_layer(graph, node.outputs[0]) for node in far))
         yield (
-            f"accuracy: numbers are compared in {layers} that int8 can hardly distinguish; the int8 result for "
+            f"accuracy: rounding to int8 can reverse comparisons in {layers} (argmax, <, ==); the int8 result for "
             f"other inputs has about {worst:.1f} dB signal to noise against float"
         )
 
 
-def _blamed(graph: Graph, sums: _Sums) -> list[str]:
+def _noisiest_layers(graph: Graph, sums: _Sums) -> list[str]:
     """Return the layers that add most noise, by its power."""
     added = []
     makers = graph.producer()
@@ -263,7 +263,7 @@ def _maker(makers: Mapping[str, Node], name: str) -> str:
     return name
 
 
-def _clipped(graph: Graph, sums: _Sums) -> Iterator[str]:
+def _warn_of_clipping(graph: Graph, sums: _Sums) -> Iterator[str]:
     for name, seen in sums.seen.items():
         share = seen.clipped / seen.count
         cut_db = sqnr_db(seen.power, seen.cut)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.ir.distance import largest
 from baretorch.ir.graph import Array, DType, Graph, Port, Quant
 from baretorch.ir.io import as_array, index_inputs, need_inside
 from baretorch.options import Observer
@@ -81,8 +82,8 @@ def odd_ranges(graph: Graph, examples: Sequence[Array], samples: Sequence[Sequen
     """Yield warnings about samples with very large numbers, or with ranges unlike those of the example inputs."""
     for i, port in enumerate(graph.takes()):
         if port.dtype is DType.FLOAT32:
-            name, example = port.tensor.name, _largest(examples[i])
-            most = max((_largest(sample[i]) for sample in samples), default=0.0)
+            name, example = port.tensor.name, largest(examples[i])
+            most = max((largest(sample[i]) for sample in samples), default=0.0)
             if most > UNLIKELY:
                 yield f"calibration: numbers of {name} reach {most:.3g}, and scales are made for that"
             elif example and most and not 1 / UNLIKE <= most / example <= UNLIKE:
@@ -90,10 +91,6 @@ def odd_ranges(graph: Graph, examples: Sequence[Array], samples: Sequence[Sequen
                     f"calibration: numbers of {name} reach {most:.3g}, but {example:.3g} in the example inputs: are "
                     "both scaled alike?"
                 )
-
-
-def _largest(x: Array) -> float:
-    return float(np.abs(x[np.isfinite(x)]).max(initial=0))
 
 
 def _observer(group: Group, observer: Observer) -> MinMax:

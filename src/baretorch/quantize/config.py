@@ -50,15 +50,17 @@ class Config:
 
     def to_toml(self) -> str:
         lines = [f"{name} = {value}" for name, value in self.arguments.items()]
-        lines += [f"weights = {_quoted(self.weights.name)}"] if self.weights else []
-        lines += ["[layers]", *(f"{_quoted(n)} = {_quoted(p.value)}" for n, p in self.layers.items())]
+        lines += [f"weights = {_quote_toml(self.weights.name)}"] if self.weights else []
+        lines += ["[layers]", *(f"{_quote_toml(n)} = {_quote_toml(p.value)}" for n, p in self.layers.items())]
         if self.removed:
-            lines += ["[removed]", *(f"{_quoted(n)} = {_quoted(_ranges(c))}" for n, c in self.removed.items())]
+            lines += ["[removed]", *(f"{_quote_toml(n)} = {_quote_toml(_ranges(c))}" for n, c in self.removed.items())]
         return "\n".join(lines) + "\n"
 
 
-def read_config(path: str) -> Config:
-    """Read a configuration, and raise CompileError if it is not valid."""
+def read_config(path: str | None) -> Config:
+    """Read a configuration, and raise CompileError if it is not valid. Without a path it is empty."""
+    if not path:
+        return Config()
     file = Path(path)
     try:
         if file.stat().st_size > LARGEST:
@@ -104,7 +106,7 @@ def _precision(file: str, layer: str, value: object) -> Precision:
 
 
 def _channels(file: str, told: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
-    """Return the channels by layer. Ranges are short to write, so their total number is limited by that of bytes."""
+    """Return the channels by layer. A short text can name a huge range, so the total number is limited."""
     found: dict[str, tuple[int, ...]] = {}
     left = LARGEST
     for layer, value in told.items():
@@ -137,7 +139,7 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
 
 
-def _quoted(text: str) -> str:
+def _quote_toml(text: str) -> str:
     """Return a TOML string."""
     return '"' + "".join(c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in text) + '"'
 

@@ -7,7 +7,7 @@ attention, values around a Fourier transform, and intermediate values of one tab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,13 +15,13 @@ import numpy as np
 from baretorch.ir.graph import Array, DType, Graph, Node, Quant
 from baretorch.ops import int8_rule, scaling_of
 from baretorch.ops.elementwise import Elementwise
-from baretorch.ops.fft import Irfft, Magnitude
 from baretorch.ops.int8.qelementwise import element_by_element, scales_and_shifts
 from baretorch.ops.int8.scaled import FIXED, Scaled
 from baretorch.ops.layout import Pad, Permute
 from baretorch.ops.logic import Where
 from baretorch.ops.softmax import Softmax
-from baretorch.passes.to_int8 import LOGARITHMS, TRANSFORMS, mask_tensors
+from baretorch.passes.spectra import around_spectra
+from baretorch.passes.to_int8 import mask_tensors
 from baretorch.quantize.observers import MASKED_BELOW, NEGLIGIBLE, MaskedValues, Scores, Values
 
 
@@ -95,7 +95,7 @@ class _Walk:
         return int8_rule(node.op) is not None
 
     def _roots(self) -> dict[str, str]:
-        """Return, for each tensor that depends on only one other, element by element, this other tensor."""
+        """Map each tensor that depends on a single tensor, element by element, to that tensor."""
         root: dict[str, str] = {}
         for node in self.nodes:
             if isinstance(node.op, Elementwise) and element_by_element(self.graph, node):
@@ -268,7 +268,7 @@ class _Walk:
         return name
 
     def _join(self, one: str, other: str) -> None:
-        """Add the group of the other tensor to that of the first."""
+        """Merge the group of the second tensor into the group of the first."""
         self.parent[self._first(other)] = self._first(one)
 
 
@@ -286,57 +286,3 @@ def _before_move(node: Node, relevant: Values) -> Values:
     if isinstance(relevant, Scores):
         return Scores(node.op.dims[relevant.axis]) if isinstance(node.op, Permute) else MaskedValues()
     return relevant
-
-
-# Values around Fourier transforms stay float. Powers of a spectrum differ by more than 8 bits can represent; their
-# logarithm is the first value that fits.
-
-REAL = (Magnitude, Irfft)  # operators that return real numbers for complex ones
-
-
-def around_spectra(graph: Graph) -> set[str]:
-    """Return the tensors around Fourier transforms that stay float: samples before them, and powers up to a logarithm.
-    A layer with weights ends the search, since its output belongs to a network and not to a front end."""
-    transforms = [node for node in graph.nodes if isinstance(node.op, TRANSFORMS)]
-    if not transforms:
-        return set()
-    makers, uses = graph.producer(), graph.uses()
-
-    def before(node: Node) -> Iterable[Node]:
-        return (makers[name] for name in node.inputs if name in makers)
-
-    def following(node: Node) -> Iterable[Node]:
-        return (user for name in node.outputs for user in uses.get(name, ()))
-
-    found: set[str] = set()
-    after: dict[str, Node] = {}
-    for node in transforms:
-        for other in _walk(node, before, _is_layer):
-            found.update(other.outputs)
-        found.update(node.outputs)
-        for other in _walk(node, following, lambda n: isinstance(n.op, REAL) or _is_layer(n)):
-            found.update(other.outputs)  # complex numbers
-        after |= {n.outputs[0]: n for n in _walk(node, following, lambda n: isinstance(n.op, LOGARITHMS))}
-    reached = set(after) | {name for node in transforms for name in node.outputs}
-    for node in graph.nodes:
-        if isinstance(node.op, LOGARITHMS) and reached.intersection(node.inputs):
-            found.update(node.outputs)
-            for other in _walk(node, before, lambda n: reached.isdisjoint(n.outputs)):
-                found.update(other.outputs)
-    return found
-
-
-def _is_layer(node: Node) -> bool:
-    return scaling_of(node.op) in (Scaled.LAYER, Scaled.RECURRENT)
-
-
-def _walk(start: Node, neighbours: Callable[[Node], Iterable[Node]], stops: Callable[[Node], bool]) -> Iterator[Node]:
-    """Yield all nodes that can be reached from `start` without passing a node that stops the walk."""
-    seen = {start.outputs}
-    waiting = [start]
-    while waiting:
-        for node in neighbours(waiting.pop()):
-            if node.outputs not in seen and not stops(node):
-                seen.add(node.outputs)
-                waiting.append(node)
-                yield node

@@ -164,7 +164,7 @@ class Values:
     """The values of a tensor for which its scale is chosen: all of them."""
 
     def select(self, x: Array) -> Array:
-        """Return the values that count."""
+        """Return the values that determine the scale."""
         return x
 
     def finite(self, x: Array) -> Array:

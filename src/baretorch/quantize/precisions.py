@@ -165,7 +165,7 @@ FITS = {
 
 
 def _in_int4(weight: Tensor, name: str, precision: Precision) -> Tensor:
-    """Return a separate weight of 4 bits, since other layers may have the same in int8."""
+    """Return a copy of a weight in 4 bits. It is a copy because other layers may use the same weight in int8."""
     group = GROUP if precision is Precision.INT4G32 else 0
     return replace(weight, name=name, quant=per_channel(weight.numbers, 4, group))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from types import MappingProxyType
+from typing import Any
 
 from baretorch.errors import CompileError
 from baretorch.frontends.source import Source
@@ -15,15 +15,15 @@ from baretorch.ir.graph import CHOSEN, PERMUTED, Array, DType, Graph, InFloat, N
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8.layer import narrow_scales
 from baretorch.ops.linear import Linear
-from baretorch.options import Options
-from baretorch.passes.order import LOWERING, run_passes
+from baretorch.options import Observer, Options
+from baretorch.passes.order import FINAL_PASSES, run_passes
 from baretorch.quantize.accuracy_warnings import ENOUGH, find_warnings, simulate_answers
-from baretorch.quantize.calibrate import calibrate, odd_ranges, random_samples
+from baretorch.quantize.calibrate import calibrate, odd_ranges, random_samples, seen_names
 from baretorch.quantize.config import Config, apply_config, read_config, read_scales
 from baretorch.quantize.groups import Groups, find_groups
 from baretorch.quantize.precisions import IN_FLOAT, OF_WEIGHTS, Precision, has_float_weights, set_precisions
 from baretorch.quantize.probe import probing
-from baretorch.quantize.watch import OpenRunner, in_numpy
+from baretorch.quantize.watch import OpenRunner, in_numpy, watching
 
 MOST_NAMES, LONGEST = 8, 100  # names in an error, and their letters
 RANDOM = "calibration: no calibration() or --calibration, so random data is used: scales do not fit real inputs"
@@ -31,17 +31,27 @@ RANDOM = "calibration: no calibration() or --calibration, so random data is used
 
 @dataclass(frozen=True)
 class Quantization:
-    """The result of quantization. `graph` is the float graph with scales at its tensors, which `to_int8` reads;
-    `float_graph` is the same without them. `answers` are the model's outputs for the example inputs, rounded in float
-    to the scales. `samples` are some of the calibration data, in the memory order of the C interface. `narrow`: weights
-    have coarser scales, so that 32 bits are enough to requantize."""
+    """The result of quantization. `passed` are the float graph with scales at its tensors, and the graph after each of
+    the passes that follow; `float_graph` is the float graph without scales. `answers` are the model's outputs for the
+    example inputs, rounded in float to the scales. `samples` are some of the calibration data, in the memory order of
+    the C interface. `narrow`: weights have coarser scales, so that 32 bits are enough to requantize."""
 
-    graph: Graph
+    passed: tuple[tuple[str, Graph], ...]
     float_graph: Graph
     answers: tuple[Array, ...]
     samples: tuple[tuple[Array, ...], ...] = ()
     warnings: tuple[str, ...] = ()
     narrow: bool = False
+
+    @property
+    def graph(self) -> Graph:
+        """Return the float graph with scales at its tensors, which `to_int8` reads."""
+        return self.passed[0][1]
+
+    @property
+    def int8(self) -> Graph:
+        """Return the graph after all passes."""
+        return self.passed[-1][1]
 
 
 def need_float_model(source: Source) -> None:
@@ -74,19 +84,26 @@ class Preparation:
 
     def with_scales(self, scales: Mapping[str, Quant]) -> Graph:
         """Return the graph with these scales at its tensors, and layers in the precisions of the configuration."""
-        return with_scales(self.before, self.graph, scales, self.config.layers, self.kept)
+        tensors = {n: replace(t, quant=scales[n]) if n in scales else t for n, t in self.graph.tensors.items()}
+        layers = self.config.layers.items()
+        named = {name: (precision, outputs_of_layers(self.before, self.graph, [name])) for name, precision in layers}
+        return set_precisions(keep_in_float(replace(self.graph, tensors=tensors), self.kept), named)
+
+    def find_scales(self, samples: Iterable[Any], observer: Observer, runner: OpenRunner) -> Mapping[str, Quant]:
+        """Return the scales that fit the samples, without a check of the accuracy. `runner` runs the graph."""
+        with watching(self.graph, seen_names(self.graph, self.groups), runner) as run:
+            return calibrate(self.graph, self.groups, samples, observer, run).scales
 
 
-def prepare(source: Source, graph: Graph, options: Options) -> Preparation:
-    """Find the tensors that need scales in a model, of which this is the graph after the float passes."""
-    before = source.graph
-    config = read_config(options.config) if options.config else Config()
+def prepare(before: Graph, graph: Graph, config: Config, keep_float: Sequence[str] = ()) -> Preparation:
+    """Find the tensors that need scales. `graph` is the graph after the float passes, and `before` the one before all
+    passes."""
     for name, precision in config.layers.items():
         outputs = outputs_of_layers(before, graph, [name])
         if precision in OF_WEIGHTS:
             _need_weights(before, graph, name, precision, outputs)
     graph = apply_config(graph, config)
-    floats = (*options.keep_float, *(name for name, precision in config.layers.items() if precision in IN_FLOAT))
+    floats = (*keep_float, *(name for name, precision in config.layers.items() if precision in IN_FLOAT))
     kept = outputs_in_float(before, graph, floats)
     return Preparation(before, graph, config, find_groups(graph, kept), kept)
 
@@ -96,7 +113,7 @@ def quantize(source: Source, graph: Graph, options: Options, runner: OpenRunner 
     seeded random data and a warning. `runner` runs graphs over the data."""
     samples = source.calibration
     notes = [RANDOM] if samples is None else []
-    preparation = prepare(source, graph, options)
+    preparation = prepare(source.graph, graph, read_config(options.config), options.keep_float)
     graph, groups = preparation.graph, preparation.groups
     data = iter(random_samples(graph, source.examples) if samples is None else samples)
     first = list(islice(data, ENOUGH))
@@ -108,24 +125,16 @@ def quantize(source: Source, graph: Graph, options: Options, runner: OpenRunner 
             notes += odd_ranges(graph, source.examples, found.kept)
         chosen = read_scales(graph, preparation.config)
         noted = preparation.with_scales({n: _replace_scale(q, chosen.get(n)) for n, q in found.scales.items()})
-        int8 = run_passes(noted, LOWERING)[-1][1]
+        passed = _finish(noted)
+        int8 = passed[-1][1]
         notes += find_warnings(noted, int8, groups, source.examples, found, probe, runner)
     answers = simulate_answers(noted, int8, source.examples)
-    return Quantization(noted, graph, answers, found.kept, tuple(notes))
+    return Quantization(passed, graph, answers, found.kept, tuple(notes))
 
 
-def with_scales(
-    before: Graph,
-    graph: Graph,
-    scales: Mapping[str, Quant],
-    layers: Mapping[str, Precision],
-    kept: Mapping[str, str] = MappingProxyType({}),
-) -> Graph:
-    """Return the graph with these scales at its tensors, and layers in their precisions. `kept` are the outputs of
-    layers that stay float, with the reasons; users name layers as they are in the graph `before` all passes."""
-    tensors = {n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
-    named = {name: (precision, outputs_of_layers(before, graph, [name])) for name, precision in layers.items()}
-    return set_precisions(keep_in_float(replace(graph, tensors=tensors), kept), named)
+def _finish(noted: Graph) -> tuple[tuple[str, Graph], ...]:
+    """Return a float graph with scales, and the graph after each of the passes that follow."""
+    return ("quantize", noted), *run_passes(noted, FINAL_PASSES)[1:]
 
 
 def _replace_scale(found: Quant, chosen: Quant | None) -> Quant:
@@ -267,9 +276,9 @@ def narrow_weights(graph: Graph) -> Graph:
 
 def narrow_quantization(quantization: Quantization, examples: Sequence[Array]) -> Quantization:
     """Return the quantization with coarser scales of weights, and with its outputs for the examples."""
-    graph = narrow_weights(quantization.graph)
-    answers = simulate_answers(graph, run_passes(graph, LOWERING)[-1][1], examples)
-    return replace(quantization, graph=graph, answers=answers, narrow=True)
+    passed = _finish(narrow_weights(quantization.graph))
+    answers = simulate_answers(passed[0][1], passed[-1][1], examples)
+    return replace(quantization, passed=passed, answers=answers, narrow=True)
 
 
 def _of_8_bits(graph: Graph, node: Node) -> bool:

@@ -123,7 +123,7 @@ def _array(x: Tensor) -> Array:
 
 
 def _move(op: Op, *inputs: Tensor) -> Tensor:
-    """Gather values of the inputs, at the places from which the reference takes numbers."""
+    """Compute an operator that only moves values: run its reference on indices, then gather the inputs by these."""
     places, shape = _places(op, tuple(tuple(x.shape) for x in inputs))
     return torch.cat([x.reshape(-1) for x in inputs])[places.to(inputs[0].device)].reshape(shape)
 

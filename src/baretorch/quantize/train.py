@@ -95,7 +95,7 @@ class RoundingModule(nn.Module):  # type: ignore[misc]
         value: torch.Tensor = getattr(at, last)
         return value * self.masks[name].to(value.device) if name in self.masks else value
 
-    def _stored(self, name: str) -> torch.Tensor:
+    def _as_graph_stores(self, name: str) -> torch.Tensor:
         """Return a constant as the image stores it: a weight by its own scales, others by the scale of their group."""
         value, quant = self._constant(name), self.graph[name].quant
         if quant is None or quant.axis is None:
@@ -152,7 +152,7 @@ class RoundingModule(nn.Module):  # type: ignore[misc]
     # Calls.
 
     def forward(self, *inputs: Any) -> Any:
-        values = {name: self._stored(name) for name in self.places}
+        values = {name: self._as_graph_stores(name) for name in self.places}
         given, stacked, count = _batches(inputs, self.graph.takes())
         for name, x in given.items():
             values[name] = self._observe(name, x)

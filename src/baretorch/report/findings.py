@@ -175,7 +175,7 @@ class Report:
 def _arena_note(plan: Plan) -> str:
     bands = f"; {plan.bands}" if plan.bands else ""
     caller = "; without the caller's buffers" if plan.layout.lent else ""
-    return f"{plan.proof}, lower bound {plan.layout.lower_bound:,}{bands}{caller}"
+    return f"{plan.proof}{bands}{caller}"
 
 
 def _total(kind: str, total: int, banks: Sequence[tuple[MemoryBank, int]]) -> Figure:

@@ -116,7 +116,7 @@ CONTROLLERS: Mapping[str, Controller] = {
             *(f"SSI.SPI_CTRLR0.{field}" for field in ("TRANS_TYPE", "INST_L", "ADDR_L", "WAIT_CYCLES")),
         ),
         _ssi,
-        "RP2040 datasheet 4.10, clock by clock; 8 cycles more are assumed for each word, up to 12",
+        "RP2040 datasheet 4.10, clock by clock; 8 more cycles are assumed for each word, up to 12",
     ),
     "rp_qmi": Controller(
         (
@@ -125,7 +125,7 @@ CONTROLLERS: Mapping[str, Controller] = {
             *(f"QMI.M0_RFMT.{field}" for field in ("PREFIX_LEN", "SUFFIX_LEN", "DUMMY_LEN", "DTR")),
         ),
         _qmi,
-        "RP2350 datasheet 12.14, clock by clock; few cycles more are assumed for each transfer",
+        "RP2350 datasheet 12.14, clock by clock; a few more cycles are assumed for each transfer",
     ),
     "stm32wb": Controller(
         ("FLASH.ACR.LATENCY", "FLASH.ACR.PRFTEN"),

@@ -61,7 +61,7 @@ class MemoryBank:
 
 @dataclass(frozen=True)
 class Uart:
-    """The console. Only that of board host has rates of 0."""
+    """The UART of the console. Board host has none, and its rates are 0."""
 
     driver: Annotated[str, _driver("uart")]
     base: Registers

@@ -221,7 +221,7 @@ class Silicon:
     signals: Annotated[tuple[Signal, ...], Key("bits that the hardware sets", name="signal")] = ()
     rules: Annotated[tuple[Rule, ...], Key("rules", name="rule")] = ()
     usb: Annotated[DriverNeeds | None, Key("the USB controller")] = None
-    flash: Annotated[FlashWindow | None, Key("flash behind a controller")] = None
+    flash: Annotated[FlashWindow | None, Key("flash that is read through a controller")] = None
 
 
 def silicon_names() -> tuple[str, ...]:

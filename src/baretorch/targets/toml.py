@@ -80,7 +80,7 @@ class DeclaredKey:
 
     @property
     def section(self) -> Any:
-        """The dataclass that a table or an array of tables is read into; None for other values."""
+        """The dataclass into which a table or an array of tables is read; None for other values."""
         kind = self.kind if self.items is None else self.items
         return kind if is_dataclass(kind) and self.key.raw is None else None
 

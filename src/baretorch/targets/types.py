@@ -45,7 +45,7 @@ def _parse_ranges(entries: list[object]) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True)
 class Chip:
-    """A chip. Optional parts are None if a chip has none, or none that its TOML describes."""
+    """A chip. An optional part is None if the chip lacks it, or if its TOML does not describe it."""
 
     name: str
     cpu: Annotated[
@@ -108,6 +108,9 @@ class Chip:
     npu: Annotated[Npu | None, Key("the NPU")] = None
     cluster: Annotated[Cluster | None, Key("cores around a scratchpad")] = None
     dma: Annotated[FlashDma | None, Key("copies from flash")] = None
+
+    def __repr__(self) -> str:
+        return f"Chip({self.name})"
 
     @property
     def starts_clocks(self) -> bool:
@@ -335,6 +338,9 @@ class Board:
         ),
     ] = field(default_factory=dict, hash=False)
     page: Annotated[Page | None, Key("the board's page in the docs")] = None
+
+    def __repr__(self) -> str:
+        return f"Board({self.name})"
 
     @property
     def hosted(self) -> bool:

@@ -32,7 +32,7 @@ from baretorch.quantize.config import scale_arrays
 from baretorch.targets.types import Board
 from baretorch.tune.result import Budget, Tuning, points
 from baretorch.tune.study import Study, import_optuna, need_sqlite, own_database
-from baretorch.tune.tune import Confirmation, Tuner, Winner
+from baretorch.tune.tuner import Confirmation, Tuner, Winner
 from baretorch.tune.workbench import Benches, Choice, Variant, Workbench, need_tunable
 
 MADE_FOR, LONGEST = "# Made by Baretorch tune for ", 1000
@@ -184,7 +184,7 @@ class _Search:
         """Run the trials."""
         if not self.request.join:
             if known := len(study.done()):
-                tuner.notes.append(f"of all trials {known} were known from before")
+                tuner.notes.append(f"{known} of the trials are from an earlier search")
             tuner.begin(study, self.request.trials)
         try:
             study.work(tuner.measure, lambda done, all_: self.show(f"search, {done} of {all_}", done, all_))

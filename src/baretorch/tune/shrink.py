@@ -29,7 +29,7 @@ DAMPED = 0.02  # of the mean power of channels, because the samples are few
 
 @dataclass(frozen=True)
 class Moments:
-    """The mean products of channels with each other and with 1, by the tensor that layers read."""
+    """Second moments of channels, by tensor: the means of channel i times channel j, and the means of each channel."""
 
     of: Mapping[str, Array]
 

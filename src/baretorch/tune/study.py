@@ -130,12 +130,12 @@ class Study:
         """Queue trials up to this number, the first with the given choices; those of a resumed study count."""
         with problems(self._url):
             self._study.set_user_attr(TRIALS, max(trials, self._study.user_attrs.get(TRIALS, 0)))
-            waiting = {t.user_attrs[ASKED] for t in self._requested()}
+            waiting = {t.user_attrs[ASKED] for t in self._requested_trials()}
             for number in range(len(waiting), trials):
                 given = self._params(beginnings[number]) if number < len(beginnings) else {}
                 self._study.enqueue_trial(given, user_attrs={ASKED: number})
 
-    def _requested(self) -> list[optuna.trial.FrozenTrial]:
+    def _requested_trials(self) -> list[optuna.trial.FrozenTrial]:
         """Return the requested trials; those of dead processes appear again under the same number."""
         return [t for t in self._study.get_trials(deepcopy=False) if ASKED in t.user_attrs]
 
@@ -145,7 +145,8 @@ class Study:
         return layers | parts | dict(suggested.arguments)
 
     def work(self, measure: Callable[[Suggestion], TrialResult], show: Callable[[int, int], None]) -> None:
-        """Work on trials until all are done, also by other processes. If none are queued yet, wait for them."""
+        """Work on trials until all are done, including those of other processes. If no trials are queued yet, wait
+        for them."""
         while True:
             with problems(self._url):
                 trial = self._next(show)
@@ -157,11 +158,12 @@ class Study:
                 self._work_on(trial, measure)
 
     def _next(self, show: Callable[[int, int], None]) -> Any:
-        """Take the next trial; None if other processes have the rest, or DONE."""
+        """Take the next trial. Return None if other processes work on all remaining trials, or DONE if there are
+        none."""
         optuna = import_optuna()
         waiting, running = optuna.trial.TrialState.WAITING, optuna.trial.TrialState.RUNNING
         optuna.storages.fail_stale_trials(self._study)
-        trials, asked = self._requested(), self._study.user_attrs.get(TRIALS, 0)
+        trials, asked = self._requested_trials(), self._study.user_attrs.get(TRIALS, 0)
         done = {t.user_attrs[ASKED] for t in trials if t.values is not None}
         show(len(done), asked)
         if asked and len(done) >= asked:
@@ -256,10 +258,10 @@ class Study:
         with problems(self._url):
             trials = self._study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
         first = {t.user_attrs[ASKED]: t for t in reversed(trials) if ASKED in t.user_attrs}
-        return [_done(t) for t in sorted(first.values(), key=lambda t: t.number)]
+        return [_finished_trial(t) for t in sorted(first.values(), key=lambda t: t.number)]
 
 
-def _done(trial: optuna.trial.FrozenTrial) -> FinishedTrial:
+def _finished_trial(trial: optuna.trial.FrozenTrial) -> FinishedTrial:
     layers, parts, arguments = {}, {}, {}
     for name, value in trial.params.items():
         kind, _, of = name.partition(" of ")

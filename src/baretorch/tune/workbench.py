@@ -18,7 +18,7 @@ import numpy as np
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.files.write import scratch
-from baretorch.firmware.sizes import roomy
+from baretorch.firmware.sizes import with_large_memories
 from baretorch.frontends.choices import Arguments, Offer
 from baretorch.frontends.model_file import Evaluate
 from baretorch.frontends.source import Source
@@ -27,18 +27,17 @@ from baretorch.ir.io import Answer, arrange_inputs, arrange_outputs, real_output
 from baretorch.machines.host_program import on_host
 from baretorch.measure.facts import differs_from_graph
 from baretorch.measure.run import Measurement, measure_model
+from baretorch.measure.sizes import build_for_sizes
 from baretorch.ops.int8.groups_of_inputs import GROUP
 from baretorch.options import Options
-from baretorch.passes.order import FLOAT_PASSES, run_passes
 from baretorch.passes.prune import Channels, channels, drop_channels
-from baretorch.pipeline import Compiled, build_image, compile_graph, lower_graph
+from baretorch.pipeline import Compiled, build_image, compile_graph, finish_graph, optimize
 from baretorch.plan.schedule import Step
-from baretorch.quantize.calibrate import calibrate, check_sample, seen_names
+from baretorch.quantize.calibrate import check_sample
 from baretorch.quantize.config import Config
-from baretorch.quantize.groups import find_groups
 from baretorch.quantize.precisions import IN_FLOAT, Precision
-from baretorch.quantize.quantize import narrow_weights, outputs_in_float, outputs_of_layers, with_scales
-from baretorch.quantize.watch import RunGraph, watching
+from baretorch.quantize.quantize import Preparation, outputs_of_layers, prepare
+from baretorch.quantize.watch import RunGraph
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Board
 from baretorch.tune.refine import Grid
@@ -108,7 +107,7 @@ class Workbench:
     @cached_property
     def graph(self) -> Graph:
         """Return the graph after the float passes."""
-        return run_passes(self.source.graph, FLOAT_PASSES)[-1][1]
+        return optimize(self.source)
 
     @cached_property
     def samples(self) -> list[tuple[Array, ...]]:
@@ -117,8 +116,8 @@ class Workbench:
         return [check_sample(sample, self.graph.takes(), i) for i, sample in enumerate(given)]
 
     def split_samples(self) -> tuple[Workbench, list[tuple[Array, ...]]]:
-        """Return a workbench with half of the samples, and the other samples, with which to judge its results."""
-        half = replace(self, _variants={}, _orders={})
+        """Return a workbench with one half of the samples, and the other half, which is for testing its results."""
+        half = replace(self, _variants={}, _orders={}, _scales={})
         half.graph, half.samples = self.graph, self.samples[::2]
         return half, self.samples[1::2] or self.samples
 
@@ -209,29 +208,27 @@ class Workbench:
 
     def scales(self, variant: Variant) -> Mapping[str, Quant]:
         """Return the scales of a variant, from calibration data."""
-        graph, before = variant.graph, self.source.graph
+        graph = variant.graph
         key = (id(graph), variant.choice.floats)
         if key not in self._scales:
-            chosen = find_groups(graph, outputs_of_layers(before, graph, variant.choice.floats))
             given = [tuple(p.from_memory(x) for p, x in zip(graph.takes(), s, strict=True)) for s in self.samples]
-            with watching(graph, seen_names(graph, chosen), on_host) as run:
-                found = calibrate(graph, chosen, given, self.options.observer, run)
-            self._scales[key] = (graph, found.scales)
+            self._scales[key] = (graph, self._prepare(variant).find_scales(given, self.options.observer, on_host))
             for old in list(self._scales)[1:-KEPT]:  # the first is that of the model itself
                 del self._scales[old]
         return self._scales[key][1]
 
     def int8(self, variant: Variant) -> Graph:
         """Return the int8 graph of the image."""
-        graph, before = variant.graph, self.source.graph
-        kept = outputs_in_float(before, graph, variant.choice.floats)
-        noted = with_scales(before, graph, self.scales(variant), variant.choice.layers, kept)
-        return lower_graph(narrow_weights(noted) if self.board.chip.cpu.prefers_narrow else noted, self.options.io)
+        noted = self._prepare(variant).with_scales(self.scales(variant))
+        return finish_graph(noted, self.board, self.options.io)
+
+    def _prepare(self, variant: Variant) -> Preparation:
+        return prepare(self.source.graph, variant.graph, Config(variant.choice.layers))
 
     @cached_property
     def weight_bytes(self) -> int:
         """Return the bytes of weights of the whole model in int8."""
-        return self._compile(self.int8(self.variant(Choice())), roomy(self.board)).plan.weight_bytes()
+        return self._compile(self.int8(self.variant(Choice())), with_large_memories(self.board)).plan.weight_bytes()
 
     def costs(self, graph: Graph) -> Costs:
         """Measure the costs of an int8 graph."""
@@ -239,7 +236,7 @@ class Workbench:
             compiled = self._compile(graph, self.board)
             fits = True
         except CompileError:
-            compiled, fits = self._compile(graph, roomy(self.board)), False
+            compiled, fits = self._compile(graph, with_large_memories(self.board)), False
         key = (compiled.c.files["model.c"], compiled.plan.weight_bytes())
         if key not in self._costs:
             with scratch() as folder:
@@ -255,8 +252,7 @@ class Workbench:
         except CompileError:
             if not fits:
                 raise
-            large = self._compile(compiled.graph, roomy(self.board))
-            return self._measure(large, folder, False)
+            image, fits = build_for_sizes(compiled, folder), False
         keys = [step_key(step) for step in compiled.plan.steps]
         known = all(key in self._layers for key in keys)
         milliseconds, together = None, None
@@ -360,8 +356,8 @@ def _count_fours(weight: Tensor) -> bytes:
 
 
 def _by_layer(measured: Measurement) -> list[int]:
-    """Return the instructions of each step; empty if the emulator counts only all together, or if a layer has several
-    steps."""
+    """Return the instructions of each step. The list is empty if the emulator does not count per layer, or if a layer
+    has several steps."""
     try:
         layers = measured.profile.layers
     except CompileError:

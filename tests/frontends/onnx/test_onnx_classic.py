@@ -18,6 +18,7 @@ from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends.onnx.classic_model import as_numbers
 from baretorch.ir.graph import Array, Graph, interpret
+from baretorch.passes.order import lower_graph
 from baretorch.targets.boards import load_board
 
 TOLERANCE = 1e-4
@@ -33,7 +34,7 @@ def runtime(made: Any, *inputs: Array) -> list[Any]:
 
 def compared(made: Any, *inputs: Array) -> Graph:
     """The Graph after all passes, with onnxruntime's results."""
-    graph = pipeline.optimize(graph_of(made))
+    graph = lower_graph(graph_of(made))
     have = interpret(graph, inputs)
     for name, want in zip(graph.outputs, runtime(made, *inputs), strict=True):
         assert (have[name].shape, have[name].dtype) == (want.shape, want.dtype)
@@ -68,7 +69,7 @@ def test_the_forest_has_the_classes_of_scikit_learn() -> None:
 
 def test_a_forest_is_two_operators() -> None:
     """Its classes are counted from 0, and no vote is negative."""
-    assert [n.op.name for n in pipeline.optimize(graph_of(digits.forest())).nodes] == ["trees", "argmax"]
+    assert [n.op.name for n in lower_graph(graph_of(digits.forest())).nodes] == ["trees", "argmax"]
 
 
 def test_the_forest_in_c_has_them_too(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from tests.frontends.onnx.files import model, node, weights
 from baretorch import frontends
 from baretorch.frontends.onnx.halves import widen_halves
 from baretorch.frontends.source import Source
-from baretorch.ir.equivalence import TOLERANCES
 from baretorch.ir.graph import DType, interpret
 from baretorch.ir.io import real_outputs, store_inputs
+from baretorch.passes.equivalence import TOLERANCES
 from baretorch.pipeline import lower
 
 TYPES: dict[str, tuple[int, Any, DType]] = {

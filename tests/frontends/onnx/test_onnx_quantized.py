@@ -24,8 +24,8 @@ from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.ir.graph import Array, interpret
 from baretorch.measure import facts
+from baretorch.passes.order import lower_graph
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import optimize
 
 QDQ, QOPERATOR = QuantFormat.QDQ, QuantFormat.QOperator
 SIGNED, UNSIGNED = QuantType.QInt8, QuantType.QUInt8
@@ -47,7 +47,7 @@ def test_what_onnxruntime_quantizes(
     (tmp_path / "net.onnx").write_bytes(small_cnn().SerializeToString())
     file = quantized_file(tmp_path, tmp_path / "net.onnx", form, activations, weight_type, per_channel)
     source = frontends.load(str(file))
-    graph = optimize(source.graph)
+    graph = lower_graph(source.graph)
     assert float_layers(graph) == []
     assert source.expected is not None and graph.is_int8 and source.library == "onnxruntime"
     (have,) = interpret(graph, source.examples).values()
@@ -79,7 +79,7 @@ def test_weights_with_a_zero_point(zero: int, told: int) -> None:
     graph, notes = to_graph(read_back, interface_of(read_back, {}, {}), "test")
     assert len(notes) == told
     x = np.random.default_rng(0).uniform(-2, 2, (2, 4)).astype(np.float32)
-    done = optimize(graph)
+    done = lower_graph(graph)
     assert float_layers(done) == []
     (have,) = interpret(done, [x]).values()
     assert np.abs(have - runs(made, x)[0]).max() <= 0.1001
@@ -164,7 +164,7 @@ def one(op: str, operands: int, dtype: Any, zero: int, domain: str, **attributes
 def test_one_operator_on_integers(op: str, operands: int, attributes: dict[str, Any], dtype: Any) -> None:
     made = one(op, operands, dtype, 120, "com.microsoft", **attributes)
     x = np.random.default_rng(0).uniform(-3, 3, (1, 2, 4, 4)).astype(np.float32)
-    graph = optimize(graph_of(made))
+    graph = lower_graph(graph_of(made))
     assert float_layers(graph) == []
     (have,) = interpret(graph, [x]).values()
     (want,) = runs(made, x)
@@ -197,7 +197,7 @@ def test_products_on_integers(dtype: Any) -> None:
     ]
     made = model(nodes, {"x": [1, 2, 4, 4]}, ["y"], constants)
     x = np.random.default_rng(0).uniform(-3, 3, (1, 2, 4, 4)).astype(np.float32)
-    graph = optimize(graph_of(made))
+    graph = lower_graph(graph_of(made))
     assert float_layers(graph) == []
     (have,) = interpret(graph, [x]).values()
     assert np.abs(have - runs(made, x)[0]).max() <= 0.5 * 1.001
@@ -221,7 +221,7 @@ def test_int8_at_the_border() -> None:
     ]
     made = model(nodes, {"x": [2, 4]}, ["y"], constants, types={"x": INT8, "y": INT8})
     x = np.int8([[-128, 0, 3, 127], [10, 20, 30, 40]])
-    graph = optimize(graph_of(made))
+    graph = lower_graph(graph_of(made))
     assert float_layers(graph) == [] and {n.op.name for n in graph.nodes} == {"qlinear"}
     (have,) = interpret(graph, [x]).values()
     assert np.abs(have.astype(int) - runs(made, x)[0]).max() <= 1
@@ -239,7 +239,7 @@ def test_uint8_at_the_border() -> None:
     made = model(nodes, {"x": [2, 3]}, ["y"], constants, types={"x": UINT8, "y": UINT8})
     x = np.uint8([[0, 50, 100], [101, 200, 255]])
     graph = graph_of(made)
-    for g in (graph, optimize(graph)):
+    for g in (graph, lower_graph(graph)):
         (have,) = interpret(g, [x]).values()
         assert have.dtype == np.uint8
         assert np.array_equal(have, runs(made, x)[0])
@@ -329,6 +329,6 @@ def test_stored_numbers_with_others(dtype: Any, name: str) -> None:
     for truth in (True, False) if with_truth else (True,):
         given = [x, np.array([truth])][: 1 + with_truth]
         graph = graph_of(made)
-        for done in (graph, optimize(graph)):
+        for done in (graph, lower_graph(graph)):
             (have,) = interpret(done, given).values()
             np.testing.assert_array_equal(have, runs(made, *given)[0])

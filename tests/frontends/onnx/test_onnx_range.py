@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from tests.ir.test_equivalence import doubling
+from tests.passes.test_equivalence import doubling
 
 from baretorch import pipeline
 from baretorch.frontends import Source
-from baretorch.ir.equivalence import WrongStep
+from baretorch.passes.equivalence import WrongStep
 
 GAIN = numpy_helper.from_array(np.full(16, 3.0, np.float32), "gain")
 NODES: dict[str, list[Any]] = {

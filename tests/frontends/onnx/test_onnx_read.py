@@ -17,7 +17,7 @@ from baretorch.frontends.onnx.interface import interface_of
 from baretorch.frontends.onnx.proto import model_to_text
 from baretorch.frontends.onnx.reader import parse
 from baretorch.frontends.onnx.table import TABLE, to_graph
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 
 
 def test_a_small_cnn_with_shape_arithmetic() -> None:
@@ -77,7 +77,7 @@ def test_a_loaded_file_asks_the_runtime(tmp_path: Path) -> None:
     assert source.library == "onnxruntime"
     assert source.expected is not None
     assert source.notes == ("x: the batch batch is 1; --shape sets another",)
-    assert optimize(source.graph).macs() == 8 * 8 * 9 * 2 * 4 + 64 * 3
+    assert lower_graph(source.graph).macs() == 8 * 8 * 9 * 2 * 4 + 64 * 3
     assert source.graph.labels == ("y",)
 
 

@@ -61,8 +61,12 @@ REFUSED = {
     "matmul_of_integers": one("MatMul", {"x": [3, 3], "w": [3, 3]}, types=INT | {"w": INT64}),
     "conv_weight": one("Conv", {"x": [1, 2, 5, 5], "w": [3, 2, 3, 3]}),
     "conv_4d": one("Conv", {"x": [1, 1, 2, 2, 2, 2]}, {"w": zeros(1, 1, 1, 1, 1, 1)}),
-    "conv_transpose_3d": one("ConvTranspose", {"x": [1, 1, 2, 2, 2]}, {"w": zeros(1, 1, 1, 1, 1)}),
-    "pool_indices": one("MaxPool", IMAGE, types={"y1": INT64}, outputs=2, kernel_shape=[2, 2]),
+    "conv_transpose_4d": one("ConvTranspose", {"x": [1, 1, 2, 2, 2, 2]}, {"w": zeros(1, 1, 1, 1, 1, 1)}),
+    "pool_indices": one("MaxPool", {"x": [1, 1, 8192]}, types={"y1": INT64}, outputs=2, kernel_shape=[4097]),
+    "unpool_table": one("MaxUnpool", {"x": [1, 1, 4], "i": [1, 1, 4]}, types={"i": INT64}, kernel_shape=[1 << 30]),
+    "unpool_shape": one(
+        "MaxUnpool", {"x": [1, 1, 4], "i": [1, 1, 4], "s": [3]}, types={"i": INT64, "s": INT64}, kernel_shape=[2]
+    ),
     "pool_4d": one("MaxPool", {"x": [1, 1, 2, 2, 2, 2]}, kernel_shape=[1, 1, 1, 1]),
     "windows": one("AveragePool", IMAGE, kernel_shape=[2]),
     "squeeze": one("Squeeze", {"x": [1, 3]}, {"a": ints(1)}),

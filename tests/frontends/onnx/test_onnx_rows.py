@@ -10,13 +10,13 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
-from tests.frontends.onnx.files import model, node
+from tests.frontends.onnx.files import INT64, model, node
 from tests.frontends.onnx.lower import alike, graph_of
 
 from baretorch.errors import CompileError
 from baretorch.frontends.source import random_inputs
 from baretorch.ir.graph import Array, Graph
-from baretorch.pipeline import optimize
+from baretorch.passes.order import lower_graph
 
 RNG = np.random.default_rng(0)
 
@@ -27,7 +27,7 @@ def normal(*shape: int) -> Array:
 
 def as_onnxruntime(made: Any, tolerance: float = 1e-5, inputs: tuple[Array, ...] = ()) -> Graph:
     """The Graph after all passes, whose answers are onnxruntime's."""
-    graph = optimize(graph_of(made))
+    graph = lower_graph(graph_of(made))
     given = inputs or random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs))
     session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
     want = session.run(None, dict(zip((i.name for i in session.get_inputs()), given, strict=True)))
@@ -149,6 +149,34 @@ def test_pools(op: str, ceil: int, pads: list[int]) -> None:
     assert len(names(as_onnxruntime(model([n], {"x": [1, 2, 7, 6]}, ["y"])))) == 1
 
 
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_indices_of_pools(dims: int, order: int) -> None:
+    settings = {"kernel_shape": [3, 2, 2][:dims], "strides": [2, 1, 2][:dims], "pads": [1, 0, 1][:dims] * 2}
+    n = node("MaxPool", ["x"], ["y", "at"], **settings, storage_order=order, ceil_mode=order)
+    as_onnxruntime(model([n], {"x": [2, 3, *[5, 6, 4][:dims]]}, ["y", "at"], types={"at": INT64}))
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_scattering(axes: int, reduction: str) -> None:
+    shape, generator = (4, 3, 2), np.random.default_rng(axes)
+    at = np.stack([generator.integers(-n, n, 4) for n in shape[:axes]], axis=-1)
+    at[-1] = at[0]
+    if reduction == "none":
+        at = at[1:]
+    made = node("ScatterND", ["x", "i", "u"], ["y"], reduction=reduction)
+    as_onnxruntime(model([made], {"x": shape, "u": [len(at), *shape[axes:]]}, ["y"], {"i": at}, opset=18))
+
+
+def test_transposed_convolutions_of_volumes() -> None:
+    settings = {"strides": [2, 1, 3], "dilations": [1, 2, 1], "pads": [1, 0, 0, 0, 1, 0], "output_padding": [1, 0, 2]}
+    n = node("ConvTranspose", ["x", "w", "b"], ["y"], group=2, **settings)
+    constants = {"w": normal(4, 3, 3, 2, 2), "b": normal(6)}
+    made = as_onnxruntime(model([n], {"x": [2, 4, 3, 2, 4]}, ["y"], constants))
+    assert names(made).count("conv_transpose2d") == 2
+
+
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER", "VALID"])
 @pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
 def test_automatic_padding(op: str, mode: str) -> None:
@@ -180,7 +208,7 @@ def test_einsum(equation: str) -> None:
 
 def test_attention_is_one_operator() -> None:
     n = node("Attention", ["q", "k", "v"], ["y"], is_causal=1, q_num_heads=4, kv_num_heads=2)
-    graph = optimize(graph_of(model([n], {"q": [1, 5, 16], "k": [1, 5, 8], "v": [1, 5, 8]}, ["y"], opset=23)))
+    graph = lower_graph(graph_of(model([n], {"q": [1, 5, 16], "k": [1, 5, 8], "v": [1, 5, 8]}, ["y"], opset=23)))
     assert names(graph) == ["attention"]
 
 

@@ -172,6 +172,15 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         case(IMAGE, kernel_shape=[2, 2], dilations=[2, 2], since=10),
         case(Fed((weights(1, 1, 4, 4) * 100).astype(np.int8)), kernel_shape=[2, 2], since=12),
     ),
+    "MaxUnpool": (
+        case(
+            real(1, 1, 2, 2),
+            Fed(ints([0, 3], [8, 15]).reshape(1, 1, 2, 2)),
+            kernel_shape=[2, 2],
+            strides=[2, 2],
+            since=9,
+        ),
+    ),
     "LpPool": (case(IMAGE, **POOL, p=2), case(IMAGE, **POOL, p=1, pads=[1, 1, 1, 1])),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), (case(IMAGE),)),
     "BatchNormalization": (

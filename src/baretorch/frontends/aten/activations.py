@@ -23,7 +23,7 @@ def rrelu(g: Lowering, x: str, lower: Scalar, upper: Scalar, training: bool = Fa
 
 
 def prelu(g: Lowering, x: str, slope: str) -> str:
-    """Lower prelu with one slope, or one per channel, which is dimension 1."""
+    """Lower prelu with a single slope, or with a slope per channel. Channels are dimension 1."""
     rank = len(g.shape(x))
     if g[slope].count > 1 and rank > 1:
         slope = g.reshape(slope, (g[slope].count, *(1,) * (rank - 2)))

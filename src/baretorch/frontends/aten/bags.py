@@ -8,16 +8,15 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.elementwise import div
-from baretorch.frontends.aten.index import cut, embedding, put_back
+from baretorch.frontends.aten.index import cut, embedding, expand_to, put_back
 from baretorch.frontends.aten.promotion import cast, operand
 from baretorch.frontends.aten.rows import AtenRow, rows
 from baretorch.frontends.aten.shapes import slice_
 from baretorch.frontends.lowering import Lowering, known_value
 from baretorch.ir.graph import DType
-from baretorch.ops.elementwise import Div, Maximum, Mul
-from baretorch.ops.index import IndexSelect, Scatter, ScatterReduce
-from baretorch.ops.logic import Ne
-from baretorch.ops.move import Cat
+from baretorch.ops.elementwise import Div, Maximum, Mul, Sub
+from baretorch.ops.index import IndexPut, IndexSelect, Scatter, ScatterReduce
+from baretorch.ops.logic import Le, Ne, Where
 from baretorch.ops.reduce import Amax, Mean, Sum
 
 SUM, MEAN, MAX = 0, 1, 2  # PyTorch's numbers of the modes
@@ -35,43 +34,78 @@ def embedding_bag(
     include_last: bool = False,
     padding: int | None = None,
 ) -> str:
-    """Lower rows of a table, reduced bag by bag. Bags of one size are one reduction; otherwise each has its own."""
-    starts = known_value(g, offsets)
-    if starts is None:
-        raise CompileError(
-            "embedding_bag: the bags are computed",
-            have=str(g[offsets]),
-            need="offsets that are constants of the model",
-            try_="an input of shape [bags, indices per bag], padded with padding_idx",
-        )
-    count = g[index].count
-    ends = [*map(int, starts[1:]), *(() if include_last else (count,))]
-    bags = list(zip(map(int, starts), ends, strict=False))
-    left_out = padding is not None and padding >= 0
-    if left_out and mode == MAX:
-        raise CompileError("embedding_bag: mode 'max' with padding_idx is not supported", need="mode 'sum' or 'mean'")
+    """Lower the operator that users call: a `padding` below 0 counts from the end of the table."""
+    padding = -1 if padding is None else padding % g.shape(table)[0]
+    return bags_of_rows(g, table, index, offsets, scale_grad, mode, sparse, weights, include_last, padding)
+
+
+def bags_of_rows(
+    g: Lowering,
+    table: str,
+    index: str,
+    offsets: str,
+    scale_grad: bool = False,
+    mode: int = SUM,
+    sparse: bool = False,
+    weights: str | None = None,
+    include_last: bool = False,
+    padding: int = -1,
+) -> str:
+    """Lower rows of a table, reduced bag by bag. Bags of one known size are a reduction; others are scattered."""
     rows = embedding(g, table, index)
-    if left_out:
-        counted = g.b.add(Ne(), index, operand(g, int(padding or 0), g[index].dtype))
-        counts = g.reshape(cast(g, counted, DType.FLOAT32), (count, 1))
-        rows = g.b.add(Mul(), rows, counts)
+    count, width = g.shape(rows)
+    counted = g.b.add(Ne(), index, operand(g, padding, g[index].dtype)) if padding >= 0 else None
     if weights is not None:
         rows = g.b.add(Mul(), rows, g.reshape(weights, (count, 1)))
-    if not left_out or mode == SUM:
-        return _bags(g, (Sum, Mean, Amax)[mode], rows, bags)
-    some = g.b.add(Maximum(), _bags(g, Sum, counts, bags), operand(g, 1.0, DType.FLOAT32))
-    return div(g, _bags(g, Sum, rows, bags), some)
+    bags = g[offsets].count - include_last
+    size = _bag_size(g, offsets, count, bags)
+    if not size or (counted and mode == MAX):
+        return _scattered(g, rows, _bag_of_each(g, offsets, count), counted, bags, mode)
+    if counted is None:
+        return g.b.add((Sum, Mean, Amax)[mode]((1,), False), g.reshape(rows, (bags, size, width)))
+    ones = g.reshape(cast(g, counted, DType.FLOAT32), (bags, size, 1))
+    sums = g.b.add(Sum((1,), False), g.b.add(Mul(), g.reshape(rows, (bags, size, width)), ones))
+    return sums if mode == SUM else _divided(g, sums, g.b.add(Sum((1,), False), ones))
 
 
-def _bags(g: Lowering, op: type[Sum] | type[Mean] | type[Amax], rows: str, bags: list[tuple[int, int]]) -> str:
-    """Reduce the rows of each bag to one; those of an empty bag are 0."""
+def _bag_size(g: Lowering, offsets: str, count: int, bags: int) -> int:
+    """Return the number of indices of each bag, or 0 if it is not known ahead of time or differs."""
+    starts, size = known_value(g, offsets), count // max(bags, 1)
+    even = starts is not None and size * bags == count and np.array_equal(starts, np.arange(len(starts)) * size)
+    return size if even else 0
+
+
+def _bag_of_each(g: Lowering, offsets: str, count: int) -> str:
+    """Return the bag of each index: the last one that begins there or before."""
+    starts = g.reshape(offsets, (g[offsets].count, 1))
+    places = g.b.const("places", np.arange(count, dtype=g[offsets].dtype.numpy))
+    begun = g.b.add(Sum((0,), False), g.b.add(Le(), starts, places))
+    return g.b.add(Sub(), begun, operand(g, 1, g[begun].dtype))
+
+
+def _scattered(g: Lowering, rows: str, bag: str, counted: str | None, bags: int, mode: int) -> str:
+    """Add or compare each row in its bag. Rows that do not count go to one more bag, which is cut off; an empty bag is
+    0."""
     count, width = g.shape(rows)
-    size = bags[0][1] - bags[0][0] if bags else 0
-    if size and bags == [(i, i + size) for i in range(0, count, size)]:
-        return g.b.add(op((1,), False), g.reshape(rows, (len(bags), size, width)))
-    nothing = g.b.const("empty_bag", np.zeros((1, width), np.float32))
-    parts = [g.b.add(op((0,), True), slice_(g, rows, 0, a, b)) if b > a else nothing for a, b in bags]
-    return g.b.add(Cat(0), *parts)
+    if counted is not None:
+        bag = g.b.add(Where(), counted, bag, operand(g, bags, g[bag].dtype))
+
+    def put(values: str, accumulate: bool) -> str:
+        begin = g.b.const("bags", np.zeros((bags + 1, g.shape(values)[1]), np.float32))
+        return g.b.add(IndexPut(0, accumulate), begin, bag, values)
+
+    if mode == MAX:  # of one of the bag's own rows and all of them
+        at = expand_to(g, g.reshape(bag, (count, 1)), (count, width))
+        return slice_(g, g.b.add(ScatterReduce(0, "amax"), put(rows, False), at, rows), 0, 0, bags)
+    sums = slice_(g, put(rows, True), 0, 0, bags)
+    if mode == SUM:
+        return sums
+    return _divided(g, sums, slice_(g, put(g.b.const("ones", np.ones((count, 1), np.float32)), True), 0, 0, bags))
+
+
+def _divided(g: Lowering, sums: str, counts: str) -> str:
+    """Divide sums by their number of summands, or by 1 if there is none."""
+    return div(g, sums, g.b.add(Maximum(), counts, operand(g, 1.0, DType.FLOAT32)))
 
 
 # Initial values of reductions that do not include the input.
@@ -124,21 +158,13 @@ def _mean(g: Lowering, sums: str, axis: int, index: str, include_self: bool) -> 
     ones = g.b.const("ones", np.ones(g.shape(index), np.float32))
     begin = g.b.const("count", np.full(g.shape(sums), float(include_self), np.float32))
     counts = g.b.add(Scatter(axis, accumulate=True), begin, index, ones)
-    return div(g, sums, g.b.add(Maximum(), counts, operand(g, 1.0, DType.FLOAT32)))
+    return _divided(g, sums, counts)
 
+
+BAGS = (IndexSelect, Sum, Mean, Amax, Mul, Div, Sub, Maximum, Le, Ne, Where, IndexPut, ScatterReduce)
 
 ROWS: dict[str, AtenRow] = {
-    **rows(
-        "embedding_bag _embedding_bag _embedding_bag_forward_only",
-        embedding_bag,
-        IndexSelect,
-        Sum,
-        Mean,
-        Amax,
-        Mul,
-        Div,
-        Maximum,
-        Ne,
-    ),
+    **rows("embedding_bag", embedding_bag, *BAGS),
+    **rows("_embedding_bag _embedding_bag_forward_only", bags_of_rows, *BAGS),
     **rows("scatter_reduce", scatter_reduce, ScatterReduce, Scatter, Mul, Div, Maximum),
 }

@@ -1,11 +1,13 @@
-"""Rows of the ATen table: convolutions and transposed convolutions, of signals and of images."""
+"""Rows of the ATen table: convolutions and transposed convolutions, of signals, images and volumes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import AtenRow, rows
-from baretorch.frontends.aten.volumes import conv3d
-from baretorch.frontends.lowering import TO_NHWC, Ints, Lowering, sides, spatial
+from baretorch.frontends.aten.volumes import conv3d, conv_transpose3d
+from baretorch.frontends.lowering import TO_NHWC, Ints, Lowering, spatial
 from baretorch.frontends.windows import Windows, make_windows
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
@@ -23,7 +25,7 @@ def conv(
     groups: int = 1,
 ) -> str:
     """Lower conv1d, conv2d or conv3d: the weight has the shape [O, C/groups, K, ...]."""
-    _dims(g, weight, most=3)
+    _need_dims(g, weight)
     return convolve(g, x, weight, bias, make_windows(g.shape(weight)[2:], stride, padding, dilation), groups)
 
 
@@ -36,8 +38,8 @@ def convolve(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, gro
 
 def conv_image(g: Lowering, op: Conv2d, x: str, weight: str, bias: str | None) -> str:
     """Lower a convolution of x[N, C, (H,) W] by a weight [O, C/groups, (KH,) K]."""
-    dims = _dims(g, weight)
     out, depth, *kernel = g.shape(weight)
+    dims = len(kernel)
     image = g.reshape(weight, (out, depth, *spatial(kernel, dims, 1)))
     return g.nhwc(op, x, g.permute(image, TO_NHWC), *((bias,) if bias else ()), dims=dims)
 
@@ -53,34 +55,33 @@ def conv_transpose(
     groups: int = 1,
     dilation: Ints = (1,),
 ) -> str:
-    """Lower conv_transpose1d or 2d: the weight has the shape [C, O/groups, (KH,) K]."""
-    dims = _dims(g, weight)
-    step, reach = spatial(stride, dims, 1), spatial(dilation, dims, 1)
-    top, bottom, left, right = sides(spatial(padding, dims, 0))
-    below, beside = spatial(output_padding, dims, 0)
-    op = ConvTranspose2d(step, (top, bottom - below, left, right - beside), reach, groups)
-    return conv_transpose_image(g, op, x, weight, bias)
+    """Lower conv_transpose1d, 2d or 3d: the weight has the shape [C, O/groups, K, ...]. Output padding is padding that
+    is not cut off."""
+    _need_dims(g, weight)
+    w = make_windows(g.shape(weight)[2:], stride, padding, dilation)
+    extra = output_padding if len(output_padding) == w.dims else (*output_padding,) * w.dims
+    after = tuple(a - e for a, e in zip(w.after, extra, strict=True))
+    return convolve_transposed(g, x, weight, bias, replace(w, after=after), groups)
 
 
-def conv_transpose_image(g: Lowering, op: ConvTranspose2d, x: str, weight: str, bias: str | None) -> str:
-    """Lower a transposed convolution of x[N, C, (H,) W] by a weight [C, O/groups, (KH,) K]."""
-    dims = _dims(g, weight)
+def convolve_transposed(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, groups: int) -> str:
+    """Lower a transposed convolution of signals, images or volumes by a weight [C, O/groups, K, ...]."""
+    if w.dims == 3:
+        return conv_transpose3d(g, x, weight, bias, w, groups)
+    op, dims = ConvTranspose2d(w.step, w.around, w.reach, groups), w.dims
     in_, out, *kernel = g.shape(weight)
-    groups, size = op.groups, spatial(kernel, dims, 1)
+    size = spatial(kernel, dims, 1)
     grouped = g.reshape(weight, (groups, in_ // groups, out, *size))
     last = g.reshape(g.permute(grouped, (0, 2, 3, 4, 1)), (groups * out, *size, in_ // groups))
     return g.nhwc(op, x, last, *((bias,) if bias else ()), dims=dims)
 
 
-def _dims(g: Lowering, weight: str, most: int = 2) -> int:
+def _need_dims(g: Lowering, weight: str) -> None:
     dims = len(g.shape(weight)) - 2
-    if not 1 <= dims <= most:
+    if not 1 <= dims <= 3:
         raise CompileError(
-            f"a convolution over {dims} dimensions is not supported",
-            have=f"weight {g[weight].type}",
-            need="conv1d, conv2d or conv3d, or the transposed forms of the first two",
+            f"a convolution over {dims} dimensions is not supported", have=f"weight {g[weight].type}", need="1 to 3"
         )
-    return dims
 
 
 ROWS: dict[str, AtenRow] = {
@@ -97,5 +98,5 @@ ROWS: dict[str, AtenRow] = {
     ),
     **rows("conv1d conv2d", conv, Conv2d),
     **rows("conv3d", conv, Conv2d, DepthWindows),
-    **rows("conv_transpose1d conv_transpose2d", conv_transpose, ConvTranspose2d),
+    **rows("conv_transpose1d conv_transpose2d conv_transpose3d", conv_transpose, ConvTranspose2d),
 }

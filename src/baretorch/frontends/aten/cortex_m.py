@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import wraps
 from math import isfinite, ldexp, prod
+from typing import Any
 
 import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import quant
 from baretorch.frontends.aten.rows import AtenRow
-from baretorch.frontends.lowering import Ints, Lowering, pair, sides
+from baretorch.frontends.lowering import TO_NCHW, TO_NHWC, Build, Ints, Lowering, pair, sides
 from baretorch.ir.graph import Array, DType, Quant
 from baretorch.ops.elementwise import Maximum, Minimum
 from baretorch.ops.int8.arithmetic import multipliers
 from baretorch.ops.int8.lookup import Lookup
-from baretorch.ops.int8.qbinary import QAdd, QMul, product_of, sum_of
+from baretorch.ops.int8.qbinary import QAdd, QDiv, QMul, product_of, quotient_of, sum_of
 from baretorch.ops.int8.qconv2d import QConv2d
 from baretorch.ops.int8.qconv_transpose2d import QConvTranspose2d
 from baretorch.ops.int8.qlinear import QLinear
@@ -34,6 +36,7 @@ from baretorch.ops.pool import MaxPool2d
 EVERY = np.arange(-128, 128, dtype=np.int8)
 INPUT_BITS = 20  # the left shift of a sum's inputs in CMSIS-NN
 SOFTMAX_BITS = 26  # fractional bits of the differences in CMSIS-NN's softmax
+QUARTER = (1 << 30, -1)  # output multiplier and shift of every sum that ExecuTorch 1.0 wrote
 
 
 def linear(
@@ -206,7 +209,10 @@ def add(
     lo: int,
     hi: int,
 ) -> str:
-    ratios = _factors((a_factor, b_factor), (a_shift, b_shift)) * _factors((factor,), (shift,)) * (1 << INPUT_BITS)
+    if (factor, shift) == QUARTER:  # ExecuTorch 1.0 negates shifts, and its factors are ratios of scales
+        ratios = _factors((a_factor, b_factor), (-a_shift, -b_shift))
+    else:
+        ratios = _factors((a_factor, b_factor), (a_shift, b_shift)) * _factors((factor,), (shift,)) * (1 << INPUT_BITS)
     made = sum_of(_quant(ratios[0], a_zero), _quant(ratios[1], b_zero), _quant(1.0, zero))
     if made is None:
         raise CompileError("quantized_add: an input's scale is 64 times the output's or more")
@@ -221,6 +227,14 @@ def mul(g: Lowering, a: str, a_zero: int, b: str, b_zero: int, zero: int, factor
     ratio = float(_factors((factor,), (shift,))[0])
     made = product_of(Quant((ratio,), (int(a_zero),)), Quant((1.0,), (int(b_zero),)), _quant(1.0, zero))
     return g.b.add(made, a, b)
+
+
+def div(g: Lowering, a: str, a_zero: int, b: str, b_zero: int, zero: int, scale: float) -> str:
+    """Lower a quotient. ExecuTorch defines it as 0 where the divisor is 0."""
+    quant.need_scale(scale)
+    made = g.b.add(quotient_of(_quant(scale, a_zero), _quant(1.0, b_zero), _quant(1.0, zero)), a, b)
+    highest, lowest = (_table(g, b, np.where(b_zero == EVERY, _stored(zero), limit)) for limit in (127, -128))
+    return g.b.add(Maximum(), g.b.add(Minimum(), made, highest), lowest)
 
 
 def batch_matmul(
@@ -246,6 +260,18 @@ def softmax(g: Lowering, x: str, axis: int, x_zero: int, y_zero: int, factor: in
     if axis == last:
         return g.b.add(op, x)
     return g.permute(g.b.add(op, g.permute(x, dims)), [int(d) for d in np.argsort(dims)])
+
+
+def channels_last(build: Build) -> Build:
+    """Return the row of an operator whose images are [N, H, W, C] for PyTorch, too."""
+
+    @wraps(build)
+    def lowered(g: Lowering, x: str, *rest: Any) -> str:
+        made = build(g, g.permute(x, TO_NCHW), *rest)
+        assert isinstance(made, str)
+        return g.permute(made, TO_NHWC)
+
+    return lowered
 
 
 def _table(g: Lowering, x: str, table: Array) -> str:
@@ -303,9 +329,16 @@ ROWS: dict[str, AtenRow] = {
     "cortex_m::quantized_max_pool2d": AtenRow(max_pool2d, (MaxPool2d, Lookup)),
     "cortex_m::quantized_add": AtenRow(add, (QAdd,)),
     "cortex_m::quantized_mul": AtenRow(mul, (QMul,)),
+    "cortex_m::quantized_div": AtenRow(div, (QDiv, Lookup, Minimum, Maximum)),
     "cortex_m::quantized_activation": AtenRow(activation, (Lookup,)),
     "cortex_m::maximum": AtenRow(lambda g, a, b: g.b.add(Maximum(), a, b), (Maximum,)),
     "cortex_m::minimum": AtenRow(lambda g, a, b: g.b.add(Minimum(), a, b), (Minimum,)),
     "cortex_m::softmax": AtenRow(softmax, (QSoftmax,)),
     "cortex_m::transpose": AtenRow(lambda g, x, dims: g.permute(x, dims), (Permute,)),
+}
+IMAGES = ("conv2d", "depthwise_conv2d", "transpose_conv2d", "avg_pool2d", "max_pool2d")
+ROWS |= {
+    f"cortex_m::quantized_{name}_nhwc": replace(row, build=channels_last(row.build))
+    for name in IMAGES
+    for row in [ROWS[f"cortex_m::quantized_{name}"]]
 }

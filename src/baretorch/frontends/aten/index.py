@@ -53,7 +53,7 @@ def embedding(g: Lowering, table: str, index: str, *_: object) -> str:
 
 
 def unfold(g: Lowering, x: str, axis: int, size: int, step: int) -> str:
-    """Take windows of an axis; their elements become the last dimension. A single number is a row of one."""
+    """Take windows of an axis; their elements become the last dimension. A scalar counts as a row of one element."""
     if not g.shape(x):
         return g.reshape(x, (size,))
     axis = g.axis(x, axis)

@@ -49,7 +49,8 @@ def meshgrid(g: Lowering, tensors: Sequence[str], indexing: str = "ij") -> tuple
 
 
 def repeat(g: Lowering, x: str, repeats: Ints) -> str:
-    """Repeat each dimension n r times: insert a dimension of r before it, expanded."""
+    """Repeat dimensions. A dimension of n elements that is repeated r times is expanded as [r, n], then reshaped to
+    n * r."""
     own = (1,) * (len(repeats) - len(g.shape(x))) + g.shape(x)
     apart = reshape(g, x, tuple(d for n in own for d in (1, n)))
     full = expand(g, apart, tuple(d for r, n in zip(repeats, own, strict=True) for d in (r, n)))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from baretorch.errors import CompileError
+from baretorch.frontends.aten.products import linear_layer
 from baretorch.frontends.aten.rows import AtenRow, rows
-from baretorch.frontends.lowering import Ints, Lowering, Scalar, spatial
+from baretorch.frontends.lowering import Build, Ints, Lowering, Scalar, spatial
+from baretorch.ir.graph import Array
 from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.linear import Linear
 from baretorch.ops.upsample import (
     MODES,
     PADDINGS,
@@ -51,6 +56,60 @@ def linear(g: Lowering, x: str, size: Ints | None, align_corners: bool, *scales:
 def bicubic(g: Lowering, x: str, size: Ints | None, align_corners: bool, *scales: Any) -> str:
     (height, width), (down, across) = _aligned_steps(g, x, size, align_corners, scales)
     return g.nhwc(UpsampleBicubic2d((height, width), (down, across), align_corners), x)
+
+
+def antialiased(kind: str) -> Build:
+    """Return the row of a resampling whose filter grows with the step, so that each input counts: a matrix per axis."""
+    reach, share = {"bilinear": (1.0, triangle), "bicubic": (2.0, lambda t: cubic(t, -0.5))}[kind]
+
+    def build(g: Lowering, x: str, size: Ints | None, align_corners: bool, *scales: Any) -> str:
+        sizes, steps = _aligned_steps(g, x, size, align_corners, scales)
+        if sizes[1] == 1 < sizes[0]:
+            raise CompileError(
+                f"antialiased resizing to {sizes[0]} x 1 is not supported",
+                have=str(g[x]),
+                need="a width of 2 or more, because PyTorch's result for a width of 1 repeats its first row",
+                try_="antialias=False, or a mean over the width",
+            )
+        for axis, (want, step) in reversed([*enumerate(zip(sizes, steps, strict=True), 2)]):
+            have = g.shape(x)[axis]
+            if (want, step) != (have, 1.0):
+                x = apply_matrix(g, x, axis, _filter_matrix(have, want, step, reach, share))
+        return x
+
+    return build
+
+
+def _filter_matrix(have: int, want: int, step: float, reach: float, share: Callable[[Array], Array]) -> Array:
+    """Return matrix[output, input] of a filter around each output's place; places are computed in float32."""
+    wide, i = np.float32(max(step, 1.0)), np.arange(have, dtype=np.float32)
+    center = (np.arange(want, dtype=np.float32) + np.float32(0.5))[:, None] * np.float32(step)
+    first = np.maximum(np.trunc(center - np.float32(reach) * wide + np.float32(0.5)), 0)
+    stop = np.minimum(np.trunc(center + np.float32(reach) * wide + np.float32(0.5)), have)
+    shares = np.where((i >= first) & (i < stop), share((i - center + np.float32(0.5)) / wide), 0.0)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)
+
+
+def triangle(t: Array) -> Array:
+    return np.asarray(np.maximum(1 - np.abs(t), 0))
+
+
+def cubic(t: Array, a: float) -> Array:
+    """Return the weights of Keys' cubic convolution: two polynomials that meet at a distance of 1."""
+    t = np.abs(t)
+    near, far = ((a + 2) * t - (a + 3)) * t * t + 1, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+    return np.asarray(np.where(t <= 1, near, np.where(t < 2, far, 0.0)))
+
+
+def apply_matrix(g: Lowering, x: str, axis: int, matrix: Array) -> str:
+    """Apply a matrix along an axis as a linear layer."""
+    rank = len(g.shape(x))
+    weight = g.b.const("resize", matrix)
+    if axis == rank - 1:
+        return linear_layer(g, x, weight)
+    dims = (*(d for d in range(rank) if d != axis), axis)
+    back = tuple(int(d) for d in np.argsort(dims))
+    return g.permute(linear_layer(g, g.permute(x, dims), weight), back)
 
 
 def grid_sample(g: Lowering, x: str, grid: str, mode: int, padding: int, align_corners: bool) -> str:
@@ -121,6 +180,8 @@ ROWS: dict[str, AtenRow] = {
     **rows("_upsample_nearest_exact1d _upsample_nearest_exact2d", nearest_exact, UpsampleNearest2d),
     **rows("upsample_linear1d upsample_bilinear2d", linear, UpsampleBilinear2d),
     **rows("upsample_bicubic2d", bicubic, UpsampleBicubic2d),
+    **rows("_upsample_bilinear2d_aa", antialiased("bilinear"), Linear),
+    **rows("_upsample_bicubic2d_aa", antialiased("bicubic"), Linear),
     **rows("grid_sampler_2d", grid_sample, GridSample2d),
     **rows("pixel_shuffle", pixel_shuffle, Permute, Reshape),
     **rows("pixel_unshuffle", pixel_unshuffle, Permute, Reshape),

@@ -164,7 +164,7 @@ def _bind(g: AtenLowering, call: AtenCall, result: Result) -> None:
             raise CompileError(
                 f"{call.target.removeprefix('aten::')}: only its {which} can be used",
                 at=str(call.origin) or None,
-                try_="leave return_indices at False" if "pool" in call.target else None,
+                try_="a smaller window, or return_indices=False" if "pool" in call.target else None,
             )
 
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import numpy as np
+
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.windows import Windows
 from baretorch.ir.graph import Op
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.layout import DepthWindows, Pad
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 
@@ -39,6 +42,25 @@ def conv3d(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, group
     conv = Conv2d(w.frame.step, w.frame.around, w.frame.reach, groups)
     y = g.b.add(conv, frames, g.reshape(image, (out, kernel[1], kernel[2], kernel[0] * part)), *extra)
     return _as_given(g, x, g.reshape(y, (n, windows.windows(depth), *g.shape(y)[1:])))
+
+
+def conv_transpose3d(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, groups: int) -> str:
+    """Lower a transposed convolution by a weight [C, O/groups, KD, KH, KW]: of each frame, with an output per element
+    of the kernel along the depth, and then of these along the depth, by an identity matrix."""
+    volume = _volume(g, x)
+    n, depth, *size = g.shape(volume)
+    channels, part, along, *kernel = g.shape(weight)
+    out, extra = groups * part, [bias] if bias else []
+    split = g.reshape(weight, (groups, channels // groups, part, along, *kernel))
+    last = g.reshape(g.permute(split, (0, 2, 3, 4, 5, 1)), (out * along, *kernel, channels // groups))
+    frames = ConvTranspose2d(w.frame.step, w.frame.around, w.frame.reach, groups)
+    alone = (along, w.strides[0], w.before[0], w.after[0]) == (1, 1, 0, 0)
+    made = g.b.add(frames, g.reshape(volume, (n * depth, *size)), last, *(extra if alone else ()))
+    y = g.reshape(made, (n, depth, *g.shape(made)[1:]))
+    if not alone:
+        unit = g.b.const("unit", np.tile(np.eye(along, dtype=np.float32)[:, None], (out, 1, 1, 1)))
+        y = _by_depth(g, ConvTranspose2d(w.depth.step, w.depth.around, w.depth.reach, out), y, unit, *extra)
+    return _as_given(g, x, y)
 
 
 def pool_volume(g: Lowering, x: str, frame: Pool, depth: Pool) -> str:

@@ -1,4 +1,5 @@
-"""Rows of the ONNX table: the domain ai.onnx.ml, in which skl2onnx writes models of scikit-learn.
+"""Rows of the ONNX table: linear models and support vectors of the domain ai.onnx.ml, in which skl2onnx writes models
+of scikit-learn; and what all rows of that domain share.
 
 Results are onnxruntime's, whose definition of binary classes and of transforms is more precise than ONNX's. Labels that
 are texts become their indices before anything else (`classic_model.py`).
@@ -17,23 +18,17 @@ from baretorch.frontends.aten.products import linear_layer
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.call import ML, OnnxCall, key, need_room
-from baretorch.frontends.onnx.forest import Forest, Vote, read_ensemble, read_nodes
-from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
+from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
 from baretorch.ir.graph import Array, DType
 from baretorch.ops.cdist import Cdist
 from baretorch.ops.elementwise import Add, Div, Mul, Pow, Sub
 from baretorch.ops.functions import Abs, Exp, Log, Neg, Sigmoid, Sign, Sqrt, Tanh
-from baretorch.ops.layout import Pad
-from baretorch.ops.logic import Eq, Le, Lt, Where
+from baretorch.ops.logic import Le, Lt, Where
 from baretorch.ops.reduce import Amax, Sum
 from baretorch.ops.scan import ArgMax
 from baretorch.ops.softmax import Softmax
-from baretorch.ops.trees import AGGREGATES, Trees
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-
-
-# --- helpers ------------------------------------------------------------------------------------------------
 
 
 def floats(g: Lowering, x: str) -> str:
@@ -48,7 +43,7 @@ def constant(g: Lowering, name: str, values: Any, dtype: type = np.float32) -> s
     return g.b.const(name, np.asarray(values, dtype))
 
 
-def sized(call: OnnxCall, name: str, count: int, few: bool = False) -> Array:
+def numbers_of(call: OnnxCall, name: str, count: int, few: bool = False) -> Array:
     """Return an attribute with this many numbers, or with one number if `few`."""
     values = np.asarray(call.attribute(name, ()), np.float32)
     if values.size != count and not (few and values.size == 1):
@@ -123,135 +118,13 @@ def both(g: Lowering, score: str, signed: bool, kind: str) -> str:
     return shapes.cat(g, [other, score], 1)
 
 
-# --- trees --------------------------------------------------------------------------------------------------
-
-
-def _trees(
-    g: OnnxLowering, op: str, x: str, forest: Forest, targets: int, aggregate: str = "SUM", ones: bool = False
-) -> str:
-    """Add the operator; with `ones`, each vote is 1."""
-    if aggregate not in ("SUM", "AVERAGE", "MIN", "MAX"):
-        raise CompileError(f"{op}: aggregate_function {aggregate!r} is not supported", need="SUM, AVERAGE, MIN or MAX")
-    if not 0 < targets <= 1 << 24:
-        raise CompileError(f"{op}: {targets} targets are not supported")
-    if not forest.roots:
-        raise CompileError(f"{op}: there are no trees")
-    total = aggregate.lower() if aggregate.lower() in AGGREGATES else "sum"
-    tables = forest.tables(op, g.shape(x)[1], targets, ones or total != "sum")
-    if ones:
-        tables["votes"] = np.ones_like(tables["votes"])
-    y = g.b.add(Trees(targets, total), x, *(g.b.const(name, data) for name, data in tables.items()))
-    return g.b.add(Div(), y, g.operand(float(len(forest.roots)), y)) if aggregate == "AVERAGE" else y
-
-
-def _voted(g: OnnxLowering, call: OnnxCall, x: str, forest: Forest, targets: int) -> str:
-    """Report which targets get any vote."""
-    return above(g, _trees(g, call.op, x, forest, targets, ones=True), 0.0)
-
-
-def _with_base(g: Lowering, y: str, base: Sequence[float]) -> str:
-    """Add what every row starts with."""
-    return g.b.add(Add(), y, constant(g, "base", base)) if len(base) and any(base) else y
-
-
-def tree_regressor(g: OnnxLowering, call: OnnxCall) -> str:
-    x, a = floats(g, call.need(0)), call.attributes
-    targets = int(a.get("n_targets", 1))
-    forest = read_nodes(call.op, a, "target")
-    return _regression(g, call, x, forest, targets, a.get("aggregate_function", "SUM"), a.get("post_transform", "NONE"))
-
-
-def _regression(
-    g: OnnxLowering, call: OnnxCall, x: str, forest: Forest, targets: int, aggregate: str, kind: str
-) -> str:
-    if targets == 1:  # onnxruntime reads the first vote of a leaf, and knows one transform
-        forest.leaves = [votes[:1] for votes in forest.leaves]
-        kind = kind if kind == "PROBIT" else "NONE"
-    base = call.attribute("base_values", ())
-    if len(base) not in (0, 1, targets):
-        raise CompileError(f"{call.op}: base_values has {len(base)} numbers", need=f"{targets}")
-    y = _trees(g, call.op, x, forest, targets, aggregate)
-    based = _with_base(g, y, base if len(base) == targets else ())
-    if based != y and targets > 1 and not _votes_for_every(forest, targets):  # targets without votes stay 0
-        based = g.b.add(Where(), _voted(g, call, x, forest, targets), based, g.operand(0.0, y))
-    return transform(g, call.op, based, kind)
-
-
-def tree_ensemble(g: OnnxLowering, call: OnnxCall) -> str:
-    x, a = floats(g, call.need(0)), call.attributes
-    aggregate, kind = a.get("aggregate_function", 1), a.get("post_transform", 0)
-    if not (0 <= aggregate < 4 and 0 <= kind < len(TRANSFORMS)):
-        raise CompileError("TreeEnsemble: the aggregate function or the transform is not supported")
-    name = ("AVERAGE", "SUM", "MIN", "MAX")[aggregate]
-    return _regression(g, call, x, read_ensemble(call.op, a), int(a.get("n_targets", 1)), name, TRANSFORMS[kind])
-
-
-def tree_classifier(g: OnnxLowering, call: OnnxCall) -> Result:
-    x, a = floats(g, call.need(0)), call.attributes
-    labels = labels_of(call, "classlabels_int64s")
-    forest, count = read_nodes(call.op, a, "class"), len(labels)
-    kind, base = a.get("post_transform", "NONE"), list(a.get("base_values", ()))
-    if len(base) not in (0, 1, count):
-        raise CompileError(f"{call.op}: base_values has {len(base)} numbers", need=f"{count}")
-    votes: list[Vote] = [vote for leaf in forest.leaves for vote in leaf]
-    voted = {target for target, _ in votes}
-    if count <= 2 and len(voted) == 1:
-        return _one_score(g, call, x, forest, labels, base)
-    y = _trees(g, call.op, x, forest, count)
-    if count == 2:
-        if base:
-            raise CompileError(f"{call.op}: base_values for two classes with votes each is not supported")
-        chosen = pick(g, above(g, shapes.slice_(g, y, 1, 1, 2), 0.0), (0, 1))
-        _need_every(call, forest, count)
-        return chosen, transform(g, call.op, y, kind)
-    y = _with_base(g, y, [*base, *[0.0] * (count - len(base))] if base else ())
-    found = y
-    if not base and any(w <= 0 for _, w in votes) and not _votes_for_every(forest, count):
-        # A class without a vote does not take part, though 0 may be more than what the others have.
-        found = g.b.add(Where(), _voted(g, call, x, forest, count), y, g.operand(-np.inf, y))
-    return best(g, found, labels), transform(g, call.op, y, kind)
-
-
-def _votes_for_every(forest: Forest, count: int) -> bool:
-    """Report whether every leaf votes for every class."""
-    return all(len({target for target, _ in votes}) == count for votes in forest.leaves)
-
-
-def _need_every(call: OnnxCall, forest: Forest, count: int) -> None:
-    if not _votes_for_every(forest, count):
-        raise CompileError(
-            f"{call.op}: some leaves have no vote for a class", need="a vote per class in every leaf of two classes"
-        )
-
-
-def _one_score(
-    g: OnnxLowering, call: OnnxCall, x: str, forest: Forest, labels: Sequence[int], base: Sequence[float]
-) -> Result:
-    """Lower a classifier whose leaves all vote for one class: the score decides between two labels."""
-    (only,) = {target for votes in forest.leaves for target, _ in votes}
-    weights = [w for votes in forest.leaves for _, w in votes]
-    kind = str(call.attribute("post_transform", "NONE"))
-    count, positive = len(labels), all(w >= 0 for w in weights)
-    if not 0 <= only < count or (only == 1 and base) or (kind == "PROBIT" and count == 2) or len(base) == 2:
-        raise CompileError(f"{call.op}: votes for one class with base_values, or PROBIT, are not supported")
-    forest.leaves = [[(0, w) for _, w in votes] for votes in forest.leaves]
-    s = _with_base(g, _trees(g, call.op, x, forest, 1), base)
-    if count == 1:
-        return pick(g, above(g, s, 0.0), (0, 1)), transform(g, call.op, s, kind if kind == "PROBIT" else "NONE")
-    chosen = pick(g, above(g, s, 0.5 if positive else 0.0), labels)
-    if only == 1:
-        zero = g.b.add(Mul(), s, g.operand(0.0, s))
-        return chosen, transform(g, call.op, shapes.cat(g, [zero, s], 1), kind)
-    return chosen, both(g, s, not positive, kind)
-
-
 # --- linear models and support vectors ----------------------------------------------------------------------
 
 
 def _layer(g: OnnxLowering, call: OnnxCall, x: str, targets: int, bias: Array | None) -> str:
     features = g.shape(x)[1]
     need_room(call.op, max(targets, 0), features)
-    weight = sized(call, "coefficients", targets * features).reshape(targets, features)
+    weight = numbers_of(call, "coefficients", targets * features).reshape(targets, features)
     return linear_layer(g, x, constant(g, "weight", weight), None if bias is None else constant(g, "bias", bias))
 
 
@@ -288,11 +161,11 @@ def _products(g: OnnxLowering, call: OnnxCall, x: str, count: int) -> str:
     """Return the kernel function of each row and each of `count` support vectors."""
     features = g.shape(x)[1]
     need_room(call.op, count, features)
-    vectors = sized(call, "support_vectors", count * features).reshape(count, features)
+    vectors = numbers_of(call, "support_vectors", count * features).reshape(count, features)
     kind = str(call.attribute("kernel_type", "LINEAR"))
     if kind == "LINEAR":
         return linear_layer(g, x, constant(g, "vectors", vectors))
-    gamma, start, degree = map(float, sized(call, "kernel_params", 3))
+    gamma, start, degree = map(float, numbers_of(call, "kernel_params", 3))
     if kind == "RBF":
         d = g.b.add(Cdist(2.0), x, constant(g, "vectors", vectors))
         return g.b.add(Exp(), g.b.add(Mul(), g.b.add(Mul(), d, d), g.operand(-gamma, d)))
@@ -314,7 +187,7 @@ def svm_regressor(g: OnnxLowering, call: OnnxCall) -> str:
     if rho.size != 1:
         raise CompileError("SVMRegressor: rho is missing")
     if count > 0:
-        weight = sized(call, "coefficients", count).reshape(1, count)
+        weight = numbers_of(call, "coefficients", count).reshape(1, count)
         y = linear_layer(g, _products(g, call, x, count), constant(g, "weight", weight), constant(g, "rho", rho))
     else:
         y = _layer(g, call, x, 1, rho)
@@ -344,7 +217,7 @@ def svm_classifier(g: OnnxLowering, call: OnnxCall) -> Result:
         )
     total = sum(per_class)
     products = _products(g, call, x, total)
-    table = sized(call, "coefficients", (count - 1) * total).reshape(count - 1, total)
+    table = numbers_of(call, "coefficients", (count - 1) * total).reshape(count - 1, total)
     starts = np.cumsum([0, *per_class])
     if count == 2:
         y = linear_layer(g, products, constant(g, "weight", table), constant(g, "rho", rho))
@@ -364,7 +237,8 @@ def svm_classifier(g: OnnxLowering, call: OnnxCall) -> Result:
 def _pairs(
     g: Lowering, products: str, table: Array, starts: Array, pairs: Sequence[tuple[int, int]], rho: Array
 ) -> str:
-    """Return the decision of each pair of classes: what the vectors of both say against the other one."""
+    """Return the decision value for each pair of classes: the sum over the support vectors of both classes, plus
+    rho."""
     count = len(starts) - 1
     sums = []
     for i in range(count):
@@ -393,130 +267,10 @@ def _linear_svm(g: OnnxLowering, call: OnnxCall, x: str, labels: Sequence[int], 
     return chosen, _transform_rows(g, call, y)
 
 
-# --- features -----------------------------------------------------------------------------------------------
-
-
-def scaler(g: OnnxLowering, call: OnnxCall) -> str:
-    x = cast(g, call.need(0), DType.FLOAT32)
-    features = g.shape(x)[-1]
-    y = g.b.add(Sub(), x, constant(g, "offset", sized(call, "offset", features, few=True)))
-    return g.b.add(Mul(), y, constant(g, "scale", sized(call, "scale", features, few=True)))
-
-
-def normalizer(g: OnnxLowering, x: str, *, norm: str = "MAX") -> str:
-    """Lower Normalizer; a row of zeros stays as it is."""
-    shape = g.shape(x)
-    x = floats(g, x)
-    if norm not in ("MAX", "L1", "L2"):
-        raise CompileError(f"Normalizer: norm {norm!r} is not supported", need="MAX, L1 or L2")
-    if norm == "MAX":
-        size = g.b.add(Amax((1,), True), x)
-    elif norm == "L1":
-        size = g.b.add(Sum((1,), True), g.b.add(Abs(), x))
-    else:
-        size = g.b.add(Sqrt(), g.b.add(Sum((1,), True), g.b.add(Mul(), x, x)))
-    none = g.b.add(Eq(), size, g.operand(0.0, size))
-    return g.reshape(g.b.add(Div(), x, g.b.add(Where(), none, g.operand(1.0, size), size)), shape)
-
-
-def imputer(g: OnnxLowering, call: OnnxCall) -> str:
-    x = call.need(0)
-    kind = "float" if g[x].dtype is DType.FLOAT32 else "int64"
-    values = np.asarray(call.attribute(f"imputed_value_{kind}s", ()), g[x].dtype.numpy)
-    if values.size not in (1, g.shape(x)[-1]):
-        raise CompileError(f"Imputer: imputed_value_{kind}s has {values.size} numbers", need=f"{g.shape(x)[-1]}")
-    replaced = call.attribute(f"replaced_value_{kind}", 0)
-    values_ = g.b.const("imputed", values)
-    if np.isnan(replaced):
-        return g.b.add(Where(), g.b.add(Eq(), x, x), x, values_)
-    return g.b.add(Where(), g.b.add(Eq(), x, g.operand(replaced, x)), values_, x)
-
-
-def binarizer(g: OnnxLowering, x: str, *, threshold: float = 0.0) -> str:
-    return cast(g, above(g, cast(g, x, DType.FLOAT32), threshold), DType.FLOAT32)
-
-
-def extract(g: OnnxLowering, x: str, indices: str) -> str:
-    """Lower ArrayFeatureExtractor: entries of the last axis."""
-    shape = g.shape(x)
-    rows = g.reshape(x, (1, *shape) if len(shape) == 1 else shape)
-    return index.select_rows(g, rows, len(g.shape(rows)) - 1, g.reshape(indices, (g[indices].count,)))
-
-
-def vectorizer(g: OnnxLowering, call: OnnxCall) -> str:
-    rows = [floats(g, call.need(i)) for i in range(len(call.inputs))]
-    sizes = tuple(call.attribute("inputdimensions", ()))
-    if sizes != tuple(g.shape(x)[1] for x in rows):
-        raise CompileError(f"FeatureVectorizer: inputdimensions is {list(sizes)}", need="the features of each input")
-    return shapes.cat(g, rows, 1)
-
-
-def _equal_to(g: Lowering, op: str, x: str, keys: Array) -> str:
-    """Compare each element with all keys: bool[.., K]."""
-    need_room(op, g[x].count, keys.size)
-    return g.b.add(Eq(), shapes.unsqueeze(g, x, len(g.shape(x))), g.b.const("keys", keys))
-
-
-def label_encoder(g: OnnxLowering, call: OnnxCall) -> str:
-    """Lower LabelEncoder for numbers: the first key that is equal selects the value."""
-    x = call.need(0)
-    keys, values = (_numbers(call, part) for part in ("keys", "values"))
-    if keys.shape != values.shape or not keys.size:
-        raise CompileError(f"LabelEncoder: {keys.size} keys for {values.size} values", need="numbers, a value per key")
-    if keys.dtype.kind == "f" and np.isnan(keys).any():
-        raise CompileError("LabelEncoder: NaN is not supported as a key")
-    dtype = g[x].dtype.numpy
-    equal = cast(g, _equal_to(g, call.op, x, keys.astype(dtype)), DType.INT32)
-    rank = len(g.shape(equal))
-    padded = g.b.add(Pad((*((0, 0),) * (rank - 1), (0, 1)), 1.0), equal)
-    table = g.b.const("values", np.append(values, np.asarray(_default(call, values), values.dtype)))
-    return index.select_rows(g, table, 0, g.b.add(ArgMax(rank - 1, False), padded))
-
-
-def _numbers(call: OnnxCall, part: str) -> Array:
-    for name, dtype in ((f"{part}_int64s", np.int64), (f"{part}_floats", np.float32), (f"{part}_tensor", None)):
-        found = call.attribute(name)
-        if found is not None and len(found):
-            data = np.asarray(found, dtype).reshape(-1)
-            return data.astype(np.float32) if data.dtype == np.float64 else data
-    raise CompileError(f"LabelEncoder: {part} are not numbers", need=f"{part}_int64s or {part}_floats")
-
-
-def _default(call: OnnxCall, values: Array) -> Any:
-    """Return the value of what equals no key."""
-    tensor = call.attribute("default_tensor")
-    if tensor is not None:
-        return np.asarray(tensor).reshape(-1)[0]
-    if values.dtype.kind == "f":
-        return call.attribute("default_float", -0.0)
-    return call.attribute("default_int64", -1)
-
-
-def one_hot_encoder(g: OnnxLowering, call: OnnxCall) -> str:
-    classes = np.asarray(call.attribute("cats_int64s", ()), np.int64)
-    if not classes.size:
-        raise CompileError("OneHotEncoder: cats_int64s is missing", need="categories that are numbers")
-    if not call.attribute("zeros", 1):
-        g.note("OneHotEncoder: an unknown category gives zeros, where onnxruntime reports an error")
-    x = cast(g, call.need(0), DType.INT64)
-    return cast(g, _equal_to(g, call.op, x, classes), DType.FLOAT32)
-
-
 _ROWS: Mapping[str, OnnxRow] = {
-    "TreeEnsembleClassifier": OnnxRow(tree_classifier),
-    "TreeEnsembleRegressor": OnnxRow(tree_regressor),
-    "TreeEnsemble": OnnxRow(tree_ensemble),
     "LinearClassifier": OnnxRow(linear_classifier),
     "LinearRegressor": OnnxRow(linear_regressor),
     "SVMClassifier": OnnxRow(svm_classifier),
     "SVMRegressor": OnnxRow(svm_regressor),
-    "Scaler": OnnxRow(scaler),
-    "Normalizer": row(normalizer),
-    "Imputer": OnnxRow(imputer),
-    "Binarizer": row(binarizer),
-    "ArrayFeatureExtractor": row(extract),
-    "FeatureVectorizer": OnnxRow(vectorizer),
-    "LabelEncoder": OnnxRow(label_encoder),
-    "OneHotEncoder": OnnxRow(one_hot_encoder),
 }
 ROWS: dict[str, OnnxRow] = {key(op, ML): row for op, row in _ROWS.items()}

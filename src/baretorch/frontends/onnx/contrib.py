@@ -92,12 +92,12 @@ def fused_matmul(
 ) -> str:
     """Lower alpha a b. A transposed batch has its rows outermost: [M, ..., K] instead of [..., M, K]."""
     need_float(g, "FusedMatMul", a, b)
-    a, b = (_turned(g, x, bool(t), bool(o)) for x, t, o in ((a, transA, transBatchA), (b, transB, transBatchB)))
+    a, b = (_transpose(g, x, bool(t), bool(o)) for x, t, o in ((a, transA, transBatchA), (b, transB, transBatchB)))
     y = matmul(g, a, b)
     return y if alpha == 1.0 else g.b.add(Mul(), y, g.operand(alpha, y))
 
 
-def _turned(g: OnnxLowering, x: str, transposed: bool, batch: bool) -> str:
+def _transpose(g: OnnxLowering, x: str, transposed: bool, batch: bool) -> str:
     dims = list(range(len(g.shape(x))))
     if batch and len(dims) > 2:
         dims = [*dims[1:-1], 0, dims[-1]]

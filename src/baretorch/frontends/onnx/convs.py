@@ -10,15 +10,14 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import conv as aten
 from baretorch.frontends.aten import shapes
-from baretorch.frontends.aten.conv import conv_image, conv_transpose_image
-from baretorch.frontends.lowering import Ints, Lowering, Result, spatial
+from baretorch.frontends.aten.conv import conv_image, convolve_transposed
+from baretorch.frontends.lowering import Ints, Lowering, Result
 from baretorch.frontends.onnx.call import OnnxCall, need_float
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
 from baretorch.frontends.onnx.shapes import pad_constant
 from baretorch.frontends.windows import Windows, same_padding
 from baretorch.ops.activations import Silu
 from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.conv_transpose2d import ConvTranspose2d
 
 
 def windows(call: OnnxCall, sizes: Sequence[int], kernel: Sequence[int]) -> Windows:
@@ -67,7 +66,7 @@ def conv_transpose(
     *,
     auto_pad: str = "NOTSET",
     group: int = 1,
-    output_padding: Ints = (0, 0),
+    output_padding: Ints = (0, 0, 0),
     output_shape: Ints | None = None,
     call: OnnxCall,
 ) -> str:
@@ -76,8 +75,8 @@ def conv_transpose(
     _need_constants(g, call, x, weight, bias)
     sizes, kernel = g.shape(x)[2:], g.shape(weight)[2:]
     dims = len(sizes)
-    if dims > 2:
-        raise CompileError(f"ConvTranspose over {dims} dimensions is not supported", have=str(g[x]), need="1 or 2")
+    if dims > 3:
+        raise CompileError(f"ConvTranspose over {dims} dimensions is not supported", have=str(g[x]), need="1 to 3")
     w, extra = windows(call, sizes, kernel), output_padding[:dims]
     if output_shape is None and auto_pad.startswith("SAME"):
         output_shape = [n * s for n, s in zip(sizes, w.strides, strict=True)]
@@ -91,10 +90,8 @@ def conv_transpose(
             have=f"kernel {list(kernel)}, strides {list(w.strides)}, padding {list(before)} before",
             need="padding of 0 or more before; a kernel as large as the strides",
         )
-    top, left = spatial(before, dims, 0)
-    bottom, right = spatial([a - e for a, e in zip(after, extra, strict=True)], dims, 0)
-    op = ConvTranspose2d(w.step, (top, bottom, left, right), w.reach, group)
-    return conv_transpose_image(g, op, x, weight, bias)
+    after = tuple(a - e for a, e in zip(after, extra, strict=True))
+    return convolve_transposed(g, x, weight, bias, replace(w, before=before, after=after), group)
 
 
 def _need_constants(g: OnnxLowering, call: OnnxCall, x: str, weight: str, bias: str | None) -> None:
@@ -129,8 +126,8 @@ def causal_conv(
 def col2im(g: OnnxLowering, x: str, image_shape: str, block_shape: str, *, call: OnnxCall) -> str:
     """Add each column of a block at its place: a transposed convolution whose weights are an identity matrix."""
     image, block = g.ints(image_shape, "Col2Im: image_shape"), g.ints(block_shape, "Col2Im: block_shape")
-    if len(image) > 2:
-        raise CompileError(f"Col2Im of {len(image)} dimensions is not supported", need="1 or 2")
+    if len(image) > 3:
+        raise CompileError(f"Col2Im of {len(image)} dimensions is not supported", need="1 to 3")
     w = windows(call, image, block)
     spread = zip(image, block, w.strides, w.dilations, w.before, w.after, strict=True)
     counts = [(n + b + a - d * (k - 1) - 1) // s + 1 for n, k, s, d, b, a in spread]
@@ -138,12 +135,9 @@ def col2im(g: OnnxLowering, x: str, image_shape: str, block_shape: str, *, call:
     each = int(np.prod(block))
     taps = np.tile(np.eye(each, dtype=np.float32), (rows // each, 1)).reshape(rows, 1, *block)
     left = [(c - 1) * s + d * (k - 1) + 1 for c, s, d, k in zip(counts, w.strides, w.dilations, block, strict=True)]
-    after = [have - b - out for have, b, out in zip(left, w.before, image, strict=True)]
-    top, begin = spatial(w.before, len(image), 0)
-    bottom, end = spatial(after, len(image), 0)
-    op = ConvTranspose2d(w.step, (top, bottom, begin, end), w.reach, rows // each)
+    after = tuple(have - b - out for have, b, out in zip(left, w.before, image, strict=True))
     blocks = g.reshape(x, (n, rows, *counts))
-    return conv_transpose_image(g, op, blocks, g.b.const("taps", taps), None)
+    return convolve_transposed(g, blocks, g.b.const("taps", taps), None, replace(w, after=after), rows // each)
 
 
 ROWS: dict[str, OnnxRow] = {

@@ -146,8 +146,8 @@ class OnnxFunction:
 
 
 def has_meaning(op: str, version: int) -> bool:
-    """Report whether an operator without a row is still supported if all its inputs are constants: shapes, and
-    functions."""
+    """Report whether an operator without a row can be computed if all its inputs are constants. That is the case for
+    operators that return shapes, and for those that ONNX defines by other operators."""
     if op in ("ConstantOfShape", "Range", "Shape", "Size"):
         return True
     try:

@@ -30,7 +30,7 @@ def fix_inputs(model: Any, values: Mapping[str, str], state: Mapping[str, str]) 
             raise CompileError(f"--fix: {quote(name)} is a {str(kind).removesuffix('_type')}", need="a tensor")
         dtype = dtype_of(inputs[name].type.tensor_type.elem_type, f"the input {name!r}")
         numbers = [_number(name, word.strip(), dtype) for word in text.split(",")]
-        data = _shaped(name, np.array(numbers, dtype.numpy), inputs[name].type.tensor_type)
+        data = _reshape(name, np.array(numbers, dtype.numpy), inputs[name].type.tensor_type)
         others = [t for t in model.graph.initializer if t.name != name]
         if len(others) < len(model.graph.initializer):
             del model.graph.initializer[:]
@@ -52,7 +52,7 @@ def _number(name: str, word: str, dtype: DType) -> int | float:
     raise CompileError(f"--fix {short(name)}={short(word)}: {quote(word)} is not a number of type {dtype.label}")
 
 
-def _shaped(name: str, data: Array, declared: Any) -> Array:
+def _reshape(name: str, data: Array, declared: Any) -> Array:
     """Return numbers in the declared shape. An open size is 1, or one open size is what the other numbers need."""
     if not declared.HasField("shape"):
         return data if data.size > 1 else data.reshape(())

@@ -8,29 +8,27 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import index as aten
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.promotion import cast
+from baretorch.frontends.indexing import index_columns, merge_indexed
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.call import widen
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
 from baretorch.ir.graph import DType
 from baretorch.ops.elementwise import Add, Remainder
-from baretorch.ops.index import IndexPut, RavelIndex, Scatter, ScatterReduce
+from baretorch.ops.index import IndexPut, Scatter, ScatterReduce
 from baretorch.ops.logic import Eq, Lt, Where
 
 REDUCTIONS = {"mul": "prod", "max": "amax", "min": "amin"}  # as scatter_reduce calls them
 
 
 def gather_nd(g: OnnxLowering, x: str, indices: str, *, batch_dims: int = 0) -> str:
-    """Lower GatherND. The last dimension of the indices counts axes; those of the batch select themselves."""
-    *outer, count = g.shape(indices)
+    """Lower GatherND. The last dimension of the indices has an index for each of the first axes after the batch
+    axes."""
+    outer = g.shape(indices)[:-1]
     own = []
     for i in range(batch_dims):
         at = np.arange(outer[i], dtype=np.int32).reshape([-1 if j == i else 1 for j in range(len(outer))])
         own.append(g.b.const("batch", at))
-    return aten.index(g, x, [*own, *_columns(g, indices, count)])
-
-
-def _columns(g: Lowering, indices: str, count: int) -> list[str]:
-    return [shapes.select(g, indices, -1, i) for i in range(count)]
+    return aten.index(g, x, [*own, *index_columns(g, indices)])
 
 
 def scatter_elements(
@@ -56,23 +54,16 @@ def _scatter(g: Lowering, op: str, kind: str, axis: int, x: str, index: str, sou
 
 
 def scatter_nd(g: OnnxLowering, x: str, indices: str, source: str, *, reduction: str = "none") -> str:
-    """Lower ScatterND: merge all indexed axes into one, and all others into another."""
-    shape = g.shape(x)
-    *_, count = g.shape(indices)
-    first, *others = _columns(g, indices, count)
-    at, size = first, shape[0]
-    for axis, column in enumerate(others, 1):
-        at = g.b.add(RavelIndex((size, shape[axis])), at, column)
-        size *= shape[axis]
-    at = g.reshape(at, (g[at].count,))
-    rows = g.reshape(x, (size, g[x].count // max(size, 1)))
-    values = g.reshape(source, (g[at].count, g.shape(rows)[1]))
+    rows, at = merge_indexed(g, x, indices)
     if reduction in ("none", "add"):
-        put = g.b.add(IndexPut(0, reduction == "add"), rows, at, values)
+        put = g.b.add(IndexPut(0, reduction == "add"), rows, at, source)
     else:
-        every = aten.expand_to(g, g.reshape(at, (g[at].count, 1)), g.shape(values))
-        put = _scatter(g, "ScatterND", reduction, 0, rows, every, values)
-    return g.reshape(put, shape)
+        count, size = g[at].count, g.shape(rows)[0]
+        values = g.reshape(source, (count, g[source].count // max(count, 1)))
+        every = aten.expand_to(g, g.reshape(at, (count, 1)), g.shape(values))
+        flat = g.reshape(rows, (size, g[rows].count // max(size, 1)))
+        put = _scatter(g, "ScatterND", reduction, 0, flat, every, values)
+    return g.reshape(put, g.shape(x))
 
 
 def tensor_scatter(

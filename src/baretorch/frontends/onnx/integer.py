@@ -78,11 +78,11 @@ DECLARED = {DType.INT8: SIGNED, DType.UINT8: UNSIGNED, DType.INT16: Range(-(1 <<
 
 
 def ranges_of(inputs: Sequence[OnnxInput], examples: Sequence[Sequence[Array]] | None) -> dict[str, Range]:
-    """Return the ranges of inputs: those of their types, or if they are float, of the type that holds the examples.
-    Examples of bytes for an int32 input state that it is one of bytes."""
+    """Return the ranges of inputs: the range of the input's type, or for float inputs the range of the integer type
+    that holds the examples. An int32 input whose examples are bytes has the range of bytes."""
     found = {}
     for i, x in enumerate(inputs):
-        stated = examples is not None and x.dtype is DType.INT32 and _stated(examples[i])
+        stated = examples is not None and x.dtype is DType.INT32 and _stated_range(examples[i])
         if stated:
             found[x.name] = stated
         elif x.dtype is DType.FLOAT32:
@@ -100,7 +100,7 @@ def ranges_of(inputs: Sequence[OnnxInput], examples: Sequence[Sequence[Array]] |
 
 def _range_of(name: str, examples: Sequence[Array]) -> Range:
     """Return the range of the smallest type that holds these numbers. int8 and uint8 state it."""
-    stated = _stated(examples)
+    stated = _stated_range(examples)
     if stated is not None:
         return stated
     seen = Range(0, 0)
@@ -110,7 +110,7 @@ def _range_of(name: str, examples: Sequence[Array]) -> Range:
     return next(kind for kind in (UNSIGNED, SIGNED, WIDE) if kind.lo <= seen.lo and seen.hi <= kind.hi)
 
 
-def _stated(examples: Sequence[Array]) -> Range | None:
+def _stated_range(examples: Sequence[Array]) -> Range | None:
     """Return the range that the type of examples states, if they are bytes."""
     types = {x.dtype.name for x in examples}
     return SIGNED if types == {"int8"} else UNSIGNED if types == {"uint8"} else None

@@ -2,7 +2,7 @@
 
 A RequantShift computes (acc * factor + offset + 2^(s-1)) >> s with a factor per channel, and an int8 layer
 (((acc + bias) << shift) * multiplier + 2^31) >> 32. Both are equal for multiplier << shift = factor << (32 - s) if the
-offset is `bias` times the factor, or so near to it that it does not count.
+offset is `bias` times the factor, or differs from it too little to change a result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from baretorch.ops.int8.rules import EVERY
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """The constants of an int8 layer for those of a RequantShift, per channel. `sign` is that of the weights."""
+    """The constants of an int8 layer that replace those of a RequantShift, per channel. Weights are multiplied by
+    `sign`."""
 
     sign: Array
     bias: Array
@@ -44,7 +45,7 @@ MOST_STEPS = 1 << 15  # of an output, that are added after the shift
 
 
 def exact(factor: Array, offset: Array, shift: int) -> Exact | None:
-    """Return the constants, or None if there are none."""
+    """Return the constants of an int8 layer that computes the same as a RequantShift; None if no constants do."""
     if not factor.size or not factor.all() or np.abs(factor).max() >= LARGEST:
         return None
     m, half = np.abs(factor), (1 << shift) >> 1
@@ -105,8 +106,8 @@ class LayerForm(Form):
         low, high = self.limits()
         held = g.need_32_bits(what, int(low.min(initial=0)), int(high.max(initial=0)))
         zero = self._zero()
-        g.need_32_bits(what, *(int(f(self._folded(self.bias, self.rows))) for f in (np.min, np.max)))
-        constants = (self._taps(g, self.weight), g.ints32(self._folded(self.bias, self.rows)))
+        g.need_32_bits(what, *(int(f(self._fold_zeros(self.bias, self.rows))) for f in (np.min, np.max)))
+        constants = (self._taps(g, self.weight), g.ints32(self._fold_zeros(self.bias, self.rows)))
         if self.windows is not None:
             w = self.windows
             y = g.nhwc(IntConv2d(zero, w.step, w.around, w.reach, self.groups), self.x, *constants, dims=w.dims)
@@ -125,7 +126,7 @@ class LayerForm(Form):
         low, high = self.limits()
         turned = made.sign < 0
         low, high = np.where(turned, -high, low) + made.bias, np.where(turned, -low, high) + made.bias
-        bias = self._folded(self.bias * made.sign + made.bias, weight.reshape(out, -1))
+        bias = self._fold_zeros(self.bias * made.sign + made.bias, weight.reshape(out, -1))
         largest = max(int(np.abs(v).max()) for v in (low, high, bias))
         if weight.max() > 127 or largest << made.shift > MOST:
             return None
@@ -141,7 +142,7 @@ class LayerForm(Form):
         assert self.held.zero is not None
         return self.held.zero
 
-    def _folded(self, bias: Array, rows: Array) -> Array:
+    def _fold_zeros(self, bias: Array, rows: Array) -> Array:
         """Return biases that include the input's zero."""
         return np.asarray(bias - self._zero() * rows.sum(axis=1))
 

@@ -92,11 +92,11 @@ def gemm(g: IntegerLowering, call: OnnxCall) -> str:
     if beta != 1:
         data = g[c].data
         factor = g.ints32(np.array(beta))
-        c = both(g, Mul, c, factor, call.op) if data is None else g.ints32(scaled(g, c, beta, call.op))
+        c = both(g, Mul, c, factor, call.op) if data is None else g.ints32(scale_constant(g, c, beta, call.op))
     return both(g, Add, y, c, call.op)
 
 
-def scaled(g: IntegerLowering, c: str, factor: int, op: str) -> Array:
+def scale_constant(g: IntegerLowering, c: str, factor: int, op: str) -> Array:
     values = whole(g.constant(c, op), op) * factor
     g.need_32_bits(op, int(values.min(initial=0)), int(values.max(initial=0)))
     return values
@@ -141,7 +141,7 @@ def pairwise(op: type[Add] | type[Sub] | type[Mul]) -> OnnxRow:
 # --- moves and reductions -----------------------------------------------------------------------------------
 
 
-def moved(row: OnnxRow) -> OnnxRow:
+def _move_row(row: OnnxRow) -> OnnxRow:
     """Make a row for an operator that only moves the numbers of its first input, from that for floats."""
 
     def build(g: IntegerLowering, call: OnnxCall) -> Result:
@@ -264,5 +264,5 @@ ROWS: dict[str, OnnxRow] = {
     "MaxPool": integer_row(max_pool),
     "ReduceMean": reduction(mean=True),
     "ReduceSum": reduction(mean=False),
-    **{op: moved({**shapes.ROWS, **index.ROWS, **math.ROWS}[op]) for op in MOVES},
+    **{op: _move_row({**shapes.ROWS, **index.ROWS, **math.ROWS}[op]) for op in MOVES},
 }

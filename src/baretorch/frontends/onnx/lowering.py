@@ -392,8 +392,8 @@ class OnnxRow:
 
 
 def row(function: Build) -> OnnxRow:
-    """Return the row of a function whose parameters are ONNX's own: the inputs, of which optional ones may be None, and
-    by keyword the attributes that it reads, with ONNX's defaults. The keyword `call` gets the whole call."""
+    """Return the row of a function. Its positional parameters are the operator's inputs; optional inputs may be None.
+    Its keyword parameters are attributes, with ONNX's defaults, and perhaps `call`, the whole call."""
     parameters = list(signature(function).parameters.values())[1:]
     inputs = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]

@@ -105,7 +105,7 @@ def relu(g: OnnxLowering, x: str) -> str:
 
 
 def plain(kind: type[Elementwise]) -> OnnxRow:
-    """Return the row of an operator that computes small integers as int32."""
+    """Return the row of an elementwise operator. Integers narrower than 32 bits are computed as int32."""
     op, count = kind(), 1 if issubclass(kind, Unary) else 2
 
     def build(g: OnnxLowering, call: OnnxCall) -> str:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.pools import pool
+from baretorch.frontends.aten.pools import max_unpool as unpool
+from baretorch.frontends.aten.pools import pool, with_indices
 from baretorch.frontends.aten.promotion import cast
+from baretorch.frontends.lowering import Result
 from baretorch.frontends.onnx.call import SMALL, OnnxCall, need_float, need_room
 from baretorch.frontends.onnx.convs import convolve, windows
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow, row
+from baretorch.frontends.onnx.shapes import pad_constant
+from baretorch.frontends.untrusted import too_large
 from baretorch.frontends.windows import Windows
 from baretorch.ir.graph import DType
-from baretorch.ops.elementwise import Mul, Pow
+from baretorch.ops.elementwise import Add, Mul, Pow
 from baretorch.ops.functions import Abs, Sqrt
 from baretorch.ops.helpers.window import Axis
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
@@ -28,16 +33,36 @@ def _windows(g: OnnxLowering, x: str, call: OnnxCall) -> Windows:
     return windows(call, sizes, tuple(call.attribute("kernel_shape")))
 
 
-def max_pool(g: OnnxLowering, x: str, *, ceil_mode: int = 0, call: OnnxCall) -> str:
-    """Lower a max pool. Bytes are pooled as float32, which represents them all."""
-    if call.outputs > 1:
-        raise CompileError(f"{call.op}: only its first output can be used", need="no Indices")
+def max_pool(g: OnnxLowering, x: str, *, ceil_mode: int = 0, storage_order: int = 0, call: OnnxCall) -> Result:
+    """Lower a max pool. Bytes are pooled as float32, which represents them all. Indices count the elements of the whole
+    input: those of an image or volume row by row, or column by column."""
     dtype, ceil = g[x].dtype, bool(ceil_mode)
     if dtype in SMALL:
         x = cast(g, x, DType.FLOAT32)
     need_float(g, call.op, x)
-    y = pool(g, x, _windows(g, x, call), lambda w: MaxPool2d(w.size, w.step, w.around, w.reach, ceil))
-    return cast(g, y, dtype)
+    w, sizes = _windows(g, x, call), g.shape(x)[2:]
+    y = pool(g, x, w, lambda w: MaxPool2d(w.size, w.step, w.around, w.reach, ceil))
+    if call.outputs == 1:
+        return cast(g, y, dtype)
+    y, *index = with_indices(g, x, y, w.taps(sizes, g.shape(y)[2:]), "F" if storage_order else "C")
+    if not index:
+        raise too_large(f"{call.op}: the table of the elements of all windows")
+    batch, channels = g.shape(x)[:2]
+    first = np.arange(batch * channels).reshape(batch, channels, *(1,) * w.dims) * prod(sizes)
+    return cast(g, y, dtype), g.b.add(Add(), *index, g.b.const("first", first))
+
+
+def max_unpool(g: OnnxLowering, x: str, index: str, output_shape: str | None = None, *, call: OnnxCall) -> str:
+    """Put elements where the indices of a max pool say, in a result that its windows cover; all others are 0. It is
+    padded at its ends if the output is larger."""
+    w, outer = _windows(g, x, call), g.shape(x)[:2]
+    each = zip(g.shape(x)[2:], w.kernel, w.strides, w.before, w.after, strict=True)
+    size = (*outer, *((n - 1) * s + k - b - a for n, k, s, b, a in each))
+    need_room(call.op, *size)
+    x, index = (g.reshape(t, (g[t].count,)) for t in (x, index))
+    want = g.ints(output_shape, f"{call.op}: output_shape") if output_shape else size
+    after = [(0, n - have) for n, have in zip(want, size, strict=True)]
+    return pad_constant(g, unpool(g, x, index, size), after, 0.0)
 
 
 def average_pool(g: OnnxLowering, x: str, *, ceil_mode: int = 0, count_include_pad: int = 0, call: OnnxCall) -> str:
@@ -97,6 +122,7 @@ def _all(g: OnnxLowering, x: str) -> tuple[int, ...]:
 
 ROWS: dict[str, OnnxRow] = {
     "MaxPool": row(max_pool),
+    "MaxUnpool": row(max_unpool),
     "AveragePool": row(average_pool),
     "LpPool": row(lp_pool),
     "GlobalMaxPool": row(lambda g, x: g.b.add(Amax(_all(g, x), True), x)),

@@ -57,7 +57,7 @@ def _check_operators(model: Any) -> None:
     """Check that ONNX has the operators of its own domain: old opsets had experimental ones."""
     version, own = opsets_of(model).get("", OLDEST), {f.name for f in model.functions}
     unknown = [
-        (node.op_type, f"{node.op_type}: {_called(node)}")
+        (node.op_type, f"{node.op_type}: {_name_of(node)}")
         for node in nodes_in(model.graph)
         if node.domain in ("", "ai.onnx") and node.op_type not in own and not defs.has(node.op_type, version, "")
     ]
@@ -113,12 +113,12 @@ def _check_opsets(model: Any) -> None:
 
 def _circular(nodes: Sequence[Any]) -> CompileError:
     """Return the error for nodes that depend on each other in a circle."""
-    shown = [f"{n.op_type} {_called(n)!r}" for n in nodes]
+    shown = [f"{n.op_type} {_name_of(n)!r}" for n in nodes]
     circle = [*shown[:4], *(["…", shown[-1]] if len(shown) > 5 else shown[4:]), shown[0]]
     return damaged(f"{shown[0]} depends on its own result", " reads ".join(circle))
 
 
-def _called(node: Any) -> str:
+def _name_of(node: Any) -> str:
     return str(node.name or next(filter(None, node.output), ""))
 
 
@@ -137,7 +137,7 @@ def _check_graph(graph: Any, outer: Iterable[str]) -> None:
             once.add(name)
         own |= once
     for node in graph.node:
-        called = _called(node)
+        called = _name_of(node)
         for name in node.input:
             if name and name not in own and name not in made:
                 raise damaged(f"{node.op_type} {called!r} reads {name!r}, which is nowhere made")

@@ -14,8 +14,8 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.index import take
-from baretorch.frontends.aten.products import linear_layer
 from baretorch.frontends.aten.promotion import cast
+from baretorch.frontends.aten.resampling import apply_matrix, cubic, triangle
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.call import OnnxCall, need_room
 from baretorch.frontends.onnx.lowering import OnnxLowering, OnnxRow
@@ -160,7 +160,7 @@ def _interpolate(g: Lowering, call: OnnxCall, x: str, axes: list[Along], mode: s
         return _image(g, x, axes, mode, where == "align_corners")
     for a in axes:
         matrix = _weights(call, a, mode, where, bent)
-        x = _apply_matrix(g, x, a.axis, matrix)
+        x = apply_matrix(g, x, a.axis, matrix)
     return x
 
 
@@ -182,35 +182,13 @@ def _weights(call: OnnxCall, a: Along, mode: str, where: str, bent: float) -> Ar
     matrix = np.zeros((a.want, a.have))
     for i, at in enumerate(a.places(where)):
         taps = np.arange(ceil(at - reach), floor(at + reach) + 1)
-        part = _linear((taps - at) * stretch) if mode == "linear" else _cubic((taps - at) * stretch, bent)
+        part = triangle((taps - at) * stretch) if mode == "linear" else cubic((taps - at) * stretch, bent)
         part = part / part.sum()
         if call.attribute("exclude_outside", 0):
             inside = (taps >= 0) & (taps < a.have)
             taps, part = taps[inside], part[inside] / part[inside].sum()
         np.add.at(matrix[i], np.clip(taps, 0, a.have - 1), part)
     return matrix.astype(np.float32)
-
-
-def _linear(t: Array) -> Array:
-    return np.asarray(np.maximum(1 - np.abs(t), 0))
-
-
-def _cubic(t: Array, a: float) -> Array:
-    """Return the weights of Keys' cubic convolution: two polynomials that meet at a distance of 1."""
-    t = np.abs(t)
-    near, far = ((a + 2) * t - (a + 3)) * t * t + 1, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-    return np.asarray(np.where(t <= 1, near, np.where(t < 2, far, 0.0)))
-
-
-def _apply_matrix(g: Lowering, x: str, axis: int, matrix: Array) -> str:
-    """Apply a matrix along an axis as a linear layer."""
-    rank = len(g.shape(x))
-    weight = g.b.const("resize", matrix)
-    if axis == rank - 1:
-        return linear_layer(g, x, weight)
-    dims = (*(d for d in range(rank) if d != axis), axis)
-    back = tuple(int(d) for d in np.argsort(dims))
-    return g.permute(linear_layer(g, g.permute(x, dims), weight), back)
 
 
 ROWS: dict[str, OnnxRow] = {"Resize": OnnxRow(resize)}

@@ -18,8 +18,8 @@ from baretorch.frontends.onnx.proto import array_of, tensor_of
 from baretorch.frontends.onnx.versions import upgrade
 from baretorch.frontends.runtimes.process import Crash, OpenModel
 from baretorch.frontends.source import Original
-from baretorch.ir.equivalence import Reference, mover
 from baretorch.ir.graph import Array, Graph
+from baretorch.passes.equivalence import Reference, mover
 
 LIBRARY = "onnxruntime"
 RunFeeds: TypeAlias = Callable[[dict[str, Array]], dict[str, Array]]

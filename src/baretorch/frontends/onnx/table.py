@@ -12,6 +12,8 @@ from baretorch.frontends.onnx import (
     activations,
     attention,
     classic,
+    classic_features,
+    classic_trees,
     contrib,
     control,
     convs,
@@ -54,6 +56,8 @@ TABLE: dict[str, OnnxRow] = {
     **contrib.ROWS,
     **signal.ROWS,
     **classic.ROWS,
+    **classic_trees.ROWS,
+    **classic_features.ROWS,
 }
 
 

@@ -1,8 +1,8 @@
-"""Copies the JSON program of a `.pt2` piece by piece, without anything that torch's own reader would run or evaluate.
+"""Copy the JSON program of a `.pt2` piece by piece, without anything that torch's own reader would run or evaluate.
 
 torch.export.load evaluates symbolic sizes and guards as Python, imports modules that structures of inputs and outputs
 name, calls any function of torch that a node names, and writes Python code out of the names of values. So names must be
-names, functions must be operators, and sizes numbers; guards are dropped, which only repeat what the sizes say.
+names, functions must be operators, and sizes numbers. Guards are dropped: they only repeat the sizes.
 """
 
 from __future__ import annotations

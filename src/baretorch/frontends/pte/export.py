@@ -19,7 +19,7 @@ from baretorch.files.write import put
 from baretorch.frontends.pte.host import differences, importing_executorch
 from baretorch.frontends.source import Torch
 from baretorch.frontends.user_code import first_line
-from baretorch.ir.equivalence import check
+from baretorch.passes.equivalence import check
 
 Methods: TypeAlias = Mapping[str, Sequence[Any]]  # the example inputs of each
 

@@ -11,9 +11,8 @@ from contextlib import contextmanager, redirect_stderr
 from io import StringIO
 from typing import Any
 
-import numpy as np
-
 from baretorch.errors import CompileError
+from baretorch.ir.distance import largest, largest_distance
 from baretorch.ir.graph import Array
 
 CALLS = 3  # of each method when it is compared with PyTorch, so that state counts too
@@ -21,8 +20,8 @@ TOLERANCE = 1e-4  # of the largest number that PyTorch gives, or of 1 if that is
 
 
 class HostRuntime:
-    """A program in the runtime. All methods are loaded at once, because loading one resets the state that it shares
-    with others."""
+    """A program in ExecuTorch's host runtime. All methods are loaded at once, because loading a method resets the
+    state that it shares with others."""
 
     def __init__(self, data: bytes) -> None:
         with importing_executorch():
@@ -72,11 +71,8 @@ def differences(data: bytes, module: Any, methods: Mapping[str, Sequence[Any]]) 
 
 def _error(have: Array, want: Array) -> float:
     """Return the largest difference if it exceeds rounding; else 0."""
-    exact = want.dtype.kind != "f"
-    largest = float(np.abs(want[np.isfinite(want)]).max(initial=1.0))
-    if np.allclose(have, want, rtol=0, atol=0 if exact else TOLERANCE * largest, equal_nan=True):
-        return 0.0
-    return float(np.abs(have.astype(np.float64) - want).max())
+    error = largest_distance(have, want)
+    return error if error > (TOLERANCE * max(1.0, largest(want)) if want.dtype.kind == "f" else 0) else 0.0
 
 
 @contextmanager

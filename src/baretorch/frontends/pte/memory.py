@@ -74,8 +74,8 @@ _Identity: TypeAlias = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Kept:
-    """A mutable buffer as one method sees it. `initial` is the tensor, of any method, with its initial data; None if
-    the file contains none."""
+    """A mutable buffer as one method sees it. `initial` is the tensor of any method that has initial data; None if
+    the file contains no initial data."""
 
     name: str
     tensor: TensorValue
@@ -134,7 +134,7 @@ def _find_written(program: Program, plan: PteMethod) -> tuple[set[int], set[int]
             continue
         last = call.args[-1]
         if call.in_place:
-            changed |= {last} - computed
+            changed |= {call.args[0]} - computed
         elif 0 <= last < len(plan.values) and isinstance(items := plan.values[last], Items):
             program.spend(len(items.indices))
             computed |= set(items.indices)

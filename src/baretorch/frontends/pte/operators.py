@@ -96,7 +96,7 @@ class Matched:
 def find_schema(operator: str, overload: str, kinds: Sequence[str], at: str) -> Matched | None:
     """Return the schema of a call by the kinds of its arguments; CompileError if no known one fits, and None if no
     schema of the operator is known at all."""
-    known = _schemas().get(operator)
+    known = known_schemas().get(operator)
     if known is None:
         return None
     versions = [s for s in known if s.overload == overload]
@@ -110,7 +110,7 @@ def find_schema(operator: str, overload: str, kinds: Sequence[str], at: str) -> 
         at=at,
         have=f"{name}({short})",
         need=[s.text for s in (versions or known)[-MANY:]],
-        try_="export the model again with ExecuTorch 1.4.1; a newer one may have another schema",
+        try_="export the model again with ExecuTorch 1.5.1; a newer one may have another schema",
     )
 
 
@@ -131,8 +131,8 @@ def parse(line: str) -> Schema:
 
 
 @cache
-def _schemas() -> dict[str, list[Schema]]:
-    """Read all schemas, by operator."""
+def known_schemas() -> dict[str, list[Schema]]:
+    """Return all schemas by operator, each version's from the oldest to the newest."""
     found: dict[str, list[Schema]] = {}
     for file in FILES:
         for line in files(__package__).joinpath(file).read_text("utf-8").splitlines():

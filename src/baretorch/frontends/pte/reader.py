@@ -142,6 +142,7 @@ class _Reader:
         self._inputs = set(plan.inputs)
         self._memory = PteMemory(plan.banks)
         self._names = UniqueNames(reserved)
+        self._same: dict[int, int] = {}  # tensors that are another one
         self._views: dict[tuple[str, int], str] = {}  # by the name of the viewed value, and the tensor that views it
         self._constant_names: dict[tuple[object, ...], str] = {}
 
@@ -170,7 +171,7 @@ class _Reader:
     def value_at(self, index: int) -> Value:
         if not 0 <= index < len(self._plan.values):
             raise damaged(f"it refers to value {index} of {len(self._plan.values)}")
-        return self._plan.values[index]
+        return self._plan.values[self._same.get(index, index)]
 
     def tensor_at(self, index: int, role: str) -> TensorValue:
         value = self.value_at(index)
@@ -277,10 +278,10 @@ class _Reader:
         if isinstance(last, TensorValue):
             if call.operator == "executorch_prim::et_view":
                 return tuple(args), (last,)
+            if call.in_place:
+                return tuple(args), (self._changed(args[0], returned),)
             if args and args[-1] == returned:
                 return tuple(args[:-1]), (last,)
-            if call.in_place:
-                return tuple(args), (last,)
         elif isinstance(last, Items):
             self._program.spend(len(last.indices))
             outs = list(last.indices)
@@ -297,9 +298,18 @@ class _Reader:
             )
         raise damaged(f"{call.operator} does not return its last arguments")
 
+    def _changed(self, index: int, returned: int) -> TensorValue:
+        """Return the tensor that is changed in place. What the operator returns is the same tensor from now on."""
+        changed, other = self.tensor_at(index, "what is changed in place"), self.value_at(returned)
+        if not isinstance(other, TensorValue) or (other.shape, other.dtype) != (changed.shape, changed.dtype):
+            raise damaged(f"v{index} is changed in place, and v{returned} is returned")
+        if index != returned:
+            self._same[returned] = changed.index
+        return changed
+
     def _inputs_of(self, call: KernelCall, args: Sequence[int]) -> tuple[Arg, ...]:
-        """Return the arguments of a call in the order of its operator's newest schema. Those of an unknown operator are
-        not read: the error that names it needs none."""
+        """Return the arguments of a call in the order of its operator's newest schema. Arguments of an unknown
+        operator are not read, because the error about it does not need them."""
         kinds = [kind_of(self.value_at(i)) for i in args]
         matched = find_schema(call.operator, call.overload, kinds, f"{call.operator} in {self._plan.name}")
         if matched is None:

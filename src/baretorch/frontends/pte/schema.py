@@ -98,8 +98,9 @@ class KernelCall:
 
     @property
     def in_place(self) -> bool:
-        """Report whether it changes its first argument, which it then returns."""
-        return self.operator.endswith("_") and len(self.args) > 1 and self.args[0] == self.args[-1]
+        """Report whether it changes its first argument, which it then returns. Before ExecuTorch 1.1 what it returns is
+        a tensor of its own, which nothing writes to."""
+        return self.operator.endswith("_") and len(self.args) > 1
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ class Program:
             source = self._segment(self._named[tensor.key])
         elif tensor.memory:
             if tensor.initial_list >= len(self._initial):
-                raise damaged(f"{tensor} begins as told in list {tensor.initial_list} of {len(self._initial)}")
+                raise damaged(f"{tensor} has its initial value in list {tensor.initial_list} of {len(self._initial)}")
             source = self._part(self._initial[tensor.initial_list], tensor)
         elif self._constants[1]:
             source = self._part(self._constants, tensor)

@@ -37,7 +37,7 @@ class LiteRtModel:
     def __init__(self, data: bytes, operators: Collection[str]) -> None:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-        def opened(kernels: OpResolverType) -> Any:
+        def open_with(kernels: OpResolverType) -> Any:
             interpreter = Interpreter(
                 model_content=data, experimental_op_resolver_type=kernels, experimental_preserve_all_tensors=True
             )
@@ -46,9 +46,9 @@ class LiteRtModel:
 
         optimized = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         try:
-            self._interpreter = opened(optimized if WRONG.intersection(operators) else OpResolverType.BUILTIN_REF)
+            self._interpreter = open_with(optimized if WRONG.intersection(operators) else OpResolverType.BUILTIN_REF)
         except (RuntimeError, ValueError):  # a few operators have no reference kernel
-            self._interpreter = opened(optimized)
+            self._interpreter = open_with(optimized)
 
     def run(self, inputs: dict[int, Array], wanted: Sequence[int]) -> list[Array]:
         for index, value in inputs.items():

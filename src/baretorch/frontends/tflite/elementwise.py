@@ -110,8 +110,8 @@ def _softmax8(g: TfliteLowering, call: TfliteCall) -> str:
 
 
 def quantize(g: TfliteLowering, call: TfliteCall) -> str:
-    """Lower QUANTIZE. Between real numbers and 8 bits the number stays, and the scale of the result defines the rest.
-    All other integers are rescaled as LiteRT does it."""
+    """Lower QUANTIZE. From or to real numbers with 8 bits, the value stays, and only the scale of the result
+    changes. Other integers are rescaled as in LiteRT."""
     t, y, x = call.operands[0], call.y, call.x()
     assert t is not None
     if {t.type, y.type} <= {"float32", *BYTES} or (t.type == "float32" and y.type == "int16" and not is_raw(y)):
@@ -133,7 +133,8 @@ def _zero_point(t: TfTensor) -> int:
 
 
 def dequantize(g: TfliteLowering, call: TfliteCall) -> str:
-    """Lower DEQUANTIZE: the number stays, or is computed from the stored one."""
+    """Lower DEQUANTIZE. A tensor with a scale already represents real numbers and stays; other stored numbers are
+    converted."""
     t = call.operands[0]
     if t is None or g[call.x()].dtype is DType.FLOAT32:
         return call.x()

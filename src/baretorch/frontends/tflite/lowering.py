@@ -185,7 +185,7 @@ class TfliteLowering(Lowering):
         return real
 
     def as_int16(self, t: TfTensor | None, name: str | None) -> str | None:
-        """Return an operand of 16 bits as it is stored, and any other one unchanged."""
+        """Return an int16 operand with its stored numbers; return any other operand unchanged."""
         if t is None or name is None or t.type != "int16" or t.quant is None or is_raw(t):
             return name
         return self.int16(name, t.scale) if t.data is None else self.b.const(f"{label(t)}_int16", t.array())
@@ -215,8 +215,8 @@ def layer_name(t: TfTensor) -> str:
 
 
 def stored_as(t: TfTensor) -> Quant | None:
-    """Return the scale of an int8 or uint8 tensor, the latter as int8, or that of the int8 of an int16 activation; None
-    if it is not quantized."""
+    """Return the scale with which Baretorch stores an int8 or uint8 tensor as int8; for an int16 activation, the
+    scale of its int8 form. Return None if the tensor is not quantized."""
     if t.quant is not None and t.type == "int16" and t.data is None and not t.variable:
         if t.quant.axis is not None:
             raise CompileError("an int16 activation with several scales is not supported", at=str(t), need="one scale")
@@ -416,7 +416,8 @@ def _need_zero_points(name: str, row: TfliteRow, tensors: Sequence[TfTensor | No
 
 
 def _check_unsigned(operator: TfOperator, tensors: Sequence[TfTensor | None]) -> None:
-    """Raise CompileError if an operator would compute with numbers without sign, which have those bits only."""
+    """Raise CompileError if an operator would compute with unsigned numbers. They are stored as signed numbers with
+    the same bits."""
     types = {t.type for t in tensors if t is not None}
     same = operator.name != "CAST" or types <= {"int32", "uint32"}
     for type in sorted(types.intersection(UNSIGNED)):

@@ -166,7 +166,7 @@ class TfModel:
         return bytes(data)
 
     def within(self, subgraph: Subgraph) -> tuple[Subgraph, ...]:
-        """Return a subgraph, and those that compute its composite operators."""
+        """Return a subgraph, and all subgraphs that compute its composite operators."""
         found = [subgraph]
         for each in found:  # which grows meanwhile
             calls = [o for o in each.operators if o.name == COMPOSITE and o.options is not None]

@@ -9,14 +9,15 @@ from math import prod
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.indexing import merge_indexed
+from baretorch.frontends.lowering import known_value
 from baretorch.frontends.tflite import sixteen
 from baretorch.frontends.tflite.call import Field, TfliteCall
 from baretorch.frontends.tflite.layers import permuted
-from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow
+from baretorch.frontends.tflite.lowering import TfliteLowering, TfliteRow, stored_as
 from baretorch.frontends.tflite.reduce import axes_of
 from baretorch.frontends.tflite.schema import damaged
-from baretorch.ops.elementwise import Add, Mul
-from baretorch.ops.index import IndexSelect
+from baretorch.ops.index import IndexPut, IndexSelect
 from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape
 from baretorch.ops.move import Cat, Slice
 
@@ -33,7 +34,7 @@ def reshape(g: TfliteLowering, call: TfliteCall) -> str:
 def transpose(g: TfliteLowering, call: TfliteCall) -> str:
     dims = g.ints(call.x(1), "the order of TRANSPOSE")
     if sorted(dims) != list(range(len(g.shape(call.x())))):
-        raise CompileError(f"TRANSPOSE: {list(dims[:8])} is no order of {len(g.shape(call.x()))} dimensions")
+        raise CompileError(f"TRANSPOSE: {list(dims[:8])} is not an order of {len(g.shape(call.x()))} dimensions")
     return permuted(g, call.x(), dims)
 
 
@@ -84,8 +85,8 @@ def slice_(g: TfliteLowering, call: TfliteCall) -> str:
 
 
 def strided_slice(g: TfliteLowering, call: TfliteCall) -> str:
-    """Lower NumPy's x[begin:end:stride, ...]. Bits of the masks state for each: from the start, to the end, all
-    dimensions that are not named, a new dimension, a single index."""
+    """Lower NumPy's x[begin:end:stride, ...]. Each mask has a bit per dimension, which selects: from the start; to
+    the end; all dimensions that are not named; a new dimension; a single index."""
     if call.option(Field(5, "B")):
         raise CompileError("STRIDED_SLICE: `offset` is not supported")
     begin, end, stride = (
@@ -236,19 +237,30 @@ def gather(g: TfliteLowering, call: TfliteCall) -> str:
 def gather_nd(g: TfliteLowering, call: TfliteCall) -> str:
     """Lower GATHER_ND. The last dimension of the indices has one for each of x's first dimensions."""
     x, index = call.x(0), call.x(1)
-    shape = g.shape(x)
-    depth = g.shape(index)[-1]
-    if not 0 < depth <= len(shape):
-        raise CompileError(f"GATHER_ND: {depth} indices for {len(shape)} dimensions")
-    flat = g.reshape(x, (prod(shape[:depth]), *shape[depth:]))
-    total = None
-    for i in range(depth):
-        part = g.reshape(g.b.add(Slice(len(g.shape(index)) - 1, i, i + 1), index), g.shape(index)[:-1])
-        step = g.b.const("step", np.array(prod(shape[i + 1 : depth]), g[index].dtype.numpy))
-        part = g.b.add(Mul(), part, step)
-        total = part if total is None else g.b.add(Add(), total, part)
-    assert total is not None
-    return g.b.add(IndexSelect(0), flat, total)
+    _need_axes(call, g.shape(index)[-1], g.shape(x))
+    rows, at = merge_indexed(g, x, index)
+    return g.b.add(IndexSelect(0), rows, at)
+
+
+def scatter_nd(g: TfliteLowering, call: TfliteCall) -> str:
+    """Lower SCATTER_ND(indices, updates, shape), which adds updates to zeros. Indices that are known and different
+    need no sum, so that all types can be put."""
+    index, source = call.x(0), call.x(1)
+    if stored_as(call.y) is not None:  # LiteRT fills the result with stored zeros, and adds stored numbers
+        raise CompileError("SCATTER_ND of quantized numbers is not supported", need="float32 or plain integers")
+    _need_axes(call, g.shape(index)[-1], call.y.shape)
+    known = known_value(g, index)
+    alone = (
+        known is not None and len(np.unique(known.reshape(-1, known.shape[-1]), axis=0)) * known.shape[-1] == known.size
+    )
+    zeros = g.b.const("zeros", np.zeros(call.y.shape, g[source].dtype.numpy))
+    rows, at = merge_indexed(g, zeros, index)
+    return g.reshape(g.b.add(IndexPut(0, not alone), rows, at, source), call.y.shape)
+
+
+def _need_axes(call: TfliteCall, count: int, shape: Sequence[int]) -> None:
+    if not 0 < count <= len(shape):
+        raise CompileError(f"{call.name}: {count} indices for {len(shape)} dimensions")
 
 
 def tile(g: TfliteLowering, call: TfliteCall) -> str:
@@ -268,28 +280,29 @@ def shape(g: TfliteLowering, call: TfliteCall) -> str:
 
 
 ROWS: dict[str, TfliteRow] = {
-    "RESHAPE": sixteen.moved(TfliteRow(reshape, (Reshape,))),
-    "SQUEEZE": sixteen.moved(TfliteRow(reshape, (Reshape,))),
-    "EXPAND_DIMS": sixteen.moved(TfliteRow(reshape, (Reshape,))),
-    "TRANSPOSE": sixteen.moved(TfliteRow(transpose, (Permute,))),
+    "RESHAPE": sixteen.move_row(TfliteRow(reshape, (Reshape,))),
+    "SQUEEZE": sixteen.move_row(TfliteRow(reshape, (Reshape,))),
+    "EXPAND_DIMS": sixteen.move_row(TfliteRow(reshape, (Reshape,))),
+    "TRANSPOSE": sixteen.move_row(TfliteRow(transpose, (Permute,))),
     "CONCATENATION": TfliteRow(concatenation, (Cat,), sixteen=concatenation_of_sixteen, zeros=True),
-    "SPLIT": sixteen.moved(TfliteRow(split, (Slice,))),
-    "SPLIT_V": sixteen.moved(TfliteRow(split_v, (Slice,))),
-    "SLICE": sixteen.moved(TfliteRow(slice_, (Slice,))),
-    "STRIDED_SLICE": sixteen.moved(TfliteRow(strided_slice, (Slice, Flip))),
-    "PACK": sixteen.moved(TfliteRow(pack, (Cat,))),
-    "UNPACK": sixteen.moved(TfliteRow(unpack, (Slice,))),
-    "PAD": sixteen.moved(TfliteRow(pad, (Pad,))),
-    "PADV2": sixteen.moved(TfliteRow(pad, (Pad,))),
-    "MIRROR_PAD": sixteen.moved(TfliteRow(mirror_pad, (IndexSelect,))),
-    "SPACE_TO_DEPTH": sixteen.moved(TfliteRow(space_to_depth, (Permute,))),
-    "DEPTH_TO_SPACE": sixteen.moved(TfliteRow(depth_to_space, (Permute,))),
-    "SPACE_TO_BATCH_ND": sixteen.moved(TfliteRow(space_to_batch, (Pad, Permute))),
-    "BATCH_TO_SPACE_ND": sixteen.moved(TfliteRow(batch_to_space, (Permute, Slice))),
-    "GATHER": sixteen.moved(TfliteRow(gather, (IndexSelect,))),
-    "GATHER_ND": sixteen.moved(TfliteRow(gather_nd, (IndexSelect,))),
+    "SPLIT": sixteen.move_row(TfliteRow(split, (Slice,))),
+    "SPLIT_V": sixteen.move_row(TfliteRow(split_v, (Slice,))),
+    "SLICE": sixteen.move_row(TfliteRow(slice_, (Slice,))),
+    "STRIDED_SLICE": sixteen.move_row(TfliteRow(strided_slice, (Slice, Flip))),
+    "PACK": sixteen.move_row(TfliteRow(pack, (Cat,))),
+    "UNPACK": sixteen.move_row(TfliteRow(unpack, (Slice,))),
+    "PAD": sixteen.move_row(TfliteRow(pad, (Pad,))),
+    "PADV2": sixteen.move_row(TfliteRow(pad, (Pad,))),
+    "MIRROR_PAD": sixteen.move_row(TfliteRow(mirror_pad, (IndexSelect,))),
+    "SPACE_TO_DEPTH": sixteen.move_row(TfliteRow(space_to_depth, (Permute,))),
+    "DEPTH_TO_SPACE": sixteen.move_row(TfliteRow(depth_to_space, (Permute,))),
+    "SPACE_TO_BATCH_ND": sixteen.move_row(TfliteRow(space_to_batch, (Pad, Permute))),
+    "BATCH_TO_SPACE_ND": sixteen.move_row(TfliteRow(batch_to_space, (Permute, Slice))),
+    "GATHER": sixteen.move_row(TfliteRow(gather, (IndexSelect,))),
+    "GATHER_ND": sixteen.move_row(TfliteRow(gather_nd, (IndexSelect,))),
+    "SCATTER_ND": TfliteRow(scatter_nd, (IndexPut,)),
     "EMBEDDING_LOOKUP": TfliteRow(lambda g, call: g.b.add(IndexSelect(0), call.x(1), call.x(0)), (IndexSelect,)),
-    "TILE": sixteen.moved(TfliteRow(tile, (Expand,))),
+    "TILE": sixteen.move_row(TfliteRow(tile, (Expand,))),
     "REVERSE_V2": TfliteRow(lambda g, call: g.b.add(Flip(axes_of(g, call, 1)), call.x()), (Flip,)),
     "SHAPE": TfliteRow(shape),
 }

@@ -26,10 +26,10 @@ from baretorch.ops.signal import SignalAutoScale, SignalEnergy, SignalOp, Signal
 
 def simple(op: type[SignalOp], remark: str = "") -> TfliteRow:
     """Return the row of an operator whose fields are attributes of the file's operator."""
-    return TfliteRow(lambda g, call: g.b.add_many(_applied(op, call), *call.given()), (op,), remark)
+    return TfliteRow(lambda g, call: g.b.add_many(_make_op(op, call), *call.given()), (op,), remark)
 
 
-def _applied(op: type[SignalOp], call: TfliteCall) -> SignalOp:
+def _make_op(op: type[SignalOp], call: TfliteCall) -> SignalOp:
     return op(*(call.attribute(f.name) for f in fields(op)))
 
 
@@ -44,7 +44,7 @@ def spectral_subtraction(g: TfliteLowering, call: TfliteCall) -> Result:
     if len(call.outputs) != 2:
         raise damaged(f"{call.name} has {len(call.outputs)} results instead of 2")
     kept = g.variable(f"t{call.outputs[1].index}", call.outputs[1])
-    y, kept.now = g.b.add_many(_applied(SignalSpectralSubtraction, call), call.x(), kept.now)
+    y, kept.now = g.b.add_many(_make_op(SignalSpectralSubtraction, call), call.x(), kept.now)
     return y, kept.now
 
 

@@ -26,7 +26,7 @@ UNIT = 2.0**-15  # the scale of results between -1 and 1
 LARGEST_SUM = 1 << 31
 
 
-def moved(row: TfliteRow) -> TfliteRow:
+def move_row(row: TfliteRow) -> TfliteRow:
     """Return the row of an operator that only moves numbers, with 16 bits and zero points too."""
 
     def sixteen(g: TfliteLowering, call: TfliteCall) -> Result | None:

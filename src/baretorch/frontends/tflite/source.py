@@ -17,10 +17,10 @@ from baretorch.frontends.tflite.lowering import is_kept, layer_name, stored_as
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfTensor, read_model
 from baretorch.frontends.tflite.state import VARIABLES
 from baretorch.frontends.tflite.table import check_sizes, known_ahead, layer_graph, to_graph
-from baretorch.ir.equivalence import Reference, own_reference
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import as_real, real_outputs, store_inputs
-from baretorch.ir.layerwise import RecordedLayer
+from baretorch.passes.equivalence import Reference, own_reference
+from baretorch.passes.layerwise import RecordedLayer
 from baretorch.stopwatch import timed
 
 METHOD = "forward"

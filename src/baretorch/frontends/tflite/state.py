@@ -98,7 +98,7 @@ def _svdf_of_integers(g: TfliteLowering, call: TfliteCall, key: str, state: TfTe
 
 
 def lstm(g: TfliteLowering, call: TfliteCall) -> str:
-    """Lower an LSTM. The gates' weights, one after the other, are those of Baretorch's layer."""
+    """Lower an LSTM. The weights of its gates are concatenated to those of Baretorch's layer."""
     for what, inputs in UNKNOWN.items():
         if any(call.maybe(i) is not None for i in inputs):
             raise CompileError(f"{call.name} with {what} is not supported", need="a plain LSTM, as Keras has it")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.source import ODD_INPUTS, Original, Source, one_of
+from baretorch.frontends.source import Original, Source, one_of
 from baretorch.frontends.tinygrad.hook import watch_tinygrad
 from baretorch.frontends.tinygrad.table import TABLE, to_graph
 from baretorch.frontends.tinygrad.trace import (
@@ -22,9 +22,9 @@ from baretorch.frontends.tinygrad.trace import (
     tensors,
 )
 from baretorch.frontends.user_code import describe_error
-from baretorch.ir.equivalence import Reference, mover
 from baretorch.ir.graph import Array, Graph
 from baretorch.ir.io import as_array, index_inputs, need_inside
+from baretorch.passes.equivalence import Reference, mover
 
 
 def from_callable(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
@@ -39,7 +39,6 @@ def from_callable(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
             _need_answers(graphs[m], a.inputs, _who(m))
         references = {m: a.reference() for m, a in functions.items()}
     examples = references[method].inputs
-    odd = any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in examples)
     return Source(
         name,
         graphs,
@@ -50,7 +49,6 @@ def from_callable(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
         method=method,
         references=references,
         eager=lambda: Original(graphs[method], lambda: functions[method].answers),
-        warnings=(ODD_INPUTS,) if odd else (),
         texts={"tinygrad": lambda: calls_to_text(read[method][1])},
         calls=len(read[method][1]),
         calls_are="tinygrad call",

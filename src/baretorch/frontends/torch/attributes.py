@@ -28,6 +28,7 @@ from baretorch.frontends.torch.calls import LineTracer, flat_tensors, place_of, 
 from baretorch.frontends.torch.modes import FromInputs
 from baretorch.frontends.torch.plain import tensor_array
 from baretorch.frontends.torch.snapshot import AttributeChange, Snapshot, Watch
+from baretorch.ir.distance import is_near
 from baretorch.ir.graph import Array
 
 MOST = 4  # attributes that an error names
@@ -182,8 +183,8 @@ def _is_cache(change: AttributeChange, calls: Sequence[MethodCall], together: _C
 def _computed_from_inputs(
     before: Snapshot, calls: Sequence[MethodCall], caches: Collection[AttributeChange], run: Run
 ) -> list[AttributeChange]:
-    """Return the caches that are computed from the values of inputs: other inputs may give others, even if the three
-    sets do not. Calls that do not run in the mode are left out."""
+    """Return the caches whose values are computed from inputs. Other inputs may give other values, even if the three
+    sets of inputs do not show it. Calls that do not run in the mode are left out."""
     if not caches:
         return []
     before.restore()
@@ -217,8 +218,7 @@ def _same(a: tuple[Array, ...] | CompileError, b: tuple[Array, ...] | CompileErr
 
 
 def _close(a: Array, b: Array) -> bool:
-    largest = float(np.abs(np.where(np.isfinite(b), b, 0)).max(initial=0))
-    return bool(np.allclose(a, b, rtol=0, atol=1e-6 * largest, equal_nan=True))
+    return is_near(a, b, 1e-6)
 
 
 def _check_memory(module: nn.Module, state: Collection[str], among: Collection[str] | None = None) -> None:

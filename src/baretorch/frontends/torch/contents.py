@@ -173,7 +173,7 @@ def _put_class_attributes(cls: type, before: dict[str, Any]) -> None:
             setattr(cls, name, each)
 
 
-def _captured(function: FunctionType) -> dict[str, Any]:
+def _captured_values(function: FunctionType) -> dict[str, Any]:
     """Return the variables that a function captures from enclosing functions."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
@@ -186,7 +186,7 @@ def _captured(function: FunctionType) -> dict[str, Any]:
 
 def _put_captured(function: FunctionType, before: dict[str, Any]) -> None:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
-        if name in before and _captured(function).get(name, ABSENT) is not before[name]:
+        if name in before and _captured_values(function).get(name, ABSENT) is not before[name]:
             cell.cell_contents = before[name]
 
 
@@ -253,7 +253,7 @@ _ASPECTS = (
     Aspect(lambda v: isinstance(v, MutableMapping), dict, refill, suffix="[{!r}]"),
     Aspect(lambda v: isinstance(v, (MutableSequence, tuple)), list, _put_elements, same_value, suffix="[{}]"),
     Aspect(lambda v: isinstance(v, MutableSet), set, _put_set, lambda a, b: a == b),
-    Aspect(lambda v: isinstance(v, FunctionType) and not is_foreign(v), _captured, _put_captured),
+    Aspect(lambda v: isinstance(v, FunctionType) and not is_foreign(v), _captured_values, _put_captured),
     Aspect(lambda v: type(v) in _PARTS, lambda v: {name: getattr(v, name) for name in _PARTS[type(v)]}, _keep),
     Aspect(_iterates, _position, _keep, same_value),
 )

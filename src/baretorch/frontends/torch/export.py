@@ -18,9 +18,9 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import BOUND, AtenProgram
 from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.user_code import first_line, show_value
-from baretorch.ir.equivalence import Reference, check
 from baretorch.ir.graph import HALVES, Array, DType, Graph
 from baretorch.ir.io import Answer, arrange_inputs, arrange_outputs
+from baretorch.passes.equivalence import Reference, check
 
 try:
     import torch
@@ -136,6 +136,7 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
             raise CompileError(f"{of} returns a {kind} tensor", need="dense tensors", try_=dense)
         if x.device.type != "cpu":
             raise _wrong_device(f"{of} returns a tensor", x.device, f"torch.randn({list(x.shape)})", "x.cpu()")
+        _need_known_float(f"{of} returns a tensor", x)
     if isinstance(module, torch.nn.Module):
         _check_weights(module)
     if not isinstance(module, torch.nn.Module) or isinstance(module, torch.fx.GraphModule):
@@ -193,6 +194,14 @@ def _check_weights(module: Any) -> None:
             )
         if t.device.type != "cpu":
             raise _wrong_device(f"{name} is", t.device, "net.load_state_dict(…, assign=True)", "net.cpu()")
+        _need_known_float(f"{name} is", t)
+
+
+def _need_known_float(what: str, x: Any) -> None:
+    """Raise CompileError for floats of 8 bits and less, which few operators of PyTorch itself can read."""
+    if x.is_floating_point() and x.dtype.itemsize < 2:
+        name = str(x.dtype).removeprefix("torch.")
+        raise CompileError(f"{what} of {name}", need="float32, float16 or bfloat16", try_="x.float()")
 
 
 def _wrong_device(what: str, device: Any, values: str, moved: str) -> CompileError:
@@ -373,11 +382,6 @@ def _as_given(x: Any, dtype: torch.dtype) -> torch.Tensor:
     """Return a copy of an input; one that the model takes as halves may be float32."""
     tensor = torch.as_tensor(x).clone()
     return tensor.to(dtype) if dtype in (torch.float16, torch.bfloat16) else tensor
-
-
-def has_odd_values(inputs: Sequence[Any]) -> bool:
-    """Report whether any input number is NaN or infinite."""
-    return any(x.is_floating_point() and not bool(torch.isfinite(x).all()) for x in flat_tensors(inputs))
 
 
 def reason(error: BaseException) -> str:

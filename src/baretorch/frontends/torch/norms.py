@@ -44,8 +44,8 @@ class NormPair:
 
 
 def fold_norms(modules: Sequence[GraphModule], changing: Collection[str] = ()) -> tuple[str, ...]:
-    """Fold in every one of these plain programs, which share their parameters, and return the names of what was folded.
-    A weight that another program reads without BatchNorm stays as it is in all of them."""
+    """Fold BatchNorm in all of these plain programs, which share their parameters. Return the names of the folded
+    layers. If any program reads a weight without BatchNorm, no program folds it."""
     found = [_pairs(module, changing) for module in modules]
     folded: dict[str, None] = {}
     for module, pairs in zip(modules, found, strict=True):
@@ -98,16 +98,16 @@ def fold(module: GraphModule, pair: NormPair) -> None:
     """Fold BatchNorm into the layer, which gets a new weight and bias under their own names."""
     layer, norm = pair.layer, pair.norm
 
-    def stored(node: Any, default: float) -> torch.Tensor:
+    def value_of(node: Any, default: float) -> torch.Tensor:
         return torch.tensor(default) if node is None else attribute(module, node.target).detach().double()
 
-    gamma, beta, mean, var = (stored(n, d) for n, d in zip(norm.args[1:5], (1.0, 0.0, 0.0, 1.0), strict=True))
+    gamma, beta, mean, var = (value_of(n, d) for n, d in zip(norm.args[1:5], (1.0, 0.0, 0.0, 1.0), strict=True))
     weight = attribute(module, pair.weight)
     scale = gamma / torch.sqrt(var + norm.args[7])
     column = [1] * weight.dim()
     column[_LAYERS[layer.target]] = -1
     bias = layer.args[2] if len(layer.args) > 2 else None
-    shifted = stored(bias, 0.0) * scale + beta - mean * scale
+    shifted = value_of(bias, 0.0) * scale + beta - mean * scale
     set_attribute(module, pair.weight, (weight.detach().double() * scale.reshape(column)).float())
     name = _bias_name(module, pair.weight, bias)
     set_attribute(module, name, shifted.float())

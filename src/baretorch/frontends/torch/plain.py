@@ -20,8 +20,8 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 from baretorch.frontends.torch.control_flow import flatten
 from baretorch.frontends.torch.modes import FirstOfEquals, InDouble
 from baretorch.frontends.torch.notices import listen
-from baretorch.ir.equivalence import MOVE
 from baretorch.ir.graph import Array
+from baretorch.passes.equivalence import MOVE
 
 T = TypeVar("T")
 aten = torch.ops.aten
@@ -212,9 +212,9 @@ def _runs(callable_: Any, inputs: Sequence[Any], runs: int) -> tuple[Array, ...]
 
 
 def tensor_array(leaf: torch.Tensor) -> Array:
-    """Copy as NumPy array, with halves as float32."""
+    """Copy as NumPy array, with shorter floats as float32."""
     leaf = leaf.detach().cpu()
-    return np.array((leaf.float() if leaf.dtype in (torch.float16, torch.bfloat16) else leaf).numpy())
+    return np.array((leaf.float() if leaf.is_floating_point() and leaf.dtype.itemsize < 4 else leaf).numpy())
 
 
 class _Unrounded(Interpreter):  # type: ignore[misc]

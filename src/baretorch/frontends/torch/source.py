@@ -12,10 +12,10 @@ import numpy as np
 
 from baretorch.frontends.aten.methods import LoweredMethods, share_state
 from baretorch.frontends.aten.program import AtenProgram, check_program_sizes
-from baretorch.frontends.source import ODD_INPUTS, LoadRequest, Source, Torch, one_of, random_inputs
-from baretorch.ir.equivalence import Reference
+from baretorch.frontends.source import LoadRequest, Source, Torch, one_of, random_inputs
 from baretorch.ir.graph import Array
 from baretorch.ir.io import Runner
+from baretorch.passes.equivalence import Reference
 from baretorch.stopwatch import timed
 
 
@@ -34,12 +34,11 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
     module = getattr(module, "_orig_mod", module)  # the module inside torch.compile's
     for m, x in methods.items():
         torch_export.check_inputs(module, x, m, "inputs()" if m == "forward" else f"methods() of {m!r}")
-    odd = torch_export.has_odd_values(methods[method])
     with collect() as heard:
         made = export_methods(module, methods)
         source = _source(name, method, made)
     notes = () if writes(made.plain[method]) else torch_export.batch_notes(made.module, methods[method], method)
-    return replace(source, warnings=((ODD_INPUTS,) if odd else ()) + tuple(heard), notes=(*source.notes, *notes))
+    return replace(source, warnings=tuple(heard), notes=(*source.notes, *notes))
 
 
 def export_methods(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch:

@@ -20,8 +20,8 @@ from baretorch.frontends.torch.calls import call_method, flat_tensors, place_of,
 from baretorch.frontends.torch.modes import orders_elements
 from baretorch.frontends.torch.plain import attribute, is_random, make_plain, move_and_run, tensor_array, writes
 from baretorch.frontends.torch.snapshot import AttributeChange, Snapshot, copy_module
-from baretorch.ir.equivalence import Reference, WrongStep, difference
 from baretorch.ir.graph import Array
+from baretorch.passes.equivalence import Reference, WrongStep, difference
 
 _Calls = list[tuple[Any, ...]]  # the inputs of calls in a row
 

@@ -55,8 +55,8 @@ def serial_ports() -> tuple[SerialPort, ...]:
 
 
 def _board(port: ListPortInfo) -> str | None:
-    """Return the board that runtime/usb/descriptors.h names. Windows reports none of the names, and the numbers are
-    those of every program that uses the Pico SDK's serial port."""
+    """Return the board that a USB serial port reports by the names in runtime/usb/descriptors.h. Windows does not
+    report names, and all programs with the Pico SDK's serial port use the same numbers."""
     if (port.vid, port.pid) != OURS:
         return None
     if sys.platform == "win32":

@@ -26,7 +26,7 @@ class Registers:
         self._values[which] = carries
 
     def __getitem__(self, which: Set) -> int:
-        """Return the parameter: 16 bits."""
+        """Return the 16-bit parameter of the last command that set this register."""
         return self._whole(which) & 0xFFFF
 
     def second(self, which: Set) -> int:

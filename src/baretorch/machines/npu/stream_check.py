@@ -24,9 +24,9 @@ from baretorch.machines.npu.interpreter import run_payload
 from baretorch.machines.npu.registers import Int64s
 from baretorch.npu import reference
 from baretorch.npu.accelerators import Family
-from baretorch.npu.lower import lower_region
 from baretorch.npu.partition import WRONG, WrongStream
 from baretorch.npu.payload import Payload
+from baretorch.npu.to_tosa import write_region
 
 TRY = "--npu off, or another version of ethos-u-vela"
 SEED = 17
@@ -90,7 +90,7 @@ def _compare_with_tosa(graph: Graph, family: Family, inputs: Sequence[Array], va
     """Compare with Arm's TOSA model; a difference is a bug in Baretorch."""
     if not reference.is_installed():
         return
-    region = lower_region(graph, family)
+    region = write_region(graph, family)
     given = {region.values[name].name: x for name, x in zip(graph.inputs, inputs, strict=True)}
     outputs = {name: region.values[name].name for name in graph.outputs if region.values[name].name not in given}
     made = reference.run(region.block.file(), given, list(outputs.values()))

@@ -30,8 +30,9 @@ class By(StrEnum):
 
 @dataclass(frozen=True)
 class Attached:
-    """`frames` is a file of frames, 324 rows of 324 bytes each; every one is shown `hold` times, the first again after
-    the last. With `pictures`, the display reports each picture as PNG in base64."""
+    """The camera and display at the pins of an emulated RP2040. `frames` is a file of frames, 324 rows of 324 bytes
+    each. The camera shows every frame `hold` times, and starts over after the last. With `pictures`, the display
+    reports each picture as PNG in base64."""
 
     frames: Path
     by: By = By.PINS

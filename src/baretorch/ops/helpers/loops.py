@@ -24,7 +24,7 @@ def permute_shape(shape: Shape, dims: Dims) -> Shape:
 
 
 def compose_orders(dims: Dims, then: Dims) -> Dims:
-    """Return the order that is both orders, one after the other; () means as it is."""
+    """Return the order that equals one order followed by another; () means that the order does not change."""
     found = permute_shape(dims or tuple(range(len(then))), then)
     return () if found == tuple(range(len(found))) else found
 

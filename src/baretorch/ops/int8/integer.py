@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ir.graph import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ir.graph import Array, DType, Signature, Tensor
 from baretorch.ops.elementwise import LOOPS, broadcast, loop_fields, loops_of
 from baretorch.ops.helpers import cut, overlap
 from baretorch.ops.helpers.check import need
 from baretorch.ops.helpers.families import Pointwise
-from baretorch.ops.helpers.kernel import Call, Kernel, Packed, Params, data_of, fields_of, has_constants
+from baretorch.ops.helpers.kernel import Call, Kernel, Params, fields_of, has_constants
+from baretorch.ops.int8.lookup import ByteTable, pack_table
 
 LARGEST_SHIFT = 31
 
@@ -50,24 +51,8 @@ class RequantShift(Pointwise, name="requant_shift"):
 
 
 @dataclass(frozen=True)
-class IntTable(Op, name="int_table", carried=slice(1)):
+class IntTable(ByteTable, name="int_table", carried=slice(1), entries=DType.INT32):
     """x int8, table int32[256] -> table[x + 128]."""
-
-    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        x, table = inputs
-        valid = x.dtype is DType.INT8 and table.dtype is DType.INT32 and table.shape == (256,)
-        need(valid, self, "the inputs are not int8 values and a table", inputs, "x int8[...] and table int32[256]")
-        return (Signature(x.shape, DType.INT32),)
-
-    def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        x, table = inputs
-        return (table[x.astype(np.int64) + 128],)
-
-    def permute(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(self, dims)
-
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut.from_first(self, inputs, axis, start, stop)
 
 
 @dataclass(frozen=True)
@@ -98,11 +83,6 @@ def _divide_params(call: Call[IntDivide]) -> Params:
     return Params("bt_int_divide", (*loop_fields(call), *fields_of(call.op, "factor", "slope", "offset")))
 
 
-def _pack_table(call: Call[IntTable]) -> tuple[Packed, ...]:
-    """Return the table in the order of the byte's bits, so that the byte is the index."""
-    return (Packed("table", np.roll(data_of(call.inputs, 1), 128)),)
-
-
 def _few_loops(call: Call[Any]) -> bool:
     return len(loops_of(call)) <= LOOPS
 
@@ -123,7 +103,7 @@ INT_TABLE: tuple[Kernel[IntTable], ...] = (
         "integer/ref.c",
         lambda call: Params("bt_int_table", (("count", call.x.count),)),
         fits=has_constants,
-        pack=_pack_table,
+        pack=pack_table,
         overlap=overlap.elementwise,
         splits=cut.outermost,
     ),

@@ -17,7 +17,7 @@ from baretorch.ops.helpers.families import Quantized
 from baretorch.ops.helpers.kernel import Call, Kernel, Params, fields_of, has_constants, pack_inputs
 from baretorch.ops.helpers.loops import Dims
 from baretorch.ops.helpers.window import Padding, Pair, padding_params, pair_params, size_params
-from baretorch.ops.matmul import Matmul
+from baretorch.ops.int8.qmatmul import ByteProduct
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class IntConv2d(Quantized, name="int_conv2d"):
 
 
 @dataclass(frozen=True)
-class IntMatmul(Quantized, name="int_matmul"):
+class IntMatmul(ByteProduct, name="int_matmul"):
     """a int8[..., m, k], b int8[..., k, n] -> the product of a - a_zero and b - b_zero as int32.
 
     Broadcasting and the orders that operands are read in are those of matmul."""
@@ -69,22 +69,12 @@ class IntMatmul(Quantized, name="int_matmul"):
     b_dims: Dims = ()
     y_dims: Dims = ()
 
-    @property
-    def geometry(self) -> Matmul:
-        return Matmul(a_dims=self.a_dims, b_dims=self.b_dims, y_dims=self.y_dims)
-
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         need(all(t.dtype is DType.INT8 for t in inputs), self, "the inputs are not int8", inputs, "int8 and int8")
         return self.infer_as_float(inputs, DType.INT32)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        orders = (self.a_dims, self.b_dims)
-        a, b = (x.astype(np.int64).transpose(d or range(x.ndim)) for x, d in zip(inputs, orders, strict=True))
-        y = ((a - self.a_zero) @ (b - self.b_zero)).astype(np.int32)
-        return (y.transpose(self.y_dims or range(y.ndim)),)
-
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return matmul.cut_product(self, self.geometry, inputs, y, axis, start, stop)
+        return (self.arrange(self.sums(*inputs).astype(np.int32)),)
 
 
 def _conv_params(call: Call[IntConv2d]) -> Params:

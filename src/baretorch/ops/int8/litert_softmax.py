@@ -64,8 +64,8 @@ class LiteRtSoftmax8(LiteRtSoftmax, name="litert_softmax8", takes=DType.INT8, lo
         return (np.clip(share - 32768, LOWEST, HIGHEST).astype(np.int16),)
 
     def table(self) -> Array:
-        """Return e to the minus i steps, with 31 fractional bits, for every distance i from the largest; 0 where LiteRT
-        takes it for 0."""
+        """Return e^(-i) with 31 fractional bits, where i is the distance from the largest in steps. It is 0 where
+        LiteRT rounds it to 0."""
         multiplier, shift = multiplier_of(min(self.scale * (1 << DIFFERENCE_BITS), 2.0**31 - 1))
         furthest = floor(31 * (1 << DIFFERENCE_BITS) / 2.0**shift)
         steps = np.arange(256, dtype=np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,14 +16,17 @@ from baretorch.targets.features import MVE
 
 
 @dataclass(frozen=True)
-class Lookup(Op, name="lookup", carried=slice(1)):
-    """x int8, table int8[256] -> table[x + 128]."""
+class ByteTable(Op):
+    """x int8, table[256] -> table[x + 128]. `entries` is the type of the table."""
+
+    entries: ClassVar[DType]
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x, table = inputs
-        valid = x.dtype is table.dtype is DType.INT8 and table.shape == (256,)
-        need(valid, self, "the inputs are not int8 values and a table", inputs, "x int8[...] and table int8[256]")
-        return (Signature(x.shape, DType.INT8),)
+        valid = x.dtype is DType.INT8 and table.dtype is self.entries and table.shape == (256,)
+        types = f"x int8[...] and table {self.entries.label}[256]"
+        need(valid, self, "the inputs are not int8 values and a table", inputs, types)
+        return (Signature(x.shape, self.entries),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x, table = inputs
@@ -35,11 +39,16 @@ class Lookup(Op, name="lookup", carried=slice(1)):
         return cut.from_first(self, inputs, axis, start, stop)
 
 
+@dataclass(frozen=True)
+class Lookup(ByteTable, name="lookup", carried=slice(1), entries=DType.INT8):
+    """x int8, table int8[256] -> table[x + 128]."""
+
+
 def _params(call: Call[Lookup]) -> Params:
     return Params("bt_lookup", (("count", call.x.count),))
 
 
-def _pack(call: Call[Lookup]) -> tuple[Packed, ...]:
+def pack_table(call: Call[Any]) -> tuple[Packed, ...]:
     """Return the table in the order of the byte's bits, so that the byte is the index."""
     return (Packed("table", np.roll(data_of(call.inputs, 1), 128)),)
 
@@ -49,7 +58,7 @@ _REF = Kernel[Lookup](
     "lookup/ref.c",
     _params,
     fits=has_constants,
-    pack=_pack,
+    pack=pack_table,
     overlap=overlap.elementwise,
     splits=cut.outermost,
 )

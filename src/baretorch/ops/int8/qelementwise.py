@@ -158,8 +158,8 @@ class _Channels:
 
 
 def _affine(walk: Walk, node: Node) -> bool:
-    """Add a factor and a summand for each channel, as a BatchNorm alone has them, as a depthwise convolution of single
-    pixels. Return False if the node is something else."""
+    """Lower a factor and a summand per channel, as of a BatchNorm without a layer before it, to a depthwise
+    convolution of 1x1. Return False if the node is something else."""
     op, (out,) = node.op, node.outputs
     assert isinstance(op, (Add, Mul))
     last = _by_channel(walk.graph, node)

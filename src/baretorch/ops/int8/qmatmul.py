@@ -21,8 +21,34 @@ from baretorch.ops.matmul import Matmul
 from baretorch.targets.features import DSP, MVE
 
 
+class ByteProduct(Quantized):
+    """A product of int8 matrices."""
+
+    a_zero: int
+    b_zero: int
+    a_dims: Dims
+    b_dims: Dims
+    y_dims: Dims
+
+    @property
+    def geometry(self) -> Matmul:
+        return Matmul(a_dims=self.a_dims, b_dims=self.b_dims, y_dims=self.y_dims)
+
+    def sums(self, a: Array, b: Array) -> Array:
+        """Return the product of a - a_zero and b - b_zero, in matmul's order."""
+        a, b = (x.astype(np.int64).transpose(d or range(x.ndim)) for x, d in ((a, self.a_dims), (b, self.b_dims)))
+        return np.asarray((a - self.a_zero) @ (b - self.b_zero))
+
+    def arrange(self, y: Array) -> Array:
+        """Return a result in the order of the output."""
+        return y.transpose(self.y_dims or range(y.ndim))
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return matmul.cut_product(self, self.geometry, inputs, y, axis, start, stop)
+
+
 @dataclass(frozen=True)
-class QMatmul(Quantized, name="qmatmul"):
+class QMatmul(ByteProduct, name="qmatmul"):
     """a int8[..., m, k], b int8[..., k, n] -> the product of a - a_zero and b - b_zero, requantized.
 
     Broadcasting and the orders that operands are read in are those of matmul."""
@@ -38,23 +64,13 @@ class QMatmul(Quantized, name="qmatmul"):
     b_dims: Dims = ()
     y_dims: Dims = ()
 
-    @property
-    def geometry(self) -> Matmul:
-        return Matmul(a_dims=self.a_dims, b_dims=self.b_dims, y_dims=self.y_dims)
-
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         need(all(t.dtype is DType.INT8 for t in inputs), self, "the inputs are not quantized", inputs, "int8 and int8")
         return self.infer_as_float(inputs, DType.INT8)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        orders = (self.a_dims, self.b_dims)
-        a, b = (x.astype(np.int64).transpose(d or range(x.ndim)) for x, d in zip(inputs, orders, strict=True))
-        acc = (a - self.a_zero) @ (b - self.b_zero)
-        y = requantize(acc, np.array(self.multiplier), self.shift, self.zero, self.lo, self.hi)
-        return (y.transpose(self.y_dims or range(y.ndim)),)
-
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return matmul.cut_product(self, self.geometry, inputs, y, axis, start, stop)
+        factor = np.array(self.multiplier)
+        return (self.arrange(requantize(self.sums(*inputs), factor, self.shift, self.zero, self.lo, self.hi)),)
 
 
 def matmul_of(op: Matmul, a: Quant, b: Quant, y: Quant, lo: int, hi: int) -> QMatmul:

@@ -264,7 +264,7 @@ def _whole_ratios(p: Array, q: Array, parts: Sequence[tuple[Array, int]], larges
 
 
 def add_state(walk: Walk, name: str, bits: int) -> str:
-    """Return a state that is given, with a fixed point."""
+    """Quantize an initial state that the model gets as an input or a constant, in fixed point; return its name."""
     t = walk.graph[name]
     if t.data is not None:
         return walk.constant(t, "fixed", ToFixed(bits).reference(t.data)[0])

@@ -49,7 +49,7 @@ class QSoftmax(Op, name="qsoftmax"):
         return None if axis == len(y.shape) - 1 else cut.from_first(self, inputs, axis, start, stop)
 
     def table(self) -> Array:
-        """Return e to the minus i steps, for every distance i from the largest, in 16 bits."""
+        """Return a table of 256 entries in 16 bits: e^(-i), with i, the distance from the largest, in steps."""
         return np.asarray(np.rint(65535 * np.exp(-self.scale * np.arange(256))), np.uint16)
 
 
@@ -87,7 +87,7 @@ class QSoftmax16(QSoftmax, name="qsoftmax16", result=Signature((), DType.INT16, 
         return (np.minimum(((e * inverse >> 16) + 1) >> 1, HIGHEST).astype(np.int16),)
 
     def table(self) -> Array:
-        """Return e to the minus 256 i steps, and to the minus i steps, in 16 bits."""
+        """Return two tables of 256 entries in 16 bits: e^(-256 i) and e^(-i), with i in steps of the scale."""
         steps = np.arange(256) * self.scale
         return np.asarray(np.rint(65535 * np.exp(-np.concatenate([256 * steps, steps]))), np.uint16)
 

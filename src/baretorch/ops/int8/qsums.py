@@ -122,16 +122,16 @@ class QFromSums(Op, name="qfrom_sums"):
             inputs,
             "sums int32[..., out], multiplier int32[out]",
         )
-        return (Signature(self._pooled(sums.shape) if pooled else sums.shape, DType.INT8),)
+        return (Signature(self._pooled_shape(sums.shape) if pooled else sums.shape, DType.INT8),)
 
-    def _pooled(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    def _pooled_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         batch, height, width, out = shape
         return batch, height // self.pool[0], width // self.pool[1], out
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         sums, multiplier = inputs
         if self.pool != (1, 1):
-            (batch, height, width, out), (ph, pw) = self._pooled(sums.shape), self.pool
+            (batch, height, width, out), (ph, pw) = self._pooled_shape(sums.shape), self.pool
             used = sums[:, : height * ph, : width * pw]
             sums = used.reshape(batch, height, ph, width, pw, out).max(axis=(2, 4))
         return (requantize(sums, multiplier, self.shift, self.zero, self.lo, self.hi),)
@@ -202,7 +202,7 @@ def _scratch(call: Call[QSums]) -> int:
 
 
 def _splits(step: int) -> cut.Splits:
-    """Split rows and channels, of which the sums so far are a part as well."""
+    """Split rows and channels. The previous sums, which are an input, are split in the same way."""
 
     def splits(call: Call[Any]) -> tuple[Split, ...]:
         own = (Split(len(call.y.shape) - 1, step, wide=call.inputs[1].data is None),)

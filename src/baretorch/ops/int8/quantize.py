@@ -136,8 +136,8 @@ class FromFixed(Conversion, name="from_fixed", takes=DType.INT16, gives=DType.FL
 
 
 def flatten_rows(call: Call[Any], *others: type[Op]) -> Call[Any]:
-    """Return the call of a quantize, dequantize or one of the `others` with all axes but the last as one, so that it
-    can be cut into more parts: an image whose channels come first may have three rows only."""
+    """Return the call of a quantize, a dequantize or one of the `others` with all axes but the last joined. It can
+    then be cut into more parts: an image with channels first may have only three rows."""
     if not isinstance(call.op, (Quantize, Dequantize, *others)) or call.pitch or len(call.x.shape) < 3:
         return call
 

@@ -184,7 +184,7 @@ class Walk:
         return self.add(Lookup(), name, self.graph[name].shape, quant, self.int8(name), self.table(name, values, quant))
 
     def table(self, like: str, values: Array, quant: Quant) -> str:
-        """Return the 256 results of a function, in this scale."""
+        """Add a constant with the 256 results of a function, quantized with the scale `quant`; return its name."""
         return self.constant(self.graph[like], "table", quantize_array(values, quant.scale[0], quant.zero_point[0]))
 
     def real(self, name: str) -> str:

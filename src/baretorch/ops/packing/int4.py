@@ -30,7 +30,7 @@ LONGEST = 8188  # inputs of a row whose sum stays below 2^23
 
 
 def for_8_bits(kernel: Kernel[Any]) -> Kernel[Any]:
-    """Return a kernel for weights of 8 bits alone: it would store others as such."""
+    """Return the kernel restricted to weights of 8 bits, because it would store others as 8 bits too."""
     return replace(kernel, fits=lambda call: call.op.bits == 8 and kernel.fits(call))
 
 

@@ -24,7 +24,7 @@ WINDOWS = 4  # that are made together
 def _narrow(kernel: Kernel[Any]) -> Kernel[Any]:
     """Return the kernel for layers for which 32 bits are enough."""
 
-    def named(symbol: str) -> str:
+    def rename(symbol: str) -> str:
         return symbol.replace("_xcv", "_narrow_xcv")
 
     def params(call: Call[Any]) -> Params:
@@ -34,11 +34,11 @@ def _narrow(kernel: Kernel[Any]) -> Kernel[Any]:
 
     return replace(
         kernel,
-        symbol=named(kernel.symbol),
+        symbol=rename(kernel.symbol),
         params=params,
         fits=lambda call: kernel.fits(call) and narrow_form(call) is not None,
         pack=lambda call: _pack_of(kernel)(call, _narrow_of(call).multiplier),
-        channels=named(kernel.channels),
+        channels=rename(kernel.channels),
     )
 
 

@@ -59,7 +59,7 @@ def check_copies(plan: Plan) -> None:
         for step in phase.steps:
             _write(plan, step, world)
     if under_way:
-        raise InternalError(f"nobody awaits {', '.join(copy.name for copy in under_way.values())}")
+        raise InternalError(f"no step awaits {', '.join(copy.name for copy in under_way.values())}")
 
 
 def _arrive(copy: BackgroundCopy, world: _World) -> None:

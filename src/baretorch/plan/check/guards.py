@@ -49,7 +49,8 @@ def _is_written(start: int, stop: int, known: Known, writes: Iterable[Write]) ->
 
 
 def _holds(known: Known, alternatives: Iterable[Known]) -> bool:
-    """Return whether one of these holds. Outermost conditions are tried first, so that few remain if one does not."""
+    """Return whether at least one of these combinations of conditions always holds. Outermost conditions are tried
+    first, because one that fails excludes many combinations."""
     possible = [a for a in alternatives if all(known.get(name, value) == value for name, value in a.items())]
     open_ = [[name for name in a if name not in known] for a in possible]
     if not all(open_):

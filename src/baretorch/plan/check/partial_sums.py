@@ -58,7 +58,7 @@ def _need_all_channels(graph: Graph, name: str) -> None:
             start, channels = cut.start, graph[producer[x].inputs[0]].shape[3]
         stop = start + graph[weight].shape[3]
         if stop != (channels if end is None else end):
-            raise InternalError(f"{last} has sums of channels up to {stop}, and not of those behind")
+            raise InternalError(f"{last} has sums of channels up to {stop}, and not of those after")
         end, name = start, before
     if end and graph[name].data is not None:
         raise InternalError(f"{last} has no sums of the channels before {end}")

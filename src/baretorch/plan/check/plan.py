@@ -34,7 +34,7 @@ def check_plan(plan: Plan) -> Plan:
     sizes = {bank.name: bank.size for bank in layout.banks}
     for b in layout.buffers:
         if b.offset < 0 or b.end > sizes[b.bank] or b.offset % b.align or b.align % 4:
-            raise InternalError(f"buffer {b.name} lies at {b.offset}..{b.end} of {sizes[b.bank]}")
+            raise InternalError(f"buffer {b.name} is at {b.offset}..{b.end} of {sizes[b.bank]}")
     starts: dict[int, list[str]] = {}
     ends: dict[int, list[str]] = {}
     for b in layout.buffers:

@@ -136,8 +136,8 @@ class _Layer:
 
 
 def choose_parts(plain: Plan, plan_of: Callable[[Graph], Plan], room: int, over: Callable[[Plan], int]) -> Plan:
-    """Return the plan with the fewest modelled cycles of those that fit a scratchpad with this room, or else the one
-    with the fewest bytes `over`: with layers in parts, or without."""
+    """Return the best plan, with or without layers in parts. Of the plans that fit a scratchpad with this room, that is
+    the one with the fewest modelled cycles; if none fits, the one with the fewest bytes `over`."""
     layers = list(_layers(plain, room))
     kinds = dict.fromkeys(layer.like for layer in layers)
     tries = {like: next(layer.counts for layer in layers if layer.like == like) for like in kinds}
@@ -147,18 +147,18 @@ def choose_parts(plain: Plan, plan_of: Callable[[Graph], Plan], room: int, over:
         """Return what decides between plans. Without tiles, cores read weights from slower memory."""
         return over(plan), plan.tiles is None, plan.tiles.cycles if plan.tiles else 0
 
-    def made(chosen: dict[tuple[Op, Shape, Shape], int]) -> Plan:
+    def make_with(chosen: dict[tuple[Op, Shape, Shape], int]) -> Plan:
         counts = {layer.name: chosen[layer.like] for layer in layers if layer.like in chosen}
         return plan_of(split_channels(plain.graph, counts)) if any(n > 1 for n in counts.values()) else plain
 
     best, chosen = plain, {like: counts[0] for like, counts in tries.items()}
-    if chosen and cost(first := made(chosen)) < cost(best):
+    if chosen and cost(first := make_with(chosen)) < cost(best):
         best = first
     else:
         chosen = dict.fromkeys(tries, 1)
     for like, counts in tries.items():
         for count in (1, *counts):
-            if count != chosen[like] and cost(other := made({**chosen, like: count})) < cost(best):
+            if count != chosen[like] and cost(other := make_with({**chosen, like: count})) < cost(best):
                 best, chosen = other, {**chosen, like: count}
     return best
 

@@ -221,8 +221,9 @@ def near_wishes(
     far: Mapping[str, str] | None = None,
     anywhere: bool = False,
 ) -> Wishes:
-    """Return the wishes for a schedule: scratch and buffers for copies are where all cores are quick, and what
-    units use is where they reach, or `anywhere`. Buffers that are `far` are in the bank named there."""
+    """Return the preferred banks of a schedule's buffers. Scratch and buffers for copies prefer memory that all
+    cores access fast; operands of units are where the units reach, or `anywhere`. Buffers in `far` are in the bank
+    named there."""
     names = [b.name for b in copies]
     names += [step.scratch.name for step in schedule.steps if step.scratch]
     theirs = [step for step in schedule.steps if step.kernel.unit and not anywhere]

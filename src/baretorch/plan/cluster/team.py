@@ -110,7 +110,8 @@ class ClusterTeam(Team):
 
 
 def _shape(step: Step) -> tuple[object, ...] | None:
-    """Return what steps have in common that are cut in the same way; None if that does not follow from shapes alone."""
+    """Return a key that is equal for steps that are cut in the same way; None if shapes alone do not determine the
+    cut."""
     call, kernel = step.call, step.kernel
     if not depends_on_shapes(kernel) or step.guards or len(call.outputs) != 1:
         return None

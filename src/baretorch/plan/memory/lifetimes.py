@@ -130,8 +130,8 @@ def choose_directions(schedule: Schedule, buffers: Iterable[Buffer]) -> Schedule
 
 
 def find_overlaps(schedule: Schedule, buffers: Sequence[Buffer]) -> list[Overlap]:
-    """Return the pairs of buffers that may share bytes, because one dies where the other is born. Steps that run at the
-    same time have none: one would write what another still reads."""
+    """Return the pairs of buffers that may share bytes because a step reads one for the last time and writes the
+    other. Steps that run at the same time have no such pairs: one would write what another still reads."""
     table = {b.name: b for b in buffers}
     return [
         o

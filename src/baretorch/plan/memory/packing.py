@@ -34,9 +34,9 @@ def grain(buffers: Iterable[Buffer]) -> int:
 
 
 class Separation(NamedTuple):
-    """Item `reads` begins at least `distance` bytes after item `writes`, or `writes` at least `behind` bytes after
-    `reads`. If they may not share a byte, these are their sizes. From `near` on, every `step` bytes, there are valid
-    places before `distance`; if there are none, the two are equal."""
+    """The valid positions of two items. Either `reads` begins at least `distance` bytes after `writes`, or `writes`
+    at least `behind` bytes after `reads`. If they may not share a byte, these are their sizes. There may be valid
+    places nearer than `distance`: every `step` bytes from `near` on; if there are none, `near` equals `distance`."""
 
     reads: int
     writes: int

@@ -59,7 +59,7 @@ def place_weights(
     if weights is Weights.RAM or path is None or others or cores > 1 or not can_stream(plan, chip):
         return found
 
-    def copied(planned: Plan) -> Plan | None:
+    def with_copies(planned: Plan) -> Plan | None:
         small = arena is None or planned.arena <= arena
         fits = small and min(_spare_bytes(_free({name: planned}, chip, cores, code), chip, path).values()) >= 0
         return choose_resident({name: planned}, chip, Weights.AUTO, cores, code)[name] if fits else None
@@ -68,7 +68,7 @@ def place_weights(
         return _reading(planned, step, path)
 
     most = _free(plans, chip, cores, code)[chip.data] // 2
-    better = best_streams(plan, found[name], Room(chip, path, copied, reads, most))
+    better = best_streams(plan, found[name], Room(chip, path, with_copies, reads, most))
     if weights is Weights.STREAM:
         if better is None:
             raise CompileError(

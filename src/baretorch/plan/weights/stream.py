@@ -1,8 +1,8 @@
 """Copy weights from flash to RAM by an engine during a run, while the layers before compute.
 
 The largest constant of a layer is copied to a buffer, which is alive from the start of its copy until the layer has
-run. The arena holds it next to the activations, and several of them can use the same place in turn. A copy starts as
-soon as the one before is awaited, so that the engine is never idle.
+run. The arena holds these buffers next to the activations; buffers can use the same place one after the other. A copy
+starts as soon as the previous copy is awaited, so that the engine is never idle.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def _with_copies(schedule: Schedule, chosen: Collection[int]) -> tuple[Schedule,
 
 
 def can_stream(plan: Plan, chip: Chip) -> bool:
-    """Return whether there is an engine, and the plan is a plain sequence of one core's steps."""
+    """Return whether a plan can stream weights: the chip has a DMA engine, and the plan is a plain sequence of steps
+    on one core."""
     return chip.dma is not None and all(len(p.steps) == 1 and not p.steps[0].guards for p in plan.phases)
 
 

@@ -122,7 +122,7 @@ def _awake(visit: Visit) -> int:
 
 
 def _stalls(found: TracedRun, field: str) -> Iterator[str]:
-    """Draw the stalls of one cause, above computing and the causes before it."""
+    """Draw a box per visit for the stalls of one cause. It is stacked on those for computing and earlier causes."""
     below = {"load_use": 0, "conflict": 1, "slow": 2}[field]
     for visit in found.visits:
         causes = (visit.use.busy, visit.use.load_use, visit.use.conflict, visit.use.slow)

@@ -36,14 +36,14 @@ def fit_screen(
         _boards(findings),
     ]
     if any(f.as_is and not f.as_is.measured for f in findings):
-        parts.append("[dim]~ estimate: the same code was measured for another board with this CPU[/]")
+        parts.append("[dim]~ estimated: the same code was built and measured for another board with this CPU[/]")
     if any(f.as_is and not f.as_is.fits for f in findings):
-        parts += ["", "[bold]options that make it fit[/]", *_changes(findings, given)]
+        parts += _changes(findings, given)
     return Group(*parts, *(f"[yellow]note:[/] {markup(note)}" for note in notes), *warnings(warned))
 
 
 def _boards(findings: Sequence[Finding]) -> Narrowing:
-    times = ("#time\nms", "#of it\nflash") if any(found.time for found in findings) else ()
+    times = ("#time\nms", "#waits\nfor flash") if any(found.time for found in findings) else ()
     table = columns("board", "CPU", "#", "flash", "#", "#left", "RAM", "#", "#left", *times)
     for column in table.columns:
         column.no_wrap = True
@@ -61,7 +61,7 @@ def _boards(findings: Sequence[Finding]) -> Narrowing:
 
 
 def _time(found: Finding) -> tuple[str, str]:
-    """Return the time of the model as it fits, possibly with a change that is listed below."""
+    """Return the time of the model, with the change that makes it fit if it needs one."""
     time = found.time
     if time is None:
         return "", ""
@@ -94,4 +94,5 @@ def _changes(findings: Sequence[Finding], given: Options) -> list[RenderableType
         uses = ", ".join(f"{share(use.need, use.memory.size)} of {use.memory.name}" for use in trial.uses)
         table.add_row(found.board.name, f"[green]{markup(words)}[/]", uses, str(trial.bands or ""))
     lost = [f"{f.board.name}: {markup(f.advice)}" for f in findings if f.advice]
-    return [*([table] if table.row_count else []), *lost]
+    parts: list[RenderableType] = ["", "[bold]options that make it fit[/]", table] if table.row_count else []
+    return [*parts, "", "[bold]too large with all options[/]", *lost] if lost else parts

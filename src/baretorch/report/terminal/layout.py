@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
+from typing import TypeAlias
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +17,15 @@ from rich.text import Text
 from baretorch.escape import line
 
 BAR = 16  # columns of a full bar
+
+Screen: TypeAlias = RenderableType
+
+
+def plain_rows(screen: Screen, width: int) -> list[str]:
+    """Return what a terminal without colours shows, as lines without trailing blanks."""
+    text = StringIO()
+    Console(file=text, width=width, highlight=False, emoji=False, no_color=True).print(screen)
+    return [row.rstrip() for row in text.getvalue().splitlines()]
 
 
 def columns(*titles: str, apart: int = 2) -> Table:

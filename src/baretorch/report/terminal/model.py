@@ -44,9 +44,7 @@ def stage_text(stage: str, graph: Graph, plan: Plan) -> str:
 
 def plan_text(plan: Plan) -> str:
     """Return one line per step: C function, operands with their addresses, layer."""
-    lines = [
-        f"arena {plan.arena} bytes, lower bound {plan.layout.lower_bound}, {plan.proof}, weights {plan.weight_bytes()}"
-    ]
+    lines = [f"arena {plan.arena} bytes ({plan.proof}), weights {plan.weight_bytes()} bytes"]
     for i, step in enumerate(plan.steps):
         operands = []
         for o in step.operands:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -11,9 +12,9 @@ from rich.text import Text
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.measure.cycles import Time, core_source, flash_source, time_words
-from baretorch.measure.loops import InnerLoop, disassembly
+from baretorch.measure.loops import InnerLoop
 from baretorch.measure.numbers import bar, distinct_names, figure, share
-from baretorch.measure.profile import Profile, ProfiledLayer
+from baretorch.measure.profile import LoopCode, Profile, ProfiledLayer
 from baretorch.ops.delegate import Delegate
 from baretorch.report.terminal.cluster import cluster_tables
 from baretorch.report.terminal.layout import BAR, Narrowing, columns
@@ -27,15 +28,16 @@ HOTTEST = 5
 
 
 def profile_screen(
-    compiled: Compiled, image: Image, emulator: str, profile: Profile, with_code: bool
+    compiled: Compiled, image: Image, emulator: str, profile: Profile, code: Sequence[LoopCode]
 ) -> RenderableType:
-    """Return the answer of `profile`; `with_code` adds the instructions of each layer's hottest loop."""
+    """Return the answer of `profile`, with the instructions of these loops."""
     if profile.traced is not None:
         return Group(heading(compiled, image, emulator), "", *cluster_tables(profile, profile.traced))
     parts: list[RenderableType] = [heading(compiled, image, emulator), "", _layers(profile), ""]
     parts += [_hottest(profile), ""]
-    if with_code:
-        parts += _code(image, profile)
+    for loop in code:
+        parts += [Text(_loop_title(layer), style="bold") for layer in loop.layers]
+        parts += [*map(Text, loop.lines), ""]
     return Group(*parts, _method(profile))
 
 
@@ -73,7 +75,7 @@ def _layers(profile: Profile) -> Narrowing:
 
 
 def _flash_titles(chip: Chip) -> tuple[str, ...]:
-    """Return the titles of cycles and misses, with the bytes that a miss reads."""
+    """Return the titles of the columns for flash: its cycles, and its misses with the bytes that each reads."""
     path = chip.flash_path
     return "#flash\ncycles", f"#misses of\n{path.fills[0]} bytes" if path else "#misses"
 
@@ -107,19 +109,6 @@ def _hottest(profile: Profile) -> Table:
     return table
 
 
-def _code(image: Image, profile: Profile) -> list[RenderableType]:
-    """Show the code of each layer's hottest loop, once if several layers share it."""
-    users: dict[tuple[int, int], list[ProfiledLayer]] = {}
-    for layer in profile.layers:
-        if layer.loops:
-            users.setdefault((layer.loops[0].start, layer.loops[0].end), []).append(layer)
-    parts: list[RenderableType] = []
-    for layers in users.values():
-        parts += [Text(_loop_title(layer), style="bold") for layer in layers]
-        parts += [*(Text(line) for line in disassembly(image, layers[0].loops[0])), ""]
-    return parts
-
-
 def _loop_title(layer: ProfiledLayer) -> str:
     loop = layer.loops[0]
     part = share(loop.instructions, layer.instructions)
@@ -129,9 +118,10 @@ def _loop_title(layer: ProfiledLayer) -> str:
 def _method(profile: Profile) -> RenderableType:
     time, chip = profile.time, profile.chip
     core = core_source(chip)
-    method = f"\nInstructions are exact. Cycles: {core}; memory without wait states."
+    method = f"\nInstruction counts are exact. Source of the cycles: {core}; memory without wait states."
     if time.flash is not None:
-        method = f"\nInstructions and misses are exact. Cycles of the core: {core}. Of flash: {flash_source(chip)}."
+        method = f"\nCounts of instructions and misses are exact. Source of the core's cycles: {core}. "
+        method += f"Source of the flash's cycles: {flash_source(chip)}."
     if any(layer.op == Delegate.name for layer in profile.layers):
         method = f", without the NPU's time{method}"
     return Text.assemble((" ".join(time_words(time.all, chip)), "bold"), method)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
@@ -62,11 +63,12 @@ def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
 def project_screen(compiled: Compiled, sdk: str, folder: Path, files: int, kept: Sequence[Path]) -> RenderableType:
     """Return the answer of `project`."""
     table = _title(compiled)
-    table.add_row("project", f"{files} files for {sdk} in")
-    table.add_row("", path_text(folder))
+    table.add_row("SDK", sdk)
+    table.add_row("project", path_text(folder))
+    table.add_row("files", f"{files}")
     for i, path in enumerate(kept):
         table.add_row("" if i else "your copies", path_text(path))
-    table.add_row("next", path_text(folder / "README.md"))
+    table.add_row("next", Text.assemble("read ", path_text(folder / "README.md")))
     return Group(table, *warnings(warnings_of(compiled)))
 
 
@@ -116,12 +118,12 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
         table.add_row("    in bands", "", str(compiled.plan.bands))
     if ram.weights:
         npu = compiled.partition is not None and compiled.partition.regions
-        why = "the NPU reads them there" if npu and not code.slow else f"{code.name} is {markup(code.slow)}"
+        why = "the NPU reads RAM" if npu and not code.slow else f"{code.name} is {markup(code.slow)}"
         if chip.cpu.flash_apart:
             why = "their kernels read RAM"
-        table.add_row("  weights", f"{ram.weights:,}", f"copied at start: {why}")
+        table.add_row("  weights", f"{ram.weights:,}", f"copied at start-up, because {why}")
     if ram.code:
-        table.add_row("  code", f"{ram.code:,}", "copied at start")
+        table.add_row("  code", f"{ram.code:,}", "copied at start-up")
     lent = "with inputs and outputs as the host sends and gets them"
     apart = compiled.plan.layout.streamed | compiled.plan.layout.lent
     table.add_row("  static", f"{ram.static:,}", lent if apart else "")
@@ -194,10 +196,10 @@ def _calls(facts: RunFacts) -> str:
     """Name the number of calls that were compared; for a model that we quantized, how many match its int8 graph."""
     if facts.calls == 2:
         return ""
-    calls = f"{facts.calls} calls with {facts.calls - 1} inputs"
+    calls = f"{facts.calls} calls with {facts.calls - 1} different inputs"
     if facts.compiled.model.quantization:
         return "" if facts.mismatch else f"; {calls} match the int8 graph"
-    return f", {calls}"
+    return f", in {calls}"
 
 
 def _beside(facts: RunFacts) -> str:
@@ -211,7 +213,7 @@ def _time_rows(table: Table, time: Time, chip: Chip) -> None:
     table.add_row("  time", ms, f"{about}{unpaid_flash(time, chip)}")
     if time.flash is not None and time.flash.misses:
         table.add_row("    core", *time_words(time.core, chip, "computing"))
-        table.add_row("    flash", *time_words(time.flash.waits, chip, f"waiting for {time.flash}"))
+        table.add_row("    flash", *time_words(time.flash.waits, chip, f"waiting for flash: {time.flash}"))
 
 
 def _core_rows(table: Table, facts: RunFacts) -> None:

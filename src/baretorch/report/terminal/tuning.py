@@ -34,15 +34,16 @@ def tuning_screen(tuning: Tuning, made: Sequence[str], command: str) -> Renderab
         style = "green" if c == tuning.chosen else "dim" if lost else None
         table.add_row(*(markup(cell) for cell in cells_of(tuning, c)), style=style)
     parts: list[RenderableType] = [
-        f"[bold]{markup(tuning.model)}[/] on {tuning.board}: {markup(tuning.metric)} {tuning.original:.4f} originally; "
-        + ", ".join(f"{markup(name)} {words}" for name, words in tuning.budget.words()),
+        f"[bold]{markup(tuning.model)}[/] on {tuning.board}: the original has {markup(tuning.metric)} "
+        f"{tuning.original:.4f}",
+        "budgets: " + ", ".join(f"{markup(name)} {words}" for name, words in tuning.budget.words()),
         "",
         table,
         "",
         *verdict(tuning, tuning.steps),
         "",
         *(f"[dim]{'files' if i == 0 else '':10}[/] {markup(name)}" for i, name in enumerate(made)),
-        f"[dim]{'again':10}[/] {markup(command)}",
+        f"[dim]{'to run it':10}[/] {markup(command)}",
     ]
     return Group(*parts)
 
@@ -51,12 +52,12 @@ def verdict(tuning: Tuning, steps: Sequence[TunedStep]) -> Iterator[str]:
     """Describe the chosen candidate, line by line, in rich's markup."""
     chosen, whole = tuning.chosen, tuning.whole
     plain = f"plain int8 ({whole.flash:,} bytes, {format_accuracy(whole.accuracy)})"
-    less = f"{chosen.flash / whole.flash:.0%} of the flash of {plain}"
-    yield f"chosen: [green]{markup(chosen.label)}[/] ({markup(chosen.choice)}), with {less}"
+    less = f"it needs {chosen.flash / whole.flash:.0%} of the flash of {plain}"
+    yield f"chosen: [green]{markup(chosen.label)}[/] ({markup(chosen.choice)}); {less}"
     for step in steps:
         word = "kept" if step.kept else "not kept"
-        yield f"  {markup(step.what)}: {format_accuracy(step.before)} to {format_accuracy(step.after)}, {word}"
+        yield f"  {markup(step.what)}: from {format_accuracy(step.before)} to {format_accuracy(step.after)}, {word}"
     yield from map(markup, tuning.notes)
     if tuning.target is not None:
-        ran = f"the emulated board ran {tuning.target_samples:,} of {tuning.samples:,} inputs"
-        yield f"on {tuning.board}: {format_accuracy(tuning.target)}; {ran}"
+        ran = f"measured with {tuning.target_samples:,} of {tuning.samples:,} inputs on the emulated board"
+        yield f"on {tuning.board}: {format_accuracy(tuning.target)}, {ran}"

@@ -1,6 +1,6 @@
 // The first tab: strokes on a canvas, and what the chip makes of them.
 
-const APART = 0.006; // of the canvas: points nearer than that tell nothing
+const APART = 0.006; // of the canvas: nearer points add nothing
 const PEN = 0.075;
 
 function softmax(values) {
@@ -32,9 +32,9 @@ function fillDigits(panel, about, facts) {
   );
 
   function verdict(parts) {
-    const best = parts ? parts.indexOf(Math.max(...parts)) : -1; // none if one of them is no number
+    const best = parts ? parts.indexOf(Math.max(...parts)) : -1; // none if one of them is not a number
     $(".digit", panel).textContent = best >= 0 ? String(best) : parts ? "?" : "–";
-    $(".sure", panel).textContent = best >= 0 ? `${(100 * parts[best]).toFixed(0)} % sure` : parts ? "an output is no finite number" : "\u00a0";
+    $(".sure", panel).textContent = best >= 0 ? `${(100 * parts[best]).toFixed(0)} % sure` : parts ? "an output is not a finite number" : "\u00a0";
     rows.forEach(({ bar, words, row }, i) => {
       bar.style.width = best >= 0 ? `${100 * parts[i]}%` : "0";
       words.textContent = best >= 0 ? `${(100 * parts[i]).toFixed(1)} %` : "";

@@ -121,7 +121,7 @@ function PictureInput(control, changed) {
       pen.drawImage(image, (pad.width - w) / 2, (pad.height - h) / 2, w, h);
       settle();
     } catch {
-      complain(new Trouble({ error: `${file.name} is no picture that this browser knows`, need: ["a PNG, JPEG, WebP or GIF file"] }), settle);
+      complain(new Trouble({ error: `the browser cannot read ${file.name} as a picture`, need: ["a PNG, JPEG, WebP or GIF file"] }), settle);
       return;
     }
     take();

@@ -49,7 +49,7 @@ function BarsOutput(control) {
   const bars = make("div", { className: count > 20 ? "bars many" : "bars" }, ...rows.map(({ row }) => row));
   bars.style.setProperty("--letters", Math.max(...names));
   this.parts = [bars,
-    ...count > 1 ? [make("label", { className: "note check" }, soft, " softmax, worked out here")] : [],
+    ...count > 1 ? [make("label", { className: "note check" }, soft, " softmax, computed in the browser")] : [],
     ...history ? [make("h3", {}, "The last answers"), history.canvas] : []];
 }
 

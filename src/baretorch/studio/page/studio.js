@@ -12,9 +12,9 @@ function make(tag, properties = {}, ...children) {
 const copy = (id) => document.getElementById(id).content.cloneNode(true);
 
 class Trouble extends Error {
-  constructor(told) {
-    super(told.error);
-    this.told = told;
+  constructor(reply) {
+    super(reply.error);
+    this.reply = reply;
   }
 }
 
@@ -26,20 +26,20 @@ async function ask(path, body) {
   } catch {
     throw new Trouble({ error: "the studio does not answer", try: ["start `baretorch studio` again in the terminal"] });
   }
-  const told = await answer.json();
-  if (!answer.ok) throw new Trouble(told);
-  return told;
+  const reply = await answer.json();
+  if (!answer.ok) throw new Trouble(reply);
+  return reply;
 }
 
 const trouble = document.getElementById("trouble");
 
 // What failed stays to be read until it works, or until somebody has read it: `passing` troubles go with an answer.
 function complain(error, retry, passing = true) {
-  const told = error instanceof Trouble ? error.told : { error: String(error) };
-  const rows = ["at", "have", "need", "try"].flatMap((label) => (told[label] ?? []).map((text, i) =>
+  const reply = error instanceof Trouble ? error.reply : { error: String(error) };
+  const rows = ["at", "have", "need", "try"].flatMap((label) => (reply[label] ?? []).map((text, i) =>
     make("div", {}, make("dt", {}, i ? "" : label), make("dd", {}, text))));
   const button = (title, then) => make("button", { type: "button", onclick: () => { settle(); then(); } }, title);
-  trouble.replaceChildren(make("p", { className: "what" }, told.error), make("dl", {}, ...rows),
+  trouble.replaceChildren(make("p", { className: "what" }, reply.error), make("dl", {}, ...rows),
     make("div", { className: "buttons" }, button("Try again", retry), button("Dismiss", () => {})));
   trouble.passing = passing;
   trouble.hidden = false;

@@ -264,7 +264,7 @@ class UsbHost:
         return b""
 
     def setup(self, request: SetupPacket) -> Steps[None]:
-        """Perform the setup stage alone; the other stages need not follow."""
+        """Perform only the setup stage; the other stages are optional."""
         packet = request.encode()
         yield from self._transaction(request, lambda: self.bus.setup(self.address, packet), Handshake.ACK, naks=0)
 

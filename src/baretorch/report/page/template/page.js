@@ -1,6 +1,6 @@
 "use strict";
 
-// What an element's data-tip says appears beside the pointer.
+// Show the data-tip of an element next to the pointer.
 const tip = document.getElementById("tip");
 document.addEventListener("pointermove", (event) => {
   const on = event.target instanceof Element ? event.target.closest("[data-tip]") : null;
@@ -13,7 +13,7 @@ document.addEventListener("pointermove", (event) => {
   tip.style.top = `${below ? event.pageY + 18 : event.pageY - tip.offsetHeight - 10}px`;
 });
 
-// Whoever goes from dot to dot with the keyboard sees the same.
+// Show the same when the keyboard moves the focus from dot to dot.
 document.addEventListener("focusin", (event) => {
   const on = event.target instanceof SVGElement ? event.target.closest("[data-tip]") : null;
   tip.hidden = on === null;

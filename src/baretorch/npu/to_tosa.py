@@ -1,4 +1,4 @@
-"""Lower a region of int8 operators to TOSA, bit for bit: a row per operator that an NPU supports.
+"""Write a region of int8 operators as TOSA, bit for bit: a row per operator that an NPU supports.
 
 TOSA has one operator for each of Baretorch's, except for the step from accumulator to output, which is RESCALE:
 
@@ -46,23 +46,23 @@ Row: TypeAlias = Callable[[RegionValues, Any, tuple[Tensor, ...], Tensor], TosaV
 def to_tosa(graph: Graph, family: Family | None = None) -> bytes:
     """Return a TOSA file that computes the region, with its inputs and outputs in this order, for accelerators of this
     family, or for all."""
-    return lower_region(graph, family).block.file()
+    return write_region(graph, family).block.file()
 
 
-def lower_region(graph: Graph, family: Family | None = None, block: TosaBlock | None = None) -> RegionValues:
+def write_region(graph: Graph, family: Family | None = None, block: TosaBlock | None = None) -> RegionValues:
     """Lower the region, and return it with the names of its tensors in TOSA; `block` may have other operators
     already."""
     region = RegionValues(graph, block or TosaBlock(), scaled_sums=family is Family.U85)
     for t in graph.of(graph.inputs):
         region.values[t.name] = region.block.input(t.shape, TosaKind.INT8)
     for node in graph.nodes:
-        lower_node(region, node)
+        write_node(region, node)
     for name in graph.outputs:
         region.block.outputs.append(region.values[name].name)
     return region
 
 
-def lower_node(region: RegionValues, node: Node) -> None:
+def write_node(region: RegionValues, node: Node) -> None:
     """Add what makes a node to the region's block."""
     inputs, (y,) = region.graph.of(node.inputs), region.graph.of(node.outputs)
     row = TOSA_ROWS.get(type(node.op))
@@ -89,7 +89,7 @@ def why_not(graph: Graph, node: Node) -> str | None:
         if t.data is None:
             trial.values[t.name] = trial.block.input(t.shape, TosaKind.INT8)
     try:
-        lower_node(trial, node)
+        write_node(trial, node)
     except NotTaken as refusal:
         return str(refusal)
     return None

@@ -18,9 +18,9 @@ from baretorch.errors import InternalError
 from baretorch.frontends import from_module
 from baretorch.frontends.torch import export as torch_export
 from baretorch.frontends.torch.plain import attribute
-from baretorch.ir.equivalence import TOLERANCE, Reference, WrongStep, difference
 from baretorch.ir.graph import Array, Graph
 from baretorch.options import Options
+from baretorch.passes.equivalence import TOLERANCE, Reference, WrongStep, difference
 from tests.models import seeded
 from tests.pte import write_pte
 
@@ -73,7 +73,7 @@ def test_a_wrong_pass_is_named(int8: bool, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_of_a_float_model_the_last_pass_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "LOWERING", (*pipeline.LOWERING, doubling))
+    monkeypatch.setattr(pipeline, "FINAL_PASSES", (*pipeline.FINAL_PASSES, doubling))
     with pytest.raises(WrongStep, match="the pass doubling"):
         pipeline.lower(from_module(net(), (X,), "net"))
 

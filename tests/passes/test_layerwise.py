@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from baretorch.frontends import load
-from baretorch.ir.layerwise import RecordedLayer, compare_layers
+from baretorch.passes.layerwise import RecordedLayer, compare_layers
 
 FILE = Path(__file__).parents[1] / "frontends" / "data" / "lstm_int8.tflite"
 

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from baretorch.ir.distance import distance, largest
 from baretorch.ir.graph import Array, Graph, interpret
-from baretorch.passes.order import PASSES, run_passes
+from baretorch.passes.order import lower_graph
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedLayer:
-    """An operator of a file as its own Graph, with the runtime's inputs and outputs of it."""
+    """An operator of a file as a Graph of its own, with the inputs that the runtime gave it and the outputs that it
+    computed."""
 
     name: str
     operator: str
@@ -86,14 +88,13 @@ def compare_layers(library: str, layers: Iterable[RecordedLayer]) -> Layerwise:
 
 
 def _differences(layer: RecordedLayer) -> list[LayerDifference]:
-    graph = run_passes(layer.graph, PASSES)[-1][1]
+    graph = lower_graph(layer.graph)
     have = interpret(graph, layer.inputs)
     found = []
     for name, want in zip(graph.outputs, layer.outputs, strict=True):
         steps = graph[name].is_quantized
-        apart = np.abs(have[name].astype(np.float64) - want.astype(np.float64))
-        largest = float(apart.max(initial=0))
-        scale = 1.0 if steps else float(np.abs(want.astype(np.float64)).max(initial=0)) or 1.0
-        count = int(np.count_nonzero(apart))
-        found.append(LayerDifference(layer.name, layer.operator, steps, want.size, count, largest / scale))
+        apart = distance(have[name], want)
+        scale = 1.0 if steps else largest(want) or 1.0
+        most, count = float(apart.max(initial=0)), int(np.count_nonzero(apart))
+        found.append(LayerDifference(layer.name, layer.operator, steps, want.size, count, most / scale))
     return found

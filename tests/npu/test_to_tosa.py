@@ -10,9 +10,9 @@ import pytest
 
 from baretorch.ir.graph import Array, Builder, DType, Graph, Op, Quant, Shape
 from baretorch.npu import reference
-from baretorch.npu.lower import TOSA_ROWS, lower_node, lower_region, why_not
 from baretorch.npu.region import NotTaken, RegionValues
 from baretorch.npu.softmax import LONGEST_ROW, Rows
+from baretorch.npu.to_tosa import TOSA_ROWS, why_not, write_node, write_region
 from baretorch.npu.tosa import Operator, TosaKind
 from baretorch.ops.int8.qbinary import sum_of
 from baretorch.ops.int8.qconv2d import QConv2d
@@ -87,7 +87,7 @@ def test_the_reference_model_answers_as_ours_does(graphs: dict[str, tuple[Graph,
         for t, x in zip(graph.of(graph.inputs), arrays, strict=True):
             region.values[t.name] = whole.block.input(t.shape, TosaKind.INT8)
             inputs[region.values[t.name].name] = x
-        lower_node(region, graph.nodes[0])
+        write_node(region, graph.nodes[0])
         made = region.values[graph.outputs[0]].name
         if made not in inputs:  # else it changes nothing
             whole.block.outputs.append(made)
@@ -163,7 +163,7 @@ def test_an_image_is_cut_once() -> None:
     reads the second begin before the copy ends."""
     g = Builder("strides")
     y = g.add(MaxPool2d((1, 1), (2, 3)), g.input("x", (1, 8, 8, 4), DType.INT8))
-    rows = lower_region(g.graph(("x",), (y,))).block.rows
+    rows = write_region(g.graph(("x",), (y,))).block.rows
     assert [row.operator for row in rows if row.operator is not Operator.CONST_SHAPE] == [
         Operator.SLICE,
         Operator.MAX_POOL2D,
@@ -173,7 +173,7 @@ def test_an_image_is_cut_once() -> None:
 def test_an_operator_without_a_row_is_refused() -> None:
     graph = next(case.graph() for case in TABLE if type(case.op) not in TOSA_ROWS)
     with pytest.raises(NotTaken, match=graph.nodes[0].op.name):
-        lower_node(RegionValues(graph), graph.nodes[0])
+        write_node(RegionValues(graph), graph.nodes[0])
 
 
 def test_every_sum_of_a_softmax_is_divided_by() -> None:

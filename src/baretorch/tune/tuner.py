@@ -62,8 +62,8 @@ class Winner:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The int8 graph that is compiled from a candidate's files, and its accuracy on the target, which ran `samples` of
-    all."""
+    """The int8 graph that is compiled from a candidate's files, and its accuracy on the target, measured with `samples`
+    inputs."""
 
     graph: Graph
     accuracy: float
@@ -286,7 +286,7 @@ class Tuner:
         return [Winner(made, other)] if self.steps[-1].kept and not made.over else []
 
     def rebuild(self, variant: Variant) -> Variant:
-        """Return the variant with its own graph; those of trials are rebuilt on demand."""
+        """Return the variant with its own graph. Graphs of trials are not kept, but rebuilt when they are needed."""
         made = variant.removed or variant.weights or not (variant.choice.kept or variant.choice.thin)
         return variant if made else self.bench_of(variant).variant(variant.choice)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from baretorch.errors import InternalError
+from baretorch.ir.distance import distance, largest
 from baretorch.ir.graph import Array, DType, Graph, Node, interpret
 from baretorch.ops.int8.quantize import Dequantize, Quantize
 from baretorch.passes.rewrite import rebuild
@@ -78,22 +79,22 @@ def check(step: str, have: Sequence[Array], reference: Reference) -> None:
         raise WrongStep(step, *wrong)
 
 
-def check_passes(stages: Sequence[tuple[str, Graph]], reference: Reference | None, examples: tuple[Array, ...]) -> None:
+def check_passes(passed: Sequence[tuple[str, Graph]], reference: Reference | None, examples: tuple[Array, ...]) -> None:
     """Compare the last of these graphs with the original model, or with the graph after the first pass if the model
     itself cannot be asked. WrongStep names the first pass after which the answer is wrong. `examples` are inputs as the
     graphs store them; halves are float32 here, at inputs and outputs too."""
-    stages = [(name, wide_io(graph)) for name, graph in stages]
+    passed = [(name, wide_io(graph)) for name, graph in passed]
     plain = remove_rounding
-    if reference is None or rounds(remove_rounding(stages[-1][1])):
-        plain = as_it_is if rounds(remove_rounding(stages[-1][1])) else remove_rounding
-        reference, stages = own_reference(plain(stages[1][1]), examples), stages[1:]
+    if reference is None or rounds(remove_rounding(passed[-1][1])):
+        plain = as_it_is if rounds(remove_rounding(passed[-1][1])) else remove_rounding
+        reference, passed = own_reference(plain(passed[1][1]), examples), passed[1:]
 
     def answers(graph: Graph) -> tuple[Array, ...]:
         return run_graph(plain(graph), reference.inputs, reference.runs)
 
-    if difference(answers(stages[-1][1]), reference) is not None:
-        for name, graph in stages:
-            check(f"the pass {name}" if name != "frontend" else "lowering", answers(graph), reference)
+    if difference(answers(passed[-1][1]), reference) is not None:
+        for name, graph in passed:
+            check(f"the pass {name}" if name != "frontend" else "the frontend", answers(graph), reference)
 
 
 def difference(have: Sequence[Array], reference: Reference) -> tuple[int, float, float] | None:
@@ -101,15 +102,15 @@ def difference(have: Sequence[Array], reference: Reference) -> tuple[int, float,
     want = reference.answers
     if len(have) != len(want) or any(h.shape != w.shape for h, w in zip(have, want, strict=True)):
         return 0, float("inf"), 0.0
-    limits = [reference.tolerance * _largest(w) if w.dtype.kind in "fc" else 0.0 for w in want]
-    errors = [_distance(h, w) for h, w in zip(have, want, strict=True)]
+    limits = [reference.tolerance * largest(w) if w.dtype.kind in "fc" else 0.0 for w in want]
+    errors = [distance(h, w) for h, w in zip(have, want, strict=True)]
     if not any((e > limit).any() for e, limit in zip(errors, limits, strict=True)):
         return None
     noise, exact = _noise(reference, limits)
     for i, (e, limit, n) in enumerate(zip(errors, limits, noise, strict=True)):
         wrong = e > limit + (FACTOR if want[i].dtype.kind in "fc" else 1) * n
         if (wrong & ~_equals(have[i], _convert(exact[i], want[i]))).any():
-            return i, float(e[wrong].max()), _largest(want[i])
+            return i, float(e[wrong].max()), largest(want[i])
     return None
 
 
@@ -121,8 +122,8 @@ def _convert(exact: Array, want: Array) -> Array:
 
 def _equals(have: Array, want: Array) -> Array:
     """Compare element by element, up to rounding of floats."""
-    limit = TOLERANCE * _largest(want) if want.dtype.kind in "fc" else 0.0
-    return _distance(have, want) <= limit
+    limit = TOLERANCE * largest(want) if want.dtype.kind in "fc" else 0.0
+    return distance(have, want) <= limit
 
 
 def _noise(reference: Reference, limits: Sequence[float]) -> tuple[list[Array], tuple[Array, ...]]:
@@ -131,25 +132,12 @@ def _noise(reference: Reference, limits: Sequence[float]) -> tuple[list[Array], 
     want = reference.answers
     noise = [np.zeros(w.shape) for w in want]
     again = zip(reference.moved(0), want, limits, strict=True)
-    if not all((_distance(a, b) <= limit).all() for a, b, limit in again):
+    if not all((distance(a, b) <= limit).all() for a, b, limit in again):
         return noise, want
     for seed in range(1, MOVES + 1):
         for i, (moved, w) in enumerate(zip(reference.moved(seed), want, strict=True)):
-            noise[i] = np.maximum(noise[i], _distance(moved, w))
+            noise[i] = np.maximum(noise[i], distance(moved, w))
     return noise, reference.exact() or want
-
-
-def _distance(a: Array, b: Array) -> Array:
-    """Return the absolute difference of each element; infinite if exactly one of the two is NaN or infinite."""
-    x, y = (v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in (a, b))
-    with np.errstate(invalid="ignore"):
-        apart = np.abs(x - y)
-    apart = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, apart)
-    return np.asarray(np.nan_to_num(apart, nan=np.inf))
-
-
-def _largest(x: Array) -> float:
-    return float(np.abs(x[np.isfinite(x)]).max(initial=0))
 
 
 def mover(seed: int) -> Callable[[Array], Array]:
