@@ -198,7 +198,7 @@ def check_models(path: Path, show: Show, update: bool = False) -> Check:
         for model in found:
             if model.error is not None:
                 raise model.error
-        put(file, baseline_text(found))
+        put(file, baseline_text(found), option=None)
     return Check(found, bool(before), file if update else None)
 
 
