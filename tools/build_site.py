@@ -45,7 +45,9 @@ NAVIGATION = {
         docs/how-to/debug docs/how-to/two-cores docs/how-to/use-an-npu docs/how-to/clusters docs/how-to/your-own-board
         docs/how-to/your-own-unit examples/pico4ml/README""",
     "Firmware engineers/Boards": "docs/boards/README docs/boards/*",
-    "Teachers": "examples/sine/README examples/rps/README examples/mnist/README examples/words/README docs/teaching/*",
+    "Teachers": """
+        docs/teach/README examples/sine/README docs/teach/* examples/rps/README examples/mnist/README
+        examples/words/README""",
     "Contributors": """
         CONTRIBUTING docs/how-it-works docs/reference/source-tree zoo/README docs/contributing/* docs/internals/*""",
     "Reference": """

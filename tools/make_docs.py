@@ -1,9 +1,10 @@
 """Write the generated parts of the docs: `make docs`.
 
 The pages in PAGES are generated as a whole, from the tables of the compiler itself. In all other pages, a ```console
-block below the line `<!-- output -->` shows what its command prints. The command is run in a folder that contains only
-examples/, and the rest of the block is replaced. A table below the line `<!-- keys CLASS -->` lists the TOML keys that
-are declared on that class.
+block below the line `<!-- output -->` shows what its command prints: `baretorch …` or `python examples/…`. The command
+is run in a folder that contains only examples/, and the rest of the block is replaced. `<!-- error -->` marks a command
+that must fail; with `, slow` in the mark, its test belongs to the long suite. A table below the line
+`<!-- keys CLASS -->` lists the TOML keys that are declared on that class.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import atexit
 import contextlib
 import io
 import re
+import runpy
 import shlex
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from functools import cache, partial
@@ -39,7 +42,7 @@ from baretorch.targets.types import Board
 ROOT = Path(__file__).resolve().parents[1]
 NOTE = "<!-- Written by `make docs`; do not edit. -->\n"
 KEYS = re.compile(r"(?<=<!-- keys )(\w+)( -->\n\n)(?:\|.*\n)+")
-BLOCK = re.compile(r"(<!-- output -->\n```console\n)(.*?)(```\n)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (?:output|error)(?:, slow)? -->\n```console\n)(.*?)(```\n)", re.DOTALL)
 
 
 def boards_page() -> str:
@@ -288,15 +291,27 @@ def refresh(text: str) -> str:
 
 
 def output_of(line: str) -> str:
-    """Return what `$ baretorch …` prints, perhaps filtered by `| grep WORD`."""
+    """Return what `$ baretorch …` or `$ python examples/…` prints, perhaps filtered by `| grep WORD`."""
     words = shlex.split(line)
     words, word = (words[:-3], words[-1]) if words[-3:-1] == ["|", "grep"] else (words, "")
-    if words[:2] != ["$", "baretorch"] or "|" in words:
+    if words[0] != "$" or words[1] not in RUNNERS or "|" in words:
         raise SystemExit(f"not a command that make_docs runs: {line}")
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), contextlib.chdir(examples_only()):
-        run_command(words[2:])
+        RUNNERS[words[1]](words[2:])
     return "".join(f"{row.rstrip()}\n" for row in out.getvalue().splitlines() if word in row)
+
+
+def run_example(arguments: list[str]) -> None:
+    """Run a Python file of examples/ in this process."""
+    given, sys.argv = sys.argv, arguments
+    try:
+        runpy.run_path(arguments[0], run_name="__main__")
+    finally:
+        sys.argv = given
+
+
+RUNNERS: dict[str, Callable[[list[str]], object]] = {"baretorch": run_command, "python": run_example}
 
 
 @cache

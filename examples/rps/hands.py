@@ -60,3 +60,17 @@ def pictures(count: int, seed: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     drawn = [draw(hand, count, generator) for hand in range(len(HANDS))]
     return torch.cat(drawn), torch.arange(len(HANDS)).repeat_interleave(count)
+
+
+def main() -> None:
+    """Print the first picture of each hand, and the number of pictures that the network learns from."""
+    shades = " ░▒▓█"
+    drawn, _ = pictures(1, seed=1)
+    rows = drawn.squeeze(1).reshape(len(HANDS), SIZE // 2, 2, SIZE).mean(2)  # a character is twice as high as wide
+    for line in rows.permute(1, 0, 2).tolist():
+        print("  ".join("".join(shades[min(int(v * len(shades)), len(shades) - 1)] for v in hand) for hand in line))
+    print("  ".join(f"{hand:<{SIZE}}" for hand in HANDS))
+
+
+if __name__ == "__main__":
+    main()

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from baretorch.cli import VERBS
-from baretorch.cli.verb import show, whole_lines
+from baretorch.cli import GOALS, VERBS, WISHES
+from baretorch.cli.verb import HEADINGS, show, whole_lines
 from tests.cli.program import baretorch
 
 
@@ -31,6 +31,35 @@ def test_help_of_each_verb(verb: str) -> None:
 def test_help() -> None:
     listed = check_help().split()
     assert all(verb.name in listed for verb in VERBS)
+
+
+def test_verbs_are_listed_by_goal() -> None:
+    text = check_help()
+    places = [text.index(f"\n{goal}:\n") for goal in GOALS]
+    assert places == sorted(places)
+    assert all(re.search(rf"^  {verb.name} +\S.*\.$", text, re.MULTILINE) for verb in VERBS), "a text that is cut"
+
+
+def test_options_are_under_headings() -> None:
+    text = check_help("run")
+    sections = re.split(r"^(\S.*):\n", text, flags=re.MULTILINE)
+    found = dict(zip(sections[1::2], sections[2::2], strict=True))
+    assert list(found) == ["Options", *HEADINGS, "Output"]
+    assert "--keep-float" in found["int8"] and "--board" in found["Options"] and "--json" in found["Output"]
+    params = {param.name for verb in VERBS for param in verb.params}
+    assert {name for names in HEADINGS.values() for name in names} <= params
+
+
+def test_without_a_verb_it_says_what_one_can_do() -> None:
+    result = baretorch()
+    assert (result.code, result.err) == (0, "")
+    verbs = {verb.name: verb for verb in VERBS}
+    for wish, command in WISHES:
+        assert f"{wish} " in result.out and result.out.count(command) == 1
+        program, verb, *words = command.split()
+        assert program == "baretorch"
+        known = {flag for param in verbs[verb].params for flag in param.opts}
+        assert {word for word in words if word.startswith("--")} <= known
 
 
 def test_version() -> None:

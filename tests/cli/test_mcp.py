@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from mcp.client.stdio import stdio_client
 
 from baretorch.cli import run_command
 from baretorch.cli.mcp import Tools, make_server
+from baretorch.errors import CompileError
 
 LSTM = Path(__file__).parents[1] / "frontends" / "data" / "lstm_int8.tflite"
 
@@ -82,6 +85,23 @@ def test_only_data_of_the_folder_is_read(tmp_path: Path) -> None:
     assert "is a Python file, which is code" in texts[3]
     assert texts[6:8] == ["trust cannot be set here", "app cannot be set here"]
     assert "no option 'optimise'" in texts[9]
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "a" * 3_000_000], ids=["zero byte", "half a letter", "long"])
+def test_texts_that_no_process_takes_are_refused(tmp_path: Path, text: str) -> None:
+    tools = Tools(tmp_path.resolve())
+    for model, board, options in ((text, "host", {}), ("a.onnx", text, {}), ("a.onnx", "host", {"fix": {"x": text}})):
+        with pytest.raises(CompileError) as caught:
+            tools.run(model, board, options)
+        assert "cannot be passed to baretorch\n  need  at most 20,000 letters, without zero" in caught.value.render()
+        json.dumps(caught.value.to_json(), ensure_ascii=False).encode()
+
+
+def test_explanations_of_long_texts_take_no_longer(tmp_path: Path) -> None:
+    """Regular expressions took minutes for this one."""
+    start = time.monotonic()
+    assert Tools(tmp_path).explain_error("the model changes its input " * 20_000) == {"sections": []}
+    assert time.monotonic() - start < 5
 
 
 def test_python_files_run_if_they_are_allowed(tmp_path: Path) -> None:

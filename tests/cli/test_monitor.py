@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -23,7 +24,7 @@ def test_json(folder: Path) -> None:
     data = result.json()
     assert data["x"] == [0, 1, 2, 3, 4]
     assert data["predicted"] == [1, 3, 5, 7, 9] and data["truth"] == [0, 2, 4, 6, 8]
-    assert data["max_error_truth"] == 1.0 and data["max_error"] == 0.0
+    assert (data["max_error_truth"], data["mean_error_truth"], data["max_error"]) == (1.0, 1.0, 0.0)
     assert data["where"] == "unicorn"
     assert (folder / data["png"]).read_bytes().startswith(b"\x89PNG")
 
@@ -34,13 +35,19 @@ def test_lines(folder: Path) -> None:
     assert lines[0] == "curve on host, emulated by native: 7 inputs"
     assert lines[1].split() == ["1", "input", "0.0000", "output", "1.0000", "truth", "0.0000", "error", "+1.0000"]
     assert lines[7].split()[:5] == ["7", "input", "1.0000", "output", "3.0000"]
-    assert lines[8:] == ["7 outputs", "largest error against truth 1", "largest error against PyTorch 0"]
+    assert lines[8:] == [
+        "7 outputs",
+        "mean absolute error against truth 1",
+        "largest error against truth 1",
+        "largest error against PyTorch 0",
+    ]
 
 
 def test_inputs_where_there_is_no_sweep(folder: Path) -> None:
     """Several outputs are shown as the index of the largest."""
     data = baretorch("monitor", copy_model("tiny", folder), "--board", "host", "--count", "3", "--json").json()
-    assert data["x"] == [0, 1, 2] and data["truth"] is None and data["max_error_truth"] is None
+    assert data["x"] == [0, 1, 2]
+    assert [data[key] for key in ("truth", "max_error_truth", "mean_error_truth")] == [None] * 3
     assert set(data["predicted"]) <= {0, 1} and data["max_error"] < 1e-6
 
 
@@ -48,6 +55,54 @@ def test_plot_without_a_terminal(folder: Path) -> None:
     out = baretorch("monitor", copy_model("curve", folder), "--board", "host", "--plot").out
     assert "── truth   ⣿ predicted by the board" in out
     assert out.count("inputs") == 1 and "largest error against truth 1" in out
+
+
+def test_error_curve_and_mean_absolute_error(folder: Path) -> None:
+    """The outputs are -2 to 2, the truth is 0: the error rises from corner to corner, and its mean has no sign."""
+    (folder / "net.py").write_text(
+        "import torch\nfrom torch import nn\n"
+        "def model(): return nn.Hardtanh(-9, 9)\n"
+        "def sweep(): return [(torch.tensor([[float(x)]]),) for x in range(-2, 3)]\n"
+        "def inputs(): return sweep()[0]\n"
+        "def truth(x): return x * 0\n"
+    )
+    lines = baretorch("monitor", "net.py", "--board", "host", "--plot", "--png", "p.png").out.splitlines()
+    (end,) = [i for i, line in enumerate(lines) if "── output − truth" in line]
+    rows = [line.partition("│")[2] or line.partition("┤")[2] for line in lines[end - 7 : end - 2]]
+    assert len(rows[0].rstrip()) > 2 * len(rows[-1].rstrip()) > 0, "the curve does not rise"
+    assert lines[-4:] == [
+        "mean absolute error against truth 1.2",
+        "largest error against truth 2",
+        "largest error against PyTorch 0",
+        "p.png",
+    ]
+    assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_error_curve_without_truth(folder: Path) -> None:
+    """The errors are those against PyTorch if there is no truth(), and the summary has no mean of them."""
+    out = baretorch("monitor", copy_model("tiny", folder), "--board", "host", "--plot").out
+    assert "── output − PyTorch" in out and "mean absolute error" not in out
+
+
+@pytest.mark.parametrize("height", [8, 22])
+def test_plot_has_the_asked_height(height: int) -> None:
+    """Both plots share the height; each adds an axis of three lines, and the last output takes one."""
+    from baretorch.cli.monitor import _plot
+    from baretorch.explore.sweep import Sweep, SweepTrace
+    from baretorch.ir.graph import Builder, DType
+    from baretorch.ops.functions import Tanh
+
+    b = Builder("net")
+    graph = b.graph(["x"], [b.add(Tanh(), b.input("x", (1, 1), DType.FLOAT32))])
+    one = tuple((np.full((1, 1), v, np.float32),) for v in (0.0, 1.0, 2.0))
+    trace = SweepTrace(Sweep(one, one, (0.0, 1.0, 1.0), "PyTorch"), graph)
+    for i, outputs in enumerate(one):
+        trace.add(i, outputs)
+    assert trace.errors == [0.0, 0.0, 1.0]
+    lines = _draw(_plot(trace, 3, height), 80).splitlines()
+    assert len(lines) == height + 3 + 3 + 1
+    assert "── truth" in lines[height - max(3, height // 4) + 2] and "── output − truth" in lines[-2]
 
 
 def test_ties_are_no_error(folder: Path) -> None:
@@ -77,8 +132,9 @@ def test_interrupt_gives_the_summary(folder: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(SweepTrace, "add", interrupted)
     result = baretorch("monitor", copy_model("curve", folder), "--board", "host")
     assert result.code == 0
-    assert result.out.splitlines()[-3:] == [
+    assert result.out.splitlines()[-4:] == [
         "2 outputs",
+        "mean absolute error against truth 1",
         "largest error against truth 1",
         "largest error against PyTorch 0",
     ]

@@ -124,6 +124,7 @@ def test_a_model_that_does_not_compile_is_one_row(folder: Path, capsys: pytest.C
         (CHECK + CHECK, "2 models have the same name"),
         (CHECK + 'at_most = { flash = "60k" }', "invalid at_most"),
         (CHECK + "at_most = { ms = nan }", "invalid at_most"),
+        (CHECK + f"at_most = {{ flash = 1{'0' * 400} }}", "invalid at_most"),
         ("[[model]]\nboard = 'host'", "file is missing"),
     ],
 )
@@ -200,6 +201,18 @@ def test_a_file_of_the_user_is_not_replaced(folder: Path) -> None:
 )
 def test_verdicts(figure: CheckedFigure, verdict: str) -> None:
     assert figure.verdict == verdict
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_figures_that_are_no_numbers_do_not_pass(value: float, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A metric of evaluate() may be NaN, which exceeds no limit."""
+    monkeypatch.setattr("baretorch.explore.check._measure", lambda model, folder, show: {"accuracy": value})
+    (folder / "baretorch.toml").write_text(CHECK + "at_least = { accuracy = 0.9 }")
+    found = check_models(folder / "baretorch.toml", lambda *text: None)
+    assert not found.passes
+    assert f"accuracy is {value}, which no limit can be compared with" in str(found.to_json())
+    with pytest.raises(CompileError, match="accuracy is"):
+        check_models(folder / "baretorch.toml", lambda *text: None, update=True)
 
 
 def test_the_action_and_the_hook_call_commands_that_exist() -> None:

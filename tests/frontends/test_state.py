@@ -108,7 +108,22 @@ class Copied(Net):
         return y
 
 
-@pytest.mark.parametrize("net", [Halves(), Copied()], ids=["parts", "copied"])
+class Converted(Net):
+    """Buffers keep a column for all columns, and an integer part; torch.export alone loses both conversions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("n", torch.zeros(1, 4, dtype=torch.int32))
+
+    def forward(self, x: Any) -> Any:
+        y = self.a(x) + self.p + self.n
+        self.p.copy_(self.h[:, :1])
+        self.h.add_(y)
+        self.n.add_(1).copy_(5 * y)
+        return y
+
+
+@pytest.mark.parametrize("net", [Halves(), Copied(), Converted()], ids=["parts", "copied", "converted"])
 def test_buffers_that_take_over_one_tensor(net: nn.Module) -> None:
     graph = frontends.from_module(net, (X,), "net").graph
     memory: dict[str, Any] = {}

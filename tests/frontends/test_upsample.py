@@ -63,6 +63,7 @@ ANTIALIASED: dict[str, dict[str, Any]] = {
     "one side": {"size": (26, 5)},
     "to a row": {"size": (1, 5)},
     "by a factor": {"scale_factor": (0.3, 0.77)},
+    "by a factor that keeps a side": {"scale_factor": (1.01, 0.77)},
     "recomputed": {"scale_factor": 0.4, "recompute_scale_factor": True},
     "aligned": {"size": (9, 5), "align_corners": True},
 }

@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn, TextIO
 
@@ -47,6 +47,7 @@ from baretorch.version import __version__
 
 INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143  # as shells report a program that a signal ended
 
+WHOLE = 1000  # characters: texts of help are not cut
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE)
 
 EXIT_CODES = {
@@ -59,37 +60,41 @@ EXIT_CODES = {
     TERMINATED: "terminated (SIGTERM); no temporary files remain",
 }
 
-VERBS: tuple[click.Command, ...] = (
-    run,
-    profile,
-    report,
-    evaluate,
-    tune,
-    inspect,
-    fit,
-    check,
-    compile_,
-    project,
-    build,
-    debug,
-    flash,
-    monitor,
-    studio,
-    mcp,
-    export,
-    new,
-    boards,
-    ops,
-    doctor,
-    completion,
+GOALS: Mapping[str, tuple[click.Command, ...]] = {
+    "Try a model": (new, run, studio, monitor, report),
+    "Make it smaller or faster": (fit, profile, evaluate, tune),
+    "Ship it": (compile_, project, build, flash, export, check),
+    "Look inside": (inspect, debug, boards, ops),
+    "Set up": (doctor, completion, mcp),
+}
+VERBS = tuple(verb for verbs in GOALS.values() for verb in verbs)
+WISHES = (
+    ("run my model on an emulated chip", "baretorch run MODEL --board pico2w"),
+    ("start without a model", "baretorch new my_model.py"),
+    ("play with it in the browser", "baretorch studio MODEL"),
+    ("know which boards hold it", "baretorch fit MODEL"),
+    ("make it smaller", "baretorch run MODEL --board BOARD --int8"),
+    ("find the slow layers", "baretorch profile MODEL --board BOARD"),
+    ("measure its accuracy on the chip", "baretorch evaluate MODEL --board BOARD"),
+    ("search for the best model that fits", "baretorch tune MODEL --board BOARD --flash 60k --accuracy-drop 0.5"),
+    ("use the C in my own project", "baretorch compile MODEL --board BOARD --out DIR"),
+    ("get a project for my SDK", "baretorch project MODEL --sdk SDK --out DIR"),
+    ("put it on my board", "baretorch flash MODEL --board BOARD"),
+    ("check budgets in pull requests", "baretorch check"),
+    ("see what is installed", "baretorch doctor"),
 )
 
 
 class _Group(click.Group):
-    """Lists verbs in the order of VERBS and suggests the nearest one for a misspelt verb."""
+    """Lists verbs by goal and suggests the nearest one for a misspelt verb."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [verb.name or "" for verb in VERBS]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for goal, verbs in GOALS.items():
+            with formatter.section(goal):
+                formatter.write_dl([(verb.name or "", verb.get_short_help_str(WHOLE)) for verb in verbs], col_max=12)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -105,16 +110,24 @@ class _Group(click.Group):
 @click.group(
     cls=_Group,
     commands=VERBS,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Every command takes --json (one JSON object on standard output) and --debug (tracebacks).",
 )
 @click.version_option(__version__, prog_name="baretorch", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Run trained models on bare-metal microcontrollers.
 
     MODEL is a Python file with model() and inputs() (PyTorch or tinygrad), or an .onnx, .tflite, .pt2 or .pte file.
     MODEL::METHOD selects one of several methods.
     """
+    if ctx.invoked_subcommand is None:
+        width = max(len(wish) for wish, _ in WISHES)
+        click.echo("I want to …\n")
+        for wish, command in WISHES:
+            click.echo(f"  {wish:<{width}}  {command}")
+        click.echo("\n`baretorch --help` lists all commands; `baretorch boards` and `baretorch ops` what is supported.")
 
 
 class Terminated(KeyboardInterrupt):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
 
 SECONDS = 900  # for one call
+LETTERS = 20_000  # of the words of one call, which the system limits
 REJECTED = ("trust", "app")  # options that let files of others run
 PAGE = "troubleshooting.md"
 ABOUT = """Baretorch compiles trained models for bare-metal microcontrollers and emulates the chip. Results are the JSON
@@ -101,11 +102,13 @@ class Tools:
         for name in REJECTED:
             if name in options:
                 raise CompileError(f"{name} cannot be set here", need="files that are data")
-        paths = {n: str(self._inside(n, str(v))) for n, v in options.items() if n in OPTIONS and OPTIONS[n].is_path}
+        given = {n: v for n, v in options.items() if n in OPTIONS and OPTIONS[n].is_path and isinstance(v, str)}
+        paths = {n: str(self._inside(n, path)) for n, path in given.items()}
         return read_options({**options, **paths}).words()
 
     def _inside(self, name: str, path: str) -> Path:
         """Return a path in the folder, or raise CompileError."""
+        _need_short(path)
         full = (self.folder / path).resolve()
         if not full.is_relative_to(self.folder) or path.startswith("-"):
             raise CompileError(f"{name} {quote(path)} is not in the folder of the server", have=str(self.folder))
@@ -113,6 +116,7 @@ class Tools:
 
     def _call(self, *words: str) -> dict[str, Any]:
         """Run a command of Baretorch in a process of its own, and return its JSON object."""
+        _need_short(" ".join(words))
         command = [sys.executable, "-m", "baretorch", *words, "--json"]
         try:
             done = subprocess.run(
@@ -127,6 +131,15 @@ class Tools:
                 "exit_code": done.returncode or INTERNAL_ERROR,
             }
         return {**found, "exit_code": done.returncode}
+
+
+def _need_short(text: str) -> None:
+    """Raise CompileError if a text cannot be passed to a process."""
+    if "\0" in text or len(text) > LETTERS or (not text.isascii() and re.search("[\ud800-\udfff]", text)):
+        raise CompileError(
+            f"{quote(text[:60])} cannot be passed to baretorch",
+            need=f"at most {LETTERS:,} letters, without zero bytes and halves of letters",
+        )
 
 
 def make_server(tools: Tools) -> MCPServer:
@@ -169,10 +182,21 @@ class _Section:
     def explains(self, text: str) -> bool:
         """Return whether the title quotes the text."""
         for quoted in re.findall(r"`([^`]+)`", self.title):
-            parts = [re.escape(part.strip()) for part in quoted.split("…") if len(part.strip()) > 3]
-            if parts and re.search(".*?".join(parts), text, re.IGNORECASE):
+            parts = [part.strip().lower() for part in quoted.split("…") if len(part.strip()) > 3]
+            if parts and any(_has_in_order(line, parts) for line in text.lower().splitlines()):
                 return True
         return False
+
+
+def _has_in_order(line: str, parts: list[str]) -> bool:
+    """Return whether a line contains all parts, one after the other."""
+    at = 0
+    for part in parts:
+        found = line.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
 
 
 def _sections() -> list[_Section]:

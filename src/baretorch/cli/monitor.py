@@ -28,7 +28,7 @@ LIVE_RATE = 25.0  # outputs per second while drawing: an emulator would be too f
 @board_option
 @port_option
 @takes("emulator", *BUILD, *COMPILE, *CORES, "npu", "units", "watchdog")
-@click.option("--plot", is_flag=True, help="Plot the outputs and the expected values.")
+@click.option("--plot", is_flag=True, help="Plot the outputs, the expected values and the errors.")
 @click.option("--png", type=click.Path(), metavar="FILE", help="Save the plot as a PNG file.")
 @click.option("--count", type=click.IntRange(min=1), help="Send this number of inputs. Default: each once.")
 @click.option("--rate", type=click.FloatRange(min=0.1), help="Limit the number of runs per second.")
@@ -100,11 +100,11 @@ def _display(trace: SweepTrace, title: str, total: int, as_json: bool, plot: boo
     if not screen.is_terminal:
         yield lambda: None
         if trace.x:
-            screen.print(_plot(trace, total, 16))
+            screen.print(_plot(trace, total, 20))
         return
     from rich.live import Live
 
-    height = max(6, min(18, screen.size.height - 11))  # title and summary stay in sight
+    height = max(8, min(22, screen.size.height - 15))  # title, both axes and the summary stay in sight
     with Live(console=screen, auto_refresh=False) as live:
         yield lambda: live.update(_plot(trace, total, height), refresh=True)
 
@@ -122,23 +122,23 @@ def _line(trace: SweepTrace) -> str:
 
 
 def _plot(trace: SweepTrace, total: int, height: int) -> RenderableType:
-    """Plot the outputs so far over the whole curve, with the last one as a line of text below."""
+    """Plot the outputs so far over the whole curve, and their errors below, with the last output as a line of text."""
     from rich.console import Group
 
     from baretorch.report.terminal.plot import Plot, Series
 
     sweep: Sweep = trace.sweep
-    places = range(total)
-    expected = [sweep.expected_value(i) for i in places]
-    name, y = sweep.reference, expected
-    if sweep.truth is not None:
-        name, y = "truth", [sweep.truth[i % len(sweep.truth)] for i in places]
-    x = [sweep.x(i) for i in places]
+    x, y = [sweep.x(i) for i in range(total)], sweep.curve(total)
     pairs = sorted(zip(x, y, strict=True))
-    curve = Series(name, [p[0] for p in pairs], [p[1] for p in pairs], "bright_black", line=True)
+    curve = Series(sweep.curve_name, [p[0] for p in pairs], [p[1] for p in pairs], "bright_black", line=True)
     answers = Series("predicted by the board", trace.x, trace.predicted, "bright_red")
+    expected = [sweep.expected_value(i) for i in range(total)]
     y_range = (min(expected), max(expected))  # the range of all outputs, so that the plot does not jump
-    return Group(Plot([curve, answers], height, y_range=y_range), _line(trace))
+    below = max(3, height // 4)
+    off = sorted(zip(trace.x, trace.errors, strict=True))
+    errors = Series(f"output − {sweep.curve_name}", [p[0] for p in off], [p[1] for p in off], "bright_blue", line=True)
+    error_plot = Plot([errors], below, x_range=(min(x), max(x)), y_range=(0.0, 0.0))
+    return Group(Plot([curve, answers], height - below, y_range=y_range), error_plot, _line(trace))
 
 
 def _summary(trace: SweepTrace, png: str | None, wrong: str | None) -> str:
@@ -148,7 +148,8 @@ def _summary(trace: SweepTrace, png: str | None, wrong: str | None) -> str:
     if not trace.x:
         return "no outputs"
     lines = [f"{len(trace.x)} outputs"]
-    if trace.max_error_truth is not None:
+    if trace.max_error_truth is not None and trace.mean_error_truth is not None:
+        lines.append(f"mean absolute error against truth {figure(trace.mean_error_truth)}")
         lines.append(f"largest error against truth {figure(trace.max_error_truth)}")
     lines.append(f"largest error against {trace.sweep.reference} {figure(trace.max_error)}")
     if wrong:

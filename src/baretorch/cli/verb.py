@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import wraps
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Body: TypeAlias = Callable[..., "Answer"]
+
+# The options of each heading in the help of a verb; all others are under "Options".
+HEADINGS: Mapping[str, tuple[str, ...]] = {
+    "Reading the model": ("trust", "shape", "state", "fix"),
+    "int8": ("int8", "calibration", "keep_float", "config", "observer", "io"),
+    "Memory": ("ram", "input", "buffers", "weights", "place", "code"),
+    "Chip": ("cores", "core", "compare_cores", "npu", "units"),
+    "Image": ("toolchain", "optimize", "emulator", "console", "check_inputs", "watchdog", "app"),
+}
+LAST = "Output"
 
 SELECT_BOARD = "Select a board: a name from `baretorch boards`, or your own .toml."
 IMAGE_FOLDER = "build/MODEL-BOARD[-onnx][-int8]"  # the default; -onnx is the kind of file, unless it is Python
@@ -57,6 +67,22 @@ class ProgressLine:
         self.show(f"compile {source}", done, total)
 
 
+class _VerbCommand(click.Command):
+    """Lists options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Options", *HEADINGS, LAST)}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and isinstance(param, click.Option):
+                title = next((t for t, names in HEADINGS.items() if param.name in names), "Options")
+                sections[LAST if param.name in ("as_json", "debug", "help") else title].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 def verb(name: str) -> Callable[[Body], click.Command]:
     """Make a command called `name` with --json and --debug. The function's first argument is whether --json was
     given."""
@@ -84,7 +110,7 @@ def verb(name: str) -> Callable[[Body], click.Command]:
         )
         for option in options:
             invoke = option(invoke)
-        return click.command(name)(invoke)
+        return click.command(name, cls=_VerbCommand)(invoke)
 
     return decorate
 

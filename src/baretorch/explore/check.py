@@ -48,7 +48,8 @@ VERSION = 1
 def _limits(values: Mapping[str, Any]) -> dict[str, float]:
     """Return the limits by figure; ValueError if one is not a finite number."""
     for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not abs(value) < 1e300:
             raise ValueError(f"{name} = {quote(value)}")
     return {name: float(value) for name, value in values.items()}
 
@@ -197,7 +198,7 @@ def check_models(path: Path, show: Show, update: bool = False) -> Check:
         for model in found:
             if model.error is not None:
                 raise model.error
-        put(file, baseline_text(found))
+        put(file, baseline_text(found), option=None)
     return Check(found, bool(before), file if update else None)
 
 
@@ -273,6 +274,9 @@ def _check(model: CheckedModel, folder: Path, before: Mapping[str, float], toler
     """Measure a model, and compare its figures with its limits and the baseline."""
     try:
         values = _measure(model, folder, show)
+        for name, value in values.items():
+            if not math.isfinite(value):
+                raise CompileError(f"{name} is {value}, which no limit can be compared with", try_="see evaluate()")
     except CompileError as error:
         return ModelCheck(model.title, error=error)
     figures = (

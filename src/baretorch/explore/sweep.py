@@ -47,6 +47,17 @@ class Sweep:
         """Return the reference's answer to an input, as one number."""
         return value_of(self.expected[index % len(self.expected)][0])
 
+    @property
+    def curve_name(self) -> str:
+        """Return the name of the curve that outputs are plotted against."""
+        return self.reference if self.truth is None else "truth"
+
+    def curve(self, count: int) -> list[float]:
+        """Return the values that the first `count` outputs are plotted against: of truth(), else the reference's."""
+        if self.truth is None:
+            return [self.expected_value(i) for i in range(count)]
+        return [self.truth[i % len(self.truth)] for i in range(count)]
+
 
 @dataclass
 class SweepTrace:
@@ -83,19 +94,31 @@ class SweepTrace:
         return [known[i % len(known)] for i in range(len(self.answers))]
 
     @property
+    def curve(self) -> list[float]:
+        return self.sweep.curve(len(self.x))
+
+    @property
+    def errors(self) -> list[float]:
+        """Return the signed distances of the outputs so far from the curve."""
+        return [p - c for p, c in zip(self.predicted, self.curve, strict=True)]
+
+    @property
     def max_error_truth(self) -> float | None:
-        if self.sweep.truth is None or not self.truth:
-            return None
-        return max(abs(p - t) for p, t in zip(self.predicted, self.truth, strict=True))
+        return max(map(abs, self.errors)) if self.truth else None
+
+    @property
+    def mean_error_truth(self) -> float | None:
+        return sum(map(abs, self.errors)) / len(self.truth) if self.truth else None
 
     def to_json(self) -> dict[str, Any]:
-        worst = self.max_error_truth
+        worst, mean = self.max_error_truth, self.mean_error_truth
         return {
             "count": len(self.x),
             "x": [number(v) for v in self.x],
             "predicted": [number(v) for v in self.predicted],
             "truth": [number(v) for v in self.truth] if self.sweep.truth is not None else None,
             "max_error_truth": None if worst is None else number(worst),
+            "mean_error_truth": None if mean is None else number(mean),
             "max_error": number(self.max_error),
             "reference": self.sweep.reference,
         }

@@ -79,10 +79,12 @@ def compare_layers(graph: Graph, twin: Graph, samples: Sequence[Sequence[Array]]
 
 def _twins(graph: Graph, twin: Graph) -> dict[str, str]:
     """Return the tensors of `twin` by the values that they hold. If `graph` does not have a value, because BatchNorm
-    was folded into the layer before, the tensor is also listed by its own name."""
+    was folded into the layer before, the tensor is also listed by its own name. Of a layer in pieces, which hold the
+    same, the whole result is listed."""
     known = {t.holds for t in graph.tensors.values()}
     layers = {n: n for n, t in twin.tensors.items() if t.holds not in known}
-    return layers | {t.holds: n for n, t in twin.tensors.items()}
+    by_size = sorted(twin.tensors.items(), key=lambda item: item[1].count)
+    return layers | {t.holds: n for n, t in by_size}
 
 
 def compute_alone(

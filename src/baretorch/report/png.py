@@ -11,6 +11,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.files.ownership import png
 from baretorch.files.write import put
+from baretorch.measure.numbers import figure
 
 if TYPE_CHECKING:
     from baretorch.explore.sweep import SweepTrace
@@ -30,21 +31,19 @@ def write_png(trace: SweepTrace, title: str, path: Path) -> None:
     """Predicted dots on the true curve, the error below. The file appears whole or not at all."""
     from matplotlib.figure import Figure
 
-    known = trace.sweep.truth is not None
-    expected = [trace.sweep.expected_value(i) for i in range(len(trace.x))]
-    curve, name = (trace.truth, "truth") if known else (expected, trace.sweep.reference)
     order = np.argsort(trace.x)
-    x, y, line = (np.asarray(values)[order] for values in (trace.x, trace.predicted, curve))
-    figure = Figure(figsize=(8, 6), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    above.plot(x, line, color="0.6", linewidth=2, label=name)
+    x, y, line, error = (np.asarray(v)[order] for v in (trace.x, trace.predicted, trace.curve, trace.errors))
+    picture = Figure(figsize=(8, 6), layout="constrained")
+    above, below = picture.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    above.plot(x, line, color="0.6", linewidth=2, label=trace.sweep.curve_name)
     above.plot(x, y, ".", color="tab:red", label="predicted by the board")
     above.set_title(title)
     above.legend()
     below.axhline(0, color="0.8")
-    below.plot(x, y - line, color="tab:blue")
+    below.plot(x, error, color="tab:blue")
+    below.set_title(f"mean absolute error {figure(float(np.mean(np.abs(error))))}", fontsize="medium")
     below.set_ylabel("error")
     below.set_xlabel("input")
-    picture = BytesIO()
-    figure.savefig(picture, dpi=120, format="png")
-    put(path, picture.getvalue(), png, "--png")
+    data = BytesIO()
+    picture.savefig(data, dpi=120, format="png")
+    put(path, data.getvalue(), png, "--png")

@@ -73,7 +73,7 @@ def antialiased(kind: str) -> Build:
             )
         for axis, (want, step) in reversed([*enumerate(zip(sizes, steps, strict=True), 2)]):
             have = g.shape(x)[axis]
-            if (want, step) != (have, 1.0):
+            if want != have:  # PyTorch leaves the other axes as they are, whatever their scale
                 x = apply_matrix(g, x, axis, _filter_matrix(have, want, step, reach, share))
         return x
 

@@ -299,14 +299,16 @@ def make_functional(exported: Any) -> Any:
 
 
 def _clone_copied_state(graph: Any) -> None:
-    """Clone what a buffer takes over whole, as in `self.before.copy_(self.now)`: torch.export cannot list one value as
-    the new state of two buffers."""
+    """Clone what a tensor takes over whole, as in `self.before.copy_(self.now)`, with the tensor's shape and type:
+    torch.export cannot list one value as the new state of two buffers, and does not convert it."""
     for copy in graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
         target, source = copy.args[:2]
-        if target.op == "placeholder" and isinstance(source, torch.fx.Node):
+        if isinstance(source, torch.fx.Node):
+            kept = target.meta["val"]
             with graph.inserting_before(copy):
-                clone = graph.call_function(torch.ops.aten.clone.default, (source,))
-            clone.meta = dict(source.meta)
+                spread = graph.call_function(torch.ops.aten.expand.default, (source, list(kept.shape)))
+                clone = graph.call_function(torch.ops.aten._to_copy.default, (spread,), {"dtype": kept.dtype})
+            spread.meta = clone.meta = {**source.meta, "val": kept}
             copy.update_arg(1, clone)
 
 
