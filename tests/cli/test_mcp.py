@@ -104,6 +104,14 @@ def test_explanations_of_long_texts_take_no_longer(tmp_path: Path) -> None:
     assert time.monotonic() - start < 5
 
 
+def test_modules_in_the_folder_are_not_imported(tmp_path: Path) -> None:
+    for name in ("click.py", "numpy.py", "baretorch.py"):
+        (copied(tmp_path) / name).write_text("raise SystemExit('it ran')")
+    found = Tools(tmp_path.resolve()).fit("lstm.tflite", ["pico"])
+    assert found["exit_code"] == 0, found
+    assert found["boards"][0]["board"] == "pico"
+
+
 def test_python_files_run_if_they_are_allowed(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("raise ValueError('it ran')")
     _, (result,) = exchange(

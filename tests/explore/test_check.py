@@ -9,7 +9,7 @@ import pytest
 
 from baretorch.cli import run_command
 from baretorch.errors import CompileError
-from baretorch.explore.check import BASELINE, CheckedFigure, check_models, read_baseline, read_checks
+from baretorch.explore.check import CheckedFigure, check_models, read_baseline, read_checks
 
 MODEL = """
 import torch
@@ -37,6 +37,7 @@ def evaluate(run):
     answers = [float(run(torch.full((1, 8), i / 8))[0, 0]) for i in range(4)]
     return {"largest": max(answers), "rising": float(answers == sorted(answers))}
 """
+BASELINE = "baretorch.baseline.json"
 CHECK = '[[model]]\nfile = "net.py"\nboard = "mps2-an386"\n'
 
 

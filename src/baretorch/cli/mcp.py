@@ -117,7 +117,7 @@ class Tools:
     def _call(self, *words: str) -> dict[str, Any]:
         """Run a command of Baretorch in a process of its own, and return its JSON object."""
         _need_short(" ".join(words))
-        command = [sys.executable, "-m", "baretorch", *words, "--json"]
+        command = [sys.executable, "-P", "-m", "baretorch", *words, "--json"]
         try:
             done = subprocess.run(
                 command, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS

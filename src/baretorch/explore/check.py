@@ -10,7 +10,8 @@ int8 = true
 at_most = { flash = 65_536, ram = 20_000, time_ms = 12.5 }
 at_least = { accuracy = 0.95 }
 
-The file `baretorch.baseline.json` next to it has the figures that `update` stored.
+The file `baretorch.baseline.json` next to it has the figures that `update` stored; that of other.toml is
+`other.baseline.json`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from baretorch.pipeline import Compiled, arguments_of, build_image, compile_lowe
 from baretorch.targets.boards import load_board
 from baretorch.targets.toml import Key, TomlTable, keys_of, raise_unknown, read_record, read_table
 
-BASELINE = "baretorch.baseline.json"
+BASELINE = ".baseline.json"  # instead of .toml
 FIGURES = ("flash", "ram", "instructions", "time_ms", "max_error")
 REJECTED = ("trust", "emulator")  # data must not allow code to run; figures depend on the emulator
 TOLERANCE = 1.0  # percent
@@ -191,7 +192,7 @@ def check_models(path: Path, show: Show, update: bool = False) -> Check:
     """Check all models that a TOML file lists. With `update`, store their figures as the new baseline instead of
     comparing them with the old one; limits hold all the same."""
     models, tolerance = read_checks(path)
-    file = path.with_name(BASELINE)
+    file = path.with_suffix(BASELINE)
     before = {} if update else read_baseline(file)
     found = tuple(_check(model, path.parent, before.get(model.title, {}), tolerance, show) for model in models)
     if update:

@@ -37,7 +37,7 @@ def _compile(compiler: Any, source: str) -> bytes:
     with scratch() as folder:
         kernel, made = folder / "kernel.c", folder / "kernel.o"
         write_scratch(kernel, source)
-        command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, *compiler.args, str(kernel), "-o", str(made)]
+        command = [sys.executable, "-P", "-m", "ziglang", "cc", *FLAGS, *compiler.args, str(kernel), "-o", str(made)]
         subprocess.run(command, check=True, capture_output=True)
         return made.read_bytes()
 

@@ -272,7 +272,7 @@ def _mounted_drives() -> list[Path]:
 def pyocd_command() -> tuple[str, ...] | None:
     if found := shutil.which("pyocd"):
         return (found,)
-    return (sys.executable, "-m", "pyocd") if importlib.util.find_spec("pyocd") else None
+    return (sys.executable, "-P", "-m", "pyocd") if importlib.util.find_spec("pyocd") else None
 
 
 def flash_avrdude(image: Image, program: str, port: str | None = None) -> str:

@@ -40,7 +40,7 @@ def _build(paths: list[Path], kind: tuple[str, ...], libraries: tuple[str, ...],
 
 def _compiler() -> tuple[str, ...]:
     found = shutil.which("cc")
-    return (found,) if found else (sys.executable, "-m", "ziglang", "cc")
+    return (found,) if found else (sys.executable, "-P", "-m", "ziglang", "cc")
 
 
 def _compile(command: tuple[str, ...], sources: list[Path], libraries: tuple[str, ...]) -> bytes:
