@@ -9,7 +9,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist
 # What uses PyTorch, whose last bits differ from CPU to CPU; and an old CPU, to PyTorch, oneDNN, MKL and OpenBLAS.
 TORCH := $(addprefix tests/,cli cluster debug examples explore exports frontends firmware/test_app.py fuzz ir machines measure \
 	new_operator npu opinfo ops passes plan quantize report tune \
-	units zoo test_api.py test_blame.py test_check_inputs.py test_code_in_ram.py test_command.py test_docs.py test_road.py \
+	units zoo test_api.py test_api_results.py test_blame.py test_check_inputs.py test_code_in_ram.py test_command.py test_docs.py test_road.py \
 	test_structure.py test_two_cores.py)
 # Of it what reads and quantizes models, for a CPU between the old one and this.
 READERS := $(addprefix tests/,frontends opinfo passes quantize zoo ir/test_equivalence.py test_road.py)

@@ -48,6 +48,8 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
+    (tree / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "troubleshooting.md", tree / "docs")
     made = run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", ".", str(tree), cwd=folder)
     assert made.returncode == 0, made.stderr
     (wheel,) = folder.glob("*.whl")

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 MEGABYTES = 1000
 # So many must be read, and of those without a number half be refused: the damage is real.
 FILES = {"pte": 0.1, "ethos_u": 0.05, "tflite": 0.1, "onnx": 0.05, "pt2": 0.1}
-LEAST = {**FILES, "toml": 0.1, "uf2": 0.3, "elf": 0.3, "frames": 1.0, "graph": 0.02}
+LEAST = {**FILES, "check": 0.05, "toml": 0.1, "uf2": 0.3, "elf": 0.3, "frames": 1.0, "graph": 0.02}
 MOST = {"frames": 1.0, "uf2": 0.9, "elf": 0.9}
 
 

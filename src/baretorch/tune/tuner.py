@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from itertools import zip_longest
 
 import numpy as np
@@ -376,4 +376,4 @@ def _describe_board(board: Board) -> str:
     """Describe all of a board, reproducibly."""
     cpu = board.chip.cpu
     plain = replace(board, chip=replace(board.chip, cpu=replace(cpu, features=frozenset())))
-    return repr((plain, sorted(f.name for f in cpu.features)))
+    return repr((asdict(plain), sorted(f.name for f in cpu.features)))
